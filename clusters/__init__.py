@@ -1,0 +1,1 @@
+"""What is tested, and where its nodes run."""

@@ -1,0 +1,220 @@
+"""What a nemesis, a workload and the harness may ask of a cluster, whatever it is made of.
+
+`Cluster` is what every cluster can do. Everything else (kill, pause, wipe, …) is an ability: a
+small Protocol of its own, asked for with `isinstance`, so that a play that needs an ability which a
+cluster lacks is refused before anything starts.
+
+A node is named by its role and its number: `controller-1`, `broker-2`. Numbers start at 1 in either
+role; `Cluster.broker_id` maps to the id that Kafka's protocol uses.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NewType, Protocol, runtime_checkable
+
+__all__ = [
+    "Cluster",
+    "ClusterSpec",
+    "ClusterView",
+    "Kills",
+    "NodeName",
+    "NodeState",
+    "PartitionView",
+    "Pauses",
+    "Role",
+    "Snapshots",
+    "Starts",
+    "Stops",
+    "TopicSpec",
+    "Wipes",
+    "role_of",
+]
+
+NodeName = NewType("NodeName", str)
+
+
+class Role(StrEnum):
+    """What a node is; also the first part of its name."""
+
+    CONTROLLER = "controller"
+    BROKER = "broker"
+
+
+def role_of(node: NodeName) -> Role:
+    """The role that a node's name states."""
+    return Role(node.rpartition("-")[0])
+
+
+class NodeState(StrEnum):
+    """What the host says of a node's process: the evidence for kill, pause and start."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """Stopped by SIGSTOP, every thread of it (`T` in /proc)."""
+    DOWN = "down"
+    """No process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSpec:
+    """A topic to create. `assignment` (partition → broker numbers, leader first) wins over counts."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = 3
+    assignment: tuple[tuple[int, ...], ...] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The topic's keys, `name-partition`, in order."""
+        count = self.partitions if self.assignment is None else len(self.assignment)
+        return tuple(f"{self.name}-{partition}" for partition in range(count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    """A cluster to build: how many nodes, of what, with which settings."""
+
+    controllers: int = 1
+    brokers: int = 3
+    release: str = "4.3.1"
+    """A release of Apache Kafka ("4.3.1"), or `path:DIR` of a build of the user's own."""
+    metadata_version: str | None = None
+    """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of every node, by Kafka's property names. They win over the harness's defaults."""
+    controller_settings: Mapping[str, str] = field(default_factory=dict)
+    broker_settings: Mapping[str, str] = field(default_factory=dict)
+    java_options: tuple[str, ...] = ()
+    """Extra options of each node's JVM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """A partition as one broker's metadata shows it. Ids are Kafka's broker ids."""
+
+    leader: int | None
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """What a metadata read showed. A fenced broker is not in `brokers`."""
+
+    time_ns: int
+    brokers: frozenset[int]
+    partitions: Mapping[str, PartitionView]
+    """By key, `topic-partition`."""
+
+
+@runtime_checkable
+class Cluster(Protocol):
+    """A running (or not yet running) cluster: start it, look at it, stop it. Never leaves a
+    process behind, whatever happens to the harness."""
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What it was built from."""
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """Controllers first, then brokers, each in the order of their numbers."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect: `host:port,…`, every broker."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """What is really under test, for the manifest: release, jar digest, Java, metadata version."""
+
+    def start(self) -> None:
+        """Format and start every node, and wait until a topic can be created on all brokers.
+
+        Raises HarnessError, naming the node and its log, if one does not come up within its bound.
+        """
+
+    def stop(self) -> None:
+        """Stop every node, for certain: gracefully if it can, then with kill -9. Idempotent."""
+
+    def broker_id(self, node: NodeName) -> int:
+        """Kafka's id of this node (broker or controller)."""
+
+    def node_of(self, broker_id: int) -> NodeName:
+        """The node with this id of Kafka's."""
+
+    def state(self, node: NodeName) -> NodeState:
+        """What the host says of the node's process, now."""
+
+    def create_topics(self, topics: Sequence[TopicSpec]) -> None:
+        """Create topics and wait until every unfenced broker knows them."""
+
+    def view(self) -> ClusterView:
+        """The metadata as an unfenced broker shows it, within a second or two.
+
+        Raises HarnessError if no broker answers.
+        """
+
+    def controller_leader(self) -> NodeName | None:
+        """The active controller as the quorum describes itself, or None if nobody could say."""
+
+    def logs(self, node: NodeName) -> tuple[Path, ...]:
+        """The node's log files, there whatever happened to it."""
+
+
+@runtime_checkable
+class Starts(Protocol):
+    """Can start a node that is down, on the disk that it has."""
+
+    def start_node(self, node: NodeName) -> None:
+        """Spawn the node and return once its process lives; joining the cluster takes longer."""
+
+
+@runtime_checkable
+class Stops(Protocol):
+    """Can stop a node gracefully."""
+
+    def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
+        """SIGTERM, and wait; kill -9 after `timeout_s`. True if it went by itself."""
+
+
+@runtime_checkable
+class Kills(Protocol):
+    """Can kill a node as kill -9 does."""
+
+    def kill_node(self, node: NodeName) -> None:
+        """SIGKILL, also of a paused node; returns when the process is gone."""
+
+
+@runtime_checkable
+class Pauses(Protocol):
+    """Can stop a node's clock, so to speak: SIGSTOP and SIGCONT."""
+
+    def pause_node(self, node: NodeName) -> None:
+        """SIGSTOP; returns when the host sees it stopped."""
+
+    def resume_node(self, node: NodeName) -> None:
+        """SIGCONT; returns when the host sees it running."""
+
+
+@runtime_checkable
+class Wipes(Protocol):
+    """Can empty a node's disk."""
+
+    def wipe_node(self, node: NodeName) -> None:
+        """Delete all data of a node that is down, and format it anew with its old id."""
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """Can copy a node's disk and put the copy back: an old backup, a lost tail."""
+
+    def snapshot_node(self, node: NodeName, name: str) -> None:
+        """Copy the node's data (running or down) under `name`, replacing an older copy."""
+
+    def rollback_node(self, node: NodeName, name: str) -> None:
+        """Replace the data of a node that is down by the copy `name`."""

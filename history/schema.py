@@ -1,0 +1,129 @@
+"""The tables of a run, each as one pyarrow schema: the contract between recording and checking.
+
+Every time is in nanoseconds of one monotonic clock since the start of the run (`*_ns`). Every
+checker reads typed columns; nothing that a verdict rests on hides in a JSON blob. A reader asserts
+the schema, name by name and type by type.
+
+An *operation* is one call of a client: a send of one record, one poll, one final read. Its outcome:
+
+- `ok`: it happened, and the answer is known;
+- `fail`: it surely did not happen (the error registry marks its error definite);
+- `info`: it may have happened (an indefinite error, or still open when the recording ended).
+
+A *key* is a topic-partition, written `topic-partition`, e.g. `t-0`. A *value* is unique per key.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = [
+    "FAULTS",
+    "OPERATIONS",
+    "RECORDS",
+    "RECORD_BUCKET_COUNT",
+    "SAMPLES",
+    "TABLES",
+    "F",
+    "Outcome",
+]
+
+
+class Outcome(StrEnum):
+    """How an operation ended."""
+
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+class F(StrEnum):
+    """What an operation does (Jepsen's `:f`)."""
+
+    SEND = "send"
+    POLL = "poll"
+    FINAL_READ = "final-read"
+    """Reads one key from its first to its last offset after healing; ok only if it got there."""
+
+
+RECORD_BUCKET_COUNT: Final = 16
+"""Files that `records` is spread over, by a stable hash of the key: one task a file, no shuffle."""
+
+OPERATIONS: Final = pa.schema(
+    [
+        # Dense from 0, in the order of the calls (ties: by process, then by its own order).
+        pa.field("index", pa.int64(), nullable=False),
+        # The logical client. It has one poll open at a time; sends of one producer may overlap
+        # (they are pipelined), and `index` is then the order in which it queued them.
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("f", pa.string(), nullable=False),
+        # The one key it is about; null for a poll, which may return several.
+        pa.field("key", pa.string()),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        # Null while open, and for ever if its end was never seen (then the outcome is info).
+        pa.field("return_ns", pa.int64()),
+        pa.field("outcome", pa.string(), nullable=False),
+        # A name of the error registry; null when ok.
+        pa.field("error", pa.string()),
+        # Records sent or returned; their rows in `records` name this operation.
+        pa.field("record_count", pa.int32(), nullable=False),
+    ]
+)
+
+# One row a record sent or polled. It repeats what a per-key check needs of its operation, so that
+# a file of one bucket is enough to judge its keys: no join, no shuffle.
+RECORDS: Final = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        # Null where a send's offset is not known (failed, indefinite).
+        pa.field("offset", pa.int64()),
+        pa.field("value", pa.int64(), nullable=False),
+        pa.field("operation", pa.int64(), nullable=False),
+        # 0-based place inside the operation.
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("f", pa.string(), nullable=False),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        pa.field("return_ns", pa.int64()),
+        # Of a polled record: which unbroken ownership of this key by this process it belongs to.
+        # A new assign, or a rebalance that took the key away and gave it back, starts the next one.
+        pa.field("session", pa.int32(), nullable=False),
+    ]
+)
+
+FAULTS: Final = pa.schema(
+    [
+        # Dense from 0, in the order of `begin_ns`.
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("fault", pa.string(), nullable=False),
+        pa.field("targets", pa.list_(pa.field("element", pa.string())), nullable=False),
+        pa.field("begin_ns", pa.int64(), nullable=False),
+        # When its effect was first seen; null: no effect was ever seen, so it counts for nothing.
+        pa.field("effect_ns", pa.int64()),
+        # What was seen, in words: "pid 4711 is gone".
+        pa.field("evidence", pa.string()),
+        # When the heal was seen to work; null: still broken when the recording ended.
+        pa.field("end_ns", pa.int64()),
+        pa.field("heal_evidence", pa.string()),
+    ]
+)
+
+SAMPLES: Final = pa.schema(
+    [
+        pa.field("time_ns", pa.int64(), nullable=False),
+        # A node ("broker-1"), a client process ("producer-0") or "run".
+        pa.field("source", pa.string(), nullable=False),
+        # E.g. rss_bytes, cpu_fraction, acknowledged_count, polled_count. The unit is its suffix.
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+    ]
+)
+
+TABLES: Final = {
+    "operations": OPERATIONS,
+    "records": RECORDS,
+    "faults": FAULTS,
+    "samples": SAMPLES,
+}
