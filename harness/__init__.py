@@ -1,0 +1,1 @@
+"""How it is put together: run, replay, check, clean, and the command line."""

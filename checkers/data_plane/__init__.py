@@ -1,0 +1,1 @@
+"""A partition is a log: what polls and sends must agree on."""

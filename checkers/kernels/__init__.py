@@ -1,0 +1,1 @@
+"""Kernels: numpy over one key's records, importable without Spark."""

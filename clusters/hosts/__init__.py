@@ -1,0 +1,1 @@
+"""Where a node runs: as a local process."""

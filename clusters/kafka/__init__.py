@@ -1,0 +1,1 @@
+"""Any release of Apache Kafka: fetch, format, configure, start, observe."""

@@ -1,0 +1,1 @@
+"""Sans-IO pieces of Kafka's protocol: frames, headers, requests."""

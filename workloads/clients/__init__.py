@@ -1,0 +1,1 @@
+"""The client processes, each a small program of its own."""

@@ -1,0 +1,25 @@
+"""Every kind of fault by the word that does it, and what each word of a play needs of a cluster."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from clusters.port import Pauses, Snapshots, Starts
+from nemesis.faults.fault import Fault
+from nemesis.faults.kill import KILL
+from nemesis.faults.pause import PAUSE
+from nemesis.faults.rollback import ROLLBACK
+from nemesis.faults.stop import STOP
+from nemesis.faults.wipe import WIPE
+
+__all__ = ["ABILITIES", "FAULTS"]
+
+FAULTS: Final[Mapping[str, Fault]] = {
+    fault.name: fault for fault in (KILL, STOP, PAUSE, WIPE, ROLLBACK)
+}
+
+ABILITIES: Final[Mapping[str, tuple[type, ...]]] = {
+    **{fault.name: fault.abilities for fault in FAULTS.values()},
+    "start": (Starts,),
+    "resume": (Pauses,),
+    "snapshot": (Snapshots,),
+}

@@ -1,0 +1,16 @@
+"""kill -9: the process is gone at once; what it had written to the page cache survives."""
+
+from clusters.port import Cluster, Kills, NodeName, NodeState, Starts
+from nemesis.faults.fault import Fault, require_state
+
+__all__ = ["KILL"]
+
+
+def _inject(cluster: Cluster, node: NodeName, _label: str) -> str:
+    assert isinstance(cluster, Kills)
+    cluster.kill_node(node)
+    require_state(cluster, node, NodeState.DOWN)
+    return f"{node}: killed with SIGKILL, no process left"
+
+
+KILL = Fault(name="kill", healed_by="start", abilities=(Kills, Starts), inject=_inject)

@@ -1,0 +1,16 @@
+"""SIGSTOP: the process holds its sockets and its leases and does nothing, like a long GC pause."""
+
+from clusters.port import Cluster, NodeName, NodeState, Pauses
+from nemesis.faults.fault import Fault, require_state
+
+__all__ = ["PAUSE"]
+
+
+def _inject(cluster: Cluster, node: NodeName, _label: str) -> str:
+    assert isinstance(cluster, Pauses)
+    cluster.pause_node(node)
+    require_state(cluster, node, NodeState.PAUSED)
+    return f"{node}: every thread is stopped"
+
+
+PAUSE = Fault(name="pause", healed_by="resume", abilities=(Pauses,), inject=_inject)

@@ -1,0 +1,16 @@
+"""An old backup, a lost tail: the disk of a node that is down is put back to an earlier copy."""
+
+from clusters.port import Cluster, NodeName, NodeState, Snapshots, Starts
+from nemesis.faults.fault import Fault, require_state
+
+__all__ = ["ROLLBACK"]
+
+
+def _inject(cluster: Cluster, node: NodeName, label: str) -> str:
+    assert isinstance(cluster, Snapshots)
+    require_state(cluster, node, NodeState.DOWN)
+    cluster.rollback_node(node, label)
+    return f"{node}: its data is that of snapshot {label!r}"
+
+
+ROLLBACK = Fault(name="rollback", healed_by="start", abilities=(Snapshots, Starts), inject=_inject)

@@ -1,0 +1,16 @@
+"""A graceful stop: controlled shutdown, as in a rolling restart."""
+
+from clusters.port import Cluster, NodeName, NodeState, Starts, Stops
+from nemesis.faults.fault import Fault, require_state
+
+__all__ = ["STOP"]
+
+
+def _inject(cluster: Cluster, node: NodeName, _label: str) -> str:
+    assert isinstance(cluster, Stops)
+    by_itself = cluster.stop_node(node)
+    require_state(cluster, node, NodeState.DOWN)
+    return f"{node}: {'shut down by itself' if by_itself else 'had to be killed after SIGTERM'}"
+
+
+STOP = Fault(name="stop", healed_by="start", abilities=(Stops, Starts), inject=_inject)

@@ -1,0 +1,174 @@
+"""Random faults from a seed, within a budget: a state machine that says which acts are due.
+
+An *episode* is one fault from its first act to the act that heals it. The mix begins one when
+the gap since the last one has passed, the budget allows another node down, and the cluster has
+recovered (with `overlap`, only the budget counts). It never looks at a clock: time and the state of
+the cluster are arguments, every choice is drawn from the random stream it was given.
+
+Budget: a node counts as down from the first act of its episode until the cluster shows it whole
+again (process running, broker unfenced and back in the ISR of all its partitions). Faults that
+destroy data (wipe, rollback) begin only when everything has recovered: with every replica in sync
+one lost disk costs no acknowledged record, with one in sync it would, by design.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clusters.port import NodeName, Role, role_of
+from history.failure import HarnessError
+from nemesis.play import Act, Word
+from nemesis.targets import (
+    ByRole,
+    Choice,
+    NamedNodes,
+    RoleOf,
+    Scene,
+    Share,
+    Target,
+    resolve,
+)
+
+__all__ = ["EPISODES", "Mix", "MixSpec"]
+
+EPISODES = ("kill", "pause", "restart", "wipe", "rollback")
+"""The kinds of fault that a mix draws from."""
+
+_DESTRUCTIVE = frozenset({"wipe", "rollback"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixSpec:
+    """What may go wrong, how often, for how long, and how much at a time."""
+
+    faults: tuple[str, ...] = ("kill", "pause", "restart")
+    targets: tuple[str, ...] = ("one broker", "leader", "active controller")
+    """Drawn with equal chance: `leader` and `isr follower` of a random partition, the `active
+    controller`, or one|minority|majority|all brokers|controllers."""
+    gap_s: tuple[float, float] = (2.0, 5.0)
+    """From the recovery after one fault to the next one (with overlap: from begin to begin)."""
+    duration_s: tuple[float, float] = (3.0, 8.0)
+    down_brokers_max: int = 1
+    down_controllers_max: int = 1
+    overlap: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _Episode:
+    nodes: tuple[NodeName, ...]
+    due: list[tuple[float, Act]]
+
+
+@dataclass(slots=True)
+class Mix:
+    """The random nemesis. Ask `due` every now and then; perform what it returns, in order."""
+
+    spec: MixSpec
+    draw: random.Random
+    keys: tuple[str, ...]
+    _next_at_s: float | None = None
+    _episodes: list[_Episode] = field(default_factory=list)
+    _count: int = 0
+
+    def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Act, ...]:
+        """The acts that are due at `now_s`.
+
+        `impaired` are the nodes that are not whole, whatever the reason; nodes of an episode under
+        way count in any case.
+        """
+        acts = self._take_due(now_s)
+        if self._may_begin(now_s, impaired):
+            self._begin(now_s, scene, impaired)
+            acts += self._take_due(now_s)
+        return tuple(acts)
+
+    def _take_due(self, now_s: float) -> list[Act]:
+        acts = []
+        for episode in self._episodes:
+            while episode.due and episode.due[0][0] <= now_s:
+                acts.append(episode.due.pop(0)[1])
+        before = len(self._episodes)
+        self._episodes = [episode for episode in self._episodes if episode.due]
+        if len(self._episodes) < before and not self.spec.overlap:
+            self._next_at_s = None  # the next gap begins once the cluster has recovered
+        return acts
+
+    def _may_begin(self, now_s: float, impaired: frozenset[NodeName]) -> bool:
+        if not self.spec.overlap and (self._episodes or impaired):
+            return False
+        if self._next_at_s is None:
+            self._next_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
+        return now_s >= self._next_at_s
+
+    def _begin(self, now_s: float, scene: Scene, impaired: frozenset[NodeName]) -> None:
+        self._next_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
+        busy = impaired | {node for episode in self._episodes for node in episode.nodes}
+        kind = self.draw.choice(self.spec.faults)
+        if kind in _DESTRUCTIVE and busy:
+            return
+        try:
+            wanted = resolve(self._target(), scene, self.draw)
+        except HarnessError:
+            return  # nobody leads that partition just now: the next gap brings another draw
+        nodes = self._within_budget(wanted, busy)
+        if kind in _DESTRUCTIVE:
+            nodes = tuple(node for node in nodes if role_of(node) is Role.BROKER)[:1]
+        if nodes:
+            self._count += 1
+            self._episodes.append(_Episode(nodes=nodes, due=self._script(kind, nodes, now_s)))
+
+    def _target(self) -> Target:
+        word = self.draw.choice(self.spec.targets)
+        if word in ("leader", "isr follower"):
+            return ByRole(role=RoleOf(f"{word} of"), key=self.draw.choice(self.keys))
+        if word == RoleOf.ACTIVE_CONTROLLER:
+            return ByRole(role=RoleOf.ACTIVE_CONTROLLER)
+        share, role = word.split()[0], word.split()[-1].removesuffix("s")
+        return Choice(share=Share(share), role=Role(role))
+
+    def _within_budget(
+        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName] | set[NodeName]
+    ) -> tuple[NodeName, ...]:
+        budget: Mapping[Role, int] = {
+            Role.BROKER: self.spec.down_brokers_max,
+            Role.CONTROLLER: self.spec.down_controllers_max,
+        }
+        kept = []
+        used = {role: sum(role_of(node) is role for node in busy) for role in Role}
+        for node in wanted:
+            if node not in busy and used[role_of(node)] < budget[role_of(node)]:
+                used[role_of(node)] += 1
+                kept.append(node)
+        return tuple(kept)
+
+    def _script(
+        self, kind: str, nodes: tuple[NodeName, ...], now_s: float
+    ) -> list[tuple[float, Act]]:
+        target = NamedNodes(nodes=nodes)
+        label = f"mix-{self._count}"
+        heal_at_s = now_s + self.draw.uniform(*self.spec.duration_s)
+
+        def act(word: Word) -> Act:
+            return Act(word=word, target=target, label=label)
+
+        match kind:
+            case "kill":
+                return [(now_s, act(Word.KILL)), (heal_at_s, act(Word.START))]
+            case "pause":
+                return [(now_s, act(Word.PAUSE)), (heal_at_s, act(Word.RESUME))]
+            case "restart":
+                return [(now_s, act(Word.STOP)), (now_s, act(Word.START))]
+            case "wipe":
+                lost = [(now_s, act(Word.KILL)), (now_s, act(Word.WIPE))]
+                return [*lost, (heal_at_s, act(Word.START))]
+            case "rollback":
+                lost_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
+                back_at_s = lost_at_s + (heal_at_s - now_s)
+                return [
+                    (now_s, act(Word.SNAPSHOT)),
+                    (lost_at_s, act(Word.KILL)),
+                    (lost_at_s, act(Word.ROLLBACK)),
+                    (back_at_s, act(Word.START)),
+                ]
+            case _:
+                raise AssertionError(kind)

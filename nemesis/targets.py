@@ -1,0 +1,158 @@
+"""Whom a step hits: named nodes, or a description that is resolved when the step is performed.
+
+A description draws from the play's own random stream and looks at the metadata of that moment; what
+it came to is written into the performed play, so that a replay hits the same nodes.
+"""
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from clusters.port import ClusterView, NodeName, Role, role_of
+from history.failure import HarnessError, SpecError
+
+__all__ = [
+    "ByRole",
+    "Choice",
+    "NamedNodes",
+    "RoleOf",
+    "Scene",
+    "Share",
+    "Target",
+    "parse_target",
+    "resolve",
+]
+
+
+class Share(StrEnum):
+    """How many of the nodes of a role."""
+
+    ONE = "one"
+    MINORITY = "minority"
+    MAJORITY = "majority"
+    ALL = "all"
+
+
+class RoleOf(StrEnum):
+    """A node by what it is to the cluster at that moment."""
+
+    LEADER = "leader of"
+    ISR_FOLLOWER = "isr follower of"
+    ACTIVE_CONTROLLER = "active controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedNodes:
+    """These nodes."""
+
+    nodes: tuple[NodeName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """So many nodes of a role, drawn from the seed."""
+
+    share: Share
+    role: Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByRole:
+    """The node that leads a key, follows it in the ISR, or is the active controller."""
+
+    role: RoleOf
+    key: str | None = None
+
+
+Target = NamedNodes | Choice | ByRole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What a description may be resolved against."""
+
+    nodes: tuple[NodeName, ...]
+    broker_ids: dict[NodeName, int]
+    view: ClusterView | None
+    active_controller: NodeName | None
+
+
+_FORMS = (
+    "a node (broker-2), a list of nodes, 'leader of KEY', 'isr follower of KEY', "
+    "'active controller', or 'one|minority|majority|all brokers|controllers'"
+)
+_CHOICE = re.compile(r"(one|minority|majority|all)(?: of)? (broker|controller)s?")
+_BY_KEY = re.compile(r"(leader of|isr follower of) (\S+)")
+
+
+def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str]) -> Target:
+    """The target that `value` describes. SpecError if no such node or key can exist."""
+    if isinstance(value, list):
+        return NamedNodes(nodes=tuple(_node(item, nodes=nodes) for item in value))
+    text = str(value).strip()
+    if found := _CHOICE.fullmatch(text):
+        return Choice(share=Share(found[1]), role=Role(found[2]))
+    if found := _BY_KEY.fullmatch(text):
+        return ByRole(role=RoleOf(found[1]), key=_key(found[2], keys=keys))
+    if text == RoleOf.ACTIVE_CONTROLLER:
+        return ByRole(role=RoleOf.ACTIVE_CONTROLLER)
+    return NamedNodes(nodes=(_node(text, nodes=nodes),))
+
+
+def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName, ...]:
+    """The nodes meant, now. HarnessError if the cluster has no such node at this moment."""
+    if isinstance(target, NamedNodes):
+        return target.nodes
+    if isinstance(target, Choice):
+        peers = [node for node in scene.nodes if role_of(node) is target.role]
+        return tuple(sorted(draw.sample(peers, _share_count(target.share, len(peers)))))
+    if target.role is RoleOf.ACTIVE_CONTROLLER:
+        return (_known(scene.active_controller, "no controller says that it is active"),)
+    return (_replica(target, scene, draw),)
+
+
+def _share_count(share: Share, total: int) -> int:
+    counts = {
+        Share.ONE: 1,
+        Share.MINORITY: max(1, (total - 1) // 2),
+        Share.MAJORITY: total // 2 + 1,
+        Share.ALL: total,
+    }
+    return min(total, counts[share])
+
+
+def _replica(target: ByRole, scene: Scene, draw: random.Random) -> NodeName:
+    partition = scene.view.partitions.get(target.key or "") if scene.view else None
+    if partition is None:
+        raise HarnessError(f"{target.role} {target.key}: no broker told its metadata just now")
+    if target.role is RoleOf.LEADER:
+        candidates = [partition.leader] if partition.leader is not None else []
+    else:
+        candidates = [broker for broker in partition.isr if broker != partition.leader]
+    by_id = {broker_id: node for node, broker_id in scene.broker_ids.items()}
+    if not candidates:
+        raise HarnessError(f"{target.role} {target.key}: there is none (isr {partition.isr})")
+    return by_id[draw.choice(candidates)]
+
+
+def _known(node: NodeName | None, otherwise: str) -> NodeName:
+    if node is None:
+        raise HarnessError(otherwise)
+    return node
+
+
+def _node(value: object, *, nodes: Sequence[NodeName]) -> NodeName:
+    for node in nodes:
+        if node == value:
+            return node
+    raise SpecError(
+        (), f"{value!r} is no target here; nodes: {', '.join(nodes)}; a target is {_FORMS}"
+    )
+
+
+def _key(text: str, *, keys: Sequence[str]) -> str:
+    if text not in keys:
+        raise SpecError((), f"no such partition: {text!r}; there are: {', '.join(keys)}")
+    return text

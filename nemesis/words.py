@@ -1,0 +1,32 @@
+"""Durations and suggestions: the small words that plays and scenarios share."""
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from history.failure import SpecError
+
+__all__ = ["did_you_mean", "duration_s", "duration_text"]
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|min|h)?\s*")
+
+
+def duration_s(value: object) -> float:
+    """Seconds of `45`, `45s`, `500ms`, `2m` or `1h`. SpecError for anything else."""
+    found = None if isinstance(value, bool) else _DURATION.fullmatch(str(value))
+    if found is None:
+        raise SpecError((), f"{value!r} is not a duration; write 45s, 500ms, 2m or 1h")
+    return float(found[1]) * _UNITS_S[found[2] or "s"]
+
+
+def duration_text(seconds: float) -> str:
+    """The duration as a play states it: whole milliseconds, in seconds."""
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """What exists, the nearest first if one is near: the second half of an error message."""
+    known = sorted(allowed)
+    near = difflib.get_close_matches(word, known, n=1)
+    return (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(known)
