@@ -1,0 +1,52 @@
+"""Files that are there whole or not at all, whenever the machine or the process stops.
+
+Each is written beside its place, forced to disk, and then renamed into it. A full disk is reported
+as a HarnessError that names the path; whatever stood there before stays as it was.
+"""
+
+import os
+from pathlib import Path
+
+from history.failure import HarnessError
+
+__all__ = ["link_atomically", "sync", "write_atomically"]
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`. Raises HarnessError, naming the path, if it cannot."""
+    beside = _beside(path)
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise HarnessError(f"cannot write {path}: {error.strerror}") from error
+
+
+def link_atomically(path: Path, target: str) -> None:
+    """Replace the symbolic link `path` by one to `target`."""
+    beside = _beside(path)
+    try:
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(target)
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise HarnessError(f"cannot link {path} to {target}: {error.strerror}") from error
+
+
+def sync(path: Path) -> None:
+    """Force a file, or the entries of a directory, to disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}")

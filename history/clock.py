@@ -1,0 +1,27 @@
+"""The one clock of a run: nanoseconds since its start.
+
+CLOCK_MONOTONIC is one for all processes of a machine and never steps, so that times taken by the
+harness and by every client compare directly. It says nothing across a reboot or between machines.
+"""
+
+import time
+from dataclasses import dataclass
+
+__all__ = ["Clock"]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Reads time as the history records it."""
+
+    origin_ns: int
+    """What CLOCK_MONOTONIC showed when the run started; the manifest carries it to every client."""
+
+    @classmethod
+    def start(cls) -> "Clock":
+        """A clock whose run starts now."""
+        return cls(time.monotonic_ns())
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the start of the run."""
+        return time.monotonic_ns() - self.origin_ns

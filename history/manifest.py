@@ -1,0 +1,112 @@
+"""What a run was: enough to repeat it, and to know what its verdict is about.
+
+Written when the run starts and again as it moves on, each time atomically, so that a run killed at
+any moment says how far it came. JSON, one key a field; a reader refuses keys that it does not know
+and formats that are not its own.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from history.atomic import write_atomically
+from history.failure import HarnessError
+
+__all__ = ["FORMAT_VERSION", "Manifest", "Promises", "RunState", "read_manifest", "write_manifest"]
+
+FORMAT_VERSION = 1
+
+
+class RunState(StrEnum):
+    """How far a run came."""
+
+    RUNNING = "running"
+    RECORDED = "recorded"
+    CHECKED = "checked"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promises:
+    """What the clients were configured to be promised, which decides what is an anomaly."""
+
+    idempotent: bool
+    acks: str
+    """As Kafka's setting: "all", "1", "0"."""
+    consume: str
+    """How consumers got their keys: "assign", "subscribe" or "both"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One run. Times are ns of the run's clock, unless they say UTC."""
+
+    format_version: int = FORMAT_VERSION
+    run_id: str
+    state: RunState
+    scenario: str
+    title: str
+    seed: int
+    started_at: str
+    """UTC, ISO 8601."""
+    origin_ns: int
+    """CLOCK_MONOTONIC at the start of the run."""
+    command: str
+    """The command line that repeats the run, its seed included."""
+    fencepost_version: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """What was under test, as the cluster tells it."""
+    machine: Mapping[str, str] = field(default_factory=dict)
+    keys: tuple[str, ...] = ()
+    promises: Promises
+    healed_ns: int | None = None
+    """When the last fault was healed and the final reads could begin."""
+    end_ns: int | None = None
+    failure: str | None = None
+    """Why the run failed, if it did."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 of each sealed file, by its path in the run directory."""
+    harness_pid: int | None = None
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise HarnessError(f"cannot read the manifest {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise HarnessError(f"the manifest {path} is not JSON: {error}") from error
+    return _parse(content, path)
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Replace the manifest at `path`, atomically. Raises HarnessError if the disk refuses."""
+    content = {item.name: getattr(manifest, item.name) for item in fields(Manifest)}
+    for name in ("versions", "machine", "digests"):
+        content[name] = dict(content[name])
+    content["promises"] = asdict(manifest.promises)
+    write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def _parse(content: Any, path: Path) -> Manifest:
+    found = content.get("format_version") if isinstance(content, dict) else None
+    if found != FORMAT_VERSION:
+        raise HarnessError(f"the manifest {path} has format {found}, expected {FORMAT_VERSION}")
+    unknown = content.keys() - {item.name for item in fields(Manifest)}
+    if unknown:
+        raise HarnessError(f"the manifest {path} has unknown keys: {', '.join(sorted(unknown))}")
+    try:
+        return Manifest(
+            **content
+            | {
+                "state": RunState(content["state"]),
+                "keys": tuple(content.get("keys", ())),
+                "promises": Promises(**content["promises"]),
+            }
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise HarnessError(f"the manifest {path} is incomplete or wrong: {error}") from error

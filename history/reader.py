@@ -1,0 +1,50 @@
+"""Sealed tables, read back: the checking half's only door to what was recorded."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from history.failure import HarnessError
+from history.run_directory import RunDirectory
+from history.schema import TABLES
+
+__all__ = ["load_table", "table_files"]
+
+
+def load_table(run: RunDirectory, name: str) -> pa.Table:
+    """The whole table `name` of `history.schema.TABLES`, file after file.
+
+    Rows of `operations` and `faults` come in the order of their `index`; those of `records` by
+    bucket, key, operation, position. Raises HarnessError if a file is missing, unreadable or has
+    another schema.
+    """
+    return pa.concat_tables([_read(path, name) for path in table_files(run, name)])
+
+
+def table_files(run: RunDirectory, name: str) -> tuple[Path, ...]:
+    """The files of the table, in order; of `records` one a bucket, so one task a file."""
+    path = run.table_path(name)
+    files = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else (path,)
+    if not files or not files[0].is_file():
+        raise HarnessError(f"the run {run.root} has no table {name}: expected {path}")
+    return files
+
+
+def _read(path: Path, name: str) -> pa.Table:
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read()
+    except (OSError, pa.ArrowException) as error:
+        raise HarnessError(f"cannot read {path}: {error}") from error
+    expected = TABLES[name]
+    if not table.schema.equals(expected):
+        raise HarnessError(
+            f"{path} does not have the schema of {name}: expected {_words(expected)}; "
+            f"found {_words(table.schema)}"
+        )
+    return table
+
+
+def _words(schema: pa.Schema) -> str:
+    return ", ".join(str(field) for field in schema)

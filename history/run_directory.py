@@ -1,0 +1,150 @@
+"""Where the files of a run lie, and how a run is found again.
+
+    results/<scenario>/<yyyymmddThhmmssZ>/   one run
+    results/<scenario>/latest                the scenario's last run
+    results/latest                           the last run of all
+
+The directory is all that the recording and the checking half share. Its `history/` is there only
+once it is sealed and whole; until then the evidence is in `raw/`.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from history.atomic import link_atomically
+from history.failure import HarnessError, UsageError
+from history.schema import TABLES
+
+__all__ = ["LATEST", "RunDirectory", "find_run"]
+
+LATEST = "latest"
+
+_SCENARIO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_RUNS_A_SECOND_MAX = 100
+_LISTED_MAX = 10
+_PARTITIONED = ("operations", "records")
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The paths of one run; none of them has to exist."""
+
+    root: Path
+
+    @classmethod
+    def create(cls, results: Path, scenario: str, at: datetime) -> "RunDirectory":
+        """Make the directory of a run that starts `at`, and point both `latest` links at it.
+
+        Runs of one second are told apart by a suffix (`…Z-01`). Raises UsageError for a name that
+        cannot be a directory, HarnessError if the disk refuses or a second has too many runs.
+        """
+        if _SCENARIO_NAME.fullmatch(scenario) is None or scenario == LATEST:
+            raise UsageError(
+                f"scenario name {scenario!r}: letters, digits, '.', '_' and '-', and not 'latest'"
+            )
+        run = cls(_make_root(results / scenario, at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")))
+        for directory in (run.raw, run.nodes, run.clients):
+            directory.mkdir()
+        link_atomically(results / scenario / LATEST, run.root.name)
+        link_atomically(results / LATEST, f"{scenario}/{run.root.name}")
+        return run
+
+    @property
+    def manifest_path(self) -> Path:
+        """What was run, on what, from which seed."""
+        return self.root / "manifest.json"
+
+    @property
+    def scenario_path(self) -> Path:
+        """A copy of the scenario."""
+        return self.root / "scenario.yaml"
+
+    @property
+    def play_path(self) -> Path:
+        """The play that was performed."""
+        return self.root / "play.yaml"
+
+    @property
+    def raw(self) -> Path:
+        """What the clients and the harness recorded, until it is sealed."""
+        return self.root / "raw"
+
+    @property
+    def history(self) -> Path:
+        """The sealed tables; exists only once they are whole."""
+        return self.root / "history"
+
+    def table_path(self, name: str) -> Path:
+        """A sealed table: a directory of files for operations and records, else one file."""
+        assert name in TABLES, f"no table {name!r} among {sorted(TABLES)}"
+        return self.history / (name if name in _PARTITIONED else f"{name}.parquet")
+
+    @property
+    def nodes(self) -> Path:
+        """One directory a node: logs, configuration, data."""
+        return self.root / "nodes"
+
+    @property
+    def clients(self) -> Path:
+        """One log a client process."""
+        return self.root / "clients"
+
+    @property
+    def verdict_path(self) -> Path:
+        """What the checkers answered."""
+        return self.root / "verdict.json"
+
+    @property
+    def anomalies(self) -> Path:
+        """One table a check that found something."""
+        return self.root / "anomalies"
+
+    @property
+    def report_path(self) -> Path:
+        """The page for people."""
+        return self.root / "report.html"
+
+    @property
+    def junit_path(self) -> Path:
+        """The report for a build server."""
+        return self.root / "junit.xml"
+
+
+def find_run(text: str, results: Path) -> RunDirectory:
+    """The run that a user means: its path, `latest`, or a scenario's name (its last run).
+
+    Raises UsageError, listing the runs there are, if there is no such run.
+    """
+    for candidate in (Path(text), results / text):
+        for root in (candidate, candidate / LATEST):
+            if (root / "manifest.json").is_file():
+                return RunDirectory(root.resolve())
+    raise UsageError(f"no run {text!r} in {results}; {_existing(results)}")
+
+
+def _make_root(parent: Path, name: str) -> Path:
+    for attempt in range(_RUNS_A_SECOND_MAX):
+        root = parent / (f"{name}-{attempt:02}" if attempt else name)
+        try:
+            root.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise HarnessError(f"cannot make {root}: {error.strerror}") from error
+        return root
+    raise HarnessError(f"more than {_RUNS_A_SECOND_MAX} runs in one second: {parent / name}")
+
+
+def _existing(results: Path) -> str:
+    runs = sorted(path.parent for path in results.glob("*/*/manifest.json") if _is_real(path))
+    if not runs:
+        return "there are no runs yet"
+    newest = sorted(runs, key=lambda run: run.name)[-_LISTED_MAX:]
+    listed = ", ".join(f"{run.parent.name}/{run.name}" for run in reversed(newest))
+    return f"there are (newest first): latest, {listed}"
+
+
+def _is_real(manifest: Path) -> bool:
+    return LATEST not in manifest.parts[-3:]

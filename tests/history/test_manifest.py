@@ -1,0 +1,63 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from history.failure import HarnessError
+from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+
+MANIFEST = Manifest(
+    run_id="r1",
+    state=RunState.RUNNING,
+    scenario="kip-903",
+    title="A wiped replica joins the ISR",
+    seed=7,
+    started_at="2025-03-04T05:06:07Z",
+    origin_ns=12_345,
+    command="fencepost run kip-903 --seed 7",
+    fencepost_version="0.1.0",
+    versions=MappingProxyType({"kafka": "3.4.1"}),
+    keys=("t-0", "t-1"),
+    promises=Promises(idempotent=True, acks="all", consume="assign"),
+)
+
+
+def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    write_manifest(path, MANIFEST)
+    assert read_manifest(path) == MANIFEST
+    moved_on = replace(MANIFEST, state=RunState.RECORDED, end_ns=9, digests={"a": "00"})
+    write_manifest(path, moved_on)
+    assert read_manifest(path) == moved_on
+    assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format_version": 99}, "has format 99, expected 1"),
+        ({"colour": "red"}, "unknown keys: colour"),
+        ({"state": "asleep"}, "incomplete or wrong"),
+        ({"promises": {"acks": "all"}}, "incomplete or wrong"),
+    ],
+)
+def test_a_manifest_of_another_shape_is_refused_by_name(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    path = tmp_path / "manifest.json"
+    write_manifest(path, MANIFEST)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(HarnessError, match=message) as raised:
+        read_manifest(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_missing_or_torn_manifest_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    with pytest.raises(HarnessError, match="cannot read the manifest"):
+        read_manifest(path)
+    path.write_text('{"format_version": 1, ')
+    with pytest.raises(HarnessError, match="is not JSON"):
+        read_manifest(path)
