@@ -1,0 +1,158 @@
+"""What the host says of processes: their state, and which of ours outlived their harness.
+
+Every process of a run carries two marks in its environment: the run's id, and the harness's own
+identity. A pid alone would not do, since pids are used again: the identity adds the start time, and
+the pid namespace in which both mean something.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clusters.port import NodeState
+from history.failure import HarnessError
+
+__all__ = [
+    "HARNESS_VARIABLE",
+    "RUN_VARIABLE",
+    "Orphan",
+    "await_state",
+    "end_orphans",
+    "harness_mark",
+    "orphans",
+    "process_state",
+]
+
+RUN_VARIABLE: Final = "FENCEPOST_RUN"
+"""In the environment of each process of a run: the run's id."""
+HARNESS_VARIABLE: Final = "FENCEPOST_HARNESS"
+"""Beside it: `pid:start time:pid namespace` of the harness that it belongs to."""
+
+_PROC: Final = Path("/proc")
+_GONE: Final = frozenset("ZXx")
+_STOPPED: Final = frozenset("Tt")
+_POLL_S: Final = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """A process of a run whose harness is gone."""
+
+    pid: int
+    run_id: str
+    command: str
+
+
+def process_state(pid: int) -> NodeState:
+    """Paused only if *every* thread is stopped; down if there is none, or only a zombie."""
+    states = set(_thread_states(pid)) - _GONE
+    if not states:
+        return NodeState.DOWN
+    return NodeState.PAUSED if states <= _STOPPED else NodeState.RUNNING
+
+
+def await_state(pid: int, wanted: NodeState, *, timeout_s: float) -> bool:
+    """Wait until the host sees the process in this state. False if it does not within the bound."""
+    deadline = time.monotonic() + timeout_s
+    while process_state(pid) is not wanted:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def harness_mark() -> str:
+    """The identity of this process, for `HARNESS_VARIABLE`."""
+    return f"{os.getpid()}:{_start_time(os.getpid())}:{_pid_namespace()}"
+
+
+def orphans() -> tuple[Orphan, ...]:
+    """Processes of runs whose harness is gone, as far as this user may see, by pid."""
+    return tuple(orphan for pid in sorted(_pids()) if (orphan := _orphan_of(pid)) is not None)
+
+
+def end_orphans(found: Iterable[Orphan], *, timeout_s: float = 10.0) -> None:
+    """Kill these orphans, and return when they are gone.
+
+    Raises HarnessError naming the pids that are still there after `timeout_s`.
+    """
+    deadline = time.monotonic() + timeout_s
+    left = [orphan for orphan in found if not _end(orphan, deadline=deadline)]
+    if left:
+        pids = ", ".join(str(orphan.pid) for orphan in left)
+        raise HarnessError(f"still there {timeout_s:.0f} s after SIGKILL: {pids}")
+
+
+def _thread_states(pid: int) -> Iterator[str]:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in (_PROC / str(pid) / "task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                yield _stat_fields(thread)[0]
+
+
+def _stat_fields(directory: Path) -> list[str]:
+    """The fields of `stat` after the command, which is in brackets and may hold anything."""
+    return (directory / "stat").read_text(errors="replace").rpartition(")")[2].split()
+
+
+def _start_time(pid: int) -> str | None:
+    """When the process started, in clock ticks since boot; None if there is none (or a zombie)."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        fields = _stat_fields(_PROC / str(pid))
+        if fields[0] not in _GONE:
+            return fields[19]
+    return None
+
+
+def _pid_namespace() -> str:
+    return str((_PROC / "self/ns/pid").readlink())
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal())
+
+
+def _orphan_of(pid: int) -> Orphan | None:
+    try:
+        environment = _environment(pid)
+        run_id, mark = environment[RUN_VARIABLE], environment[HARNESS_VARIABLE]
+        if _lives(mark) or process_state(pid) is NodeState.DOWN:
+            return None
+        command = (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ")
+    except (OSError, KeyError, ValueError):  # gone, another user's, or no mark of ours
+        return None
+    return Orphan(pid=pid, run_id=run_id, command=command.decode(errors="replace").strip())
+
+
+def _environment(pid: int) -> dict[str, str]:
+    entries = (_PROC / str(pid) / "environ").read_bytes().decode(errors="replace").split("\0")
+    return dict(entry.partition("=")[::2] for entry in entries)
+
+
+def _lives(mark: str) -> bool:
+    """Whether the harness with this mark lives. Of another pid namespace we cannot say: yes."""
+    pid, start_time, namespace = mark.split(":", 2)
+    return namespace != _pid_namespace() or _start_time(int(pid)) == start_time
+
+
+def _end(orphan: Orphan, *, deadline: float) -> bool:
+    """SIGKILL through a pidfd, so that nobody else who got the number meanwhile is hit."""
+    try:
+        descriptor = os.pidfd_open(orphan.pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if _orphan_of(orphan.pid) != orphan:
+            return True
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        poller = select.poll()
+        poller.register(descriptor, select.POLLIN)
+        return bool(poller.poll(max(0.0, deadline - time.monotonic()) * 1000))
+    finally:
+        os.close(descriptor)

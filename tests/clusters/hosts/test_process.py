@@ -1,0 +1,106 @@
+"""What /proc says, and which processes are ours to end."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from clusters.hosts.process import (
+    HARNESS_VARIABLE,
+    RUN_VARIABLE,
+    await_state,
+    end_orphans,
+    harness_mark,
+    orphans,
+    process_state,
+)
+from clusters.port import NodeState
+
+THREADS = """
+import threading, time
+for _ in range(8):
+    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@contextmanager
+def process(*argv: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        argv, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True
+    ) as started:
+        try:
+            yield started
+        finally:
+            started.kill()
+
+
+def dead_harness_mark() -> str:
+    """The mark of a harness that has ended."""
+    program = "from clusters.hosts.process import harness_mark; print(harness_mark())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return done.stdout.strip()
+
+
+def test_a_process_is_paused_once_all_its_threads_are_and_runs_again_after() -> None:
+    with process(sys.executable, "-c", THREADS) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        assert process_state(started.pid) is NodeState.RUNNING
+        started.send_signal(signal.SIGSTOP)
+        assert await_state(started.pid, NodeState.PAUSED, timeout_s=5)
+        started.send_signal(signal.SIGCONT)
+        assert await_state(started.pid, NodeState.RUNNING, timeout_s=5)
+
+
+def test_a_zombie_and_a_missing_process_are_down() -> None:
+    with process("true") as started:
+        os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
+        assert process_state(started.pid) is NodeState.DOWN
+    assert process_state(started.pid) is NodeState.DOWN
+
+
+def test_awaiting_a_state_that_never_comes_ends_at_the_bound() -> None:
+    assert not await_state(os.getpid(), NodeState.PAUSED, timeout_s=0.01)
+
+
+def test_a_process_whose_harness_is_gone_is_found_and_ended_even_paused() -> None:
+    marks = {RUN_VARIABLE: "lost-run", HARNESS_VARIABLE: dead_harness_mark()}
+    with process("sleep", "600", **marks) as started:
+        started.send_signal(signal.SIGSTOP)
+        [orphan] = [orphan for orphan in orphans() if orphan.pid == started.pid]
+        assert (orphan.run_id, orphan.command) == ("lost-run", "sleep 600")
+        end_orphans([orphan])
+        assert process_state(started.pid) is NodeState.DOWN
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        harness_mark(),
+        f"{dead_harness_mark().rsplit(':', 1)[0]}:[1]",
+        "no mark of ours",
+    ],
+    ids=["its harness lives", "of another pid namespace", "not a mark"],
+)
+def test_a_process_that_may_not_be_ours_to_end_is_left_alone(mark: str) -> None:
+    marks = {RUN_VARIABLE: "some-run", HARNESS_VARIABLE: mark}
+    with process("sleep", "600", **marks) as started:
+        assert started.pid not in {orphan.pid for orphan in orphans()}
+
+
+def test_a_harness_whose_pid_was_given_to_another_process_counts_as_gone() -> None:
+    pid, start_time, namespace = harness_mark().split(":", 2)
+    marks = {
+        RUN_VARIABLE: "lost-run",
+        HARNESS_VARIABLE: f"{pid}:{int(start_time) - 1}:{namespace}",
+    }
+    with process("sleep", "600", **marks) as started:
+        assert started.pid in {orphan.pid for orphan in orphans()}
