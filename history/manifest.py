@@ -67,6 +67,9 @@ class Manifest:
     end_ns: int | None = None
     failure: str | None = None
     """Why the run failed, if it did."""
+    shortfalls: tuple[str, ...] = ()
+    """What the run could not do as planned (a step whose bound passed, a cluster that did not
+    recover): a run with any of these is never valid."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each sealed file, by its path in the run directory."""
     harness_pid: int | None = None
@@ -105,6 +108,7 @@ def _parse(content: Any, path: Path) -> Manifest:
             | {
                 "state": RunState(content["state"]),
                 "keys": tuple(content.get("keys", ())),
+                "shortfalls": tuple(content.get("shortfalls", ())),
                 "promises": Promises(**content["promises"]),
             }
         )

@@ -37,6 +37,14 @@ class Outcome(StrEnum):
     FAIL = "fail"
     INFO = "info"
 
+    @property
+    def code(self) -> int:
+        """How raw segments and arrays write it: 0 ok, 1 fail, 2 info."""
+        return _OUTCOME_CODES[self]
+
+
+_OUTCOME_CODES: Final = {outcome: code for code, outcome in enumerate(Outcome)}
+
 
 class F(StrEnum):
     """What an operation does (Jepsen's `:f`)."""
@@ -46,6 +54,13 @@ class F(StrEnum):
     FINAL_READ = "final-read"
     """Reads one key from its first to its last offset after healing; ok only if it got there."""
 
+    @property
+    def code(self) -> int:
+        """How raw segments and arrays write it: 0 send, 1 poll, 2 final-read."""
+        return _F_CODES[self]
+
+
+_F_CODES: Final = {f: code for code, f in enumerate(F)}
 
 RECORD_BUCKET_COUNT: Final = 16
 """Files that `records` is spread over, by a stable hash of the key: one task a file, no shuffle."""

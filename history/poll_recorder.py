@@ -1,0 +1,151 @@
+"""The recorder of a consumer or final-reader process. See `history.segment`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from history.schema import F, Outcome
+from history.segment_chain import SegmentChain
+from history.segment_format import (
+    INVOKED,
+    NO_KEY,
+    OPEN_NS,
+    PROCESS_SHIFT,
+    RETURNED,
+    UNKNOWN_OFFSET,
+    Counter,
+    Kind,
+    Layout,
+)
+
+__all__ = ["PollRecorder"]
+
+
+class PollRecorder:
+    """Records the polls or final reads of one consumer process.
+
+    Several may be open at a time (final reads of several keys). Raises HarnessError on a full disk.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        client: str,
+        process: int,
+        keys: Sequence[str],
+        slot_count: int = 1 << 16,
+        record_count: int = 1 << 20,
+    ) -> None:
+        self._chain = SegmentChain(
+            directory,
+            Layout(
+                kind=Kind.POLLS,
+                client=client,
+                process=process,
+                keys=tuple(keys),
+                slot_count=slot_count,
+                row_capacity=record_count,
+            ),
+        )
+        self._base = process << PROCESS_SHIFT
+        self._sequence = 0
+        self._time_ns = 0
+        self._current = self._chain.next(0)
+        self._open: dict[int, _OpenPoll] = {}
+
+    def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
+        """Record the start of a poll or of the final read of one key; its sequence."""
+        assert time_ns >= self._time_ns, f"invoked at {time_ns} ns after {self._time_ns} ns"
+        self._time_ns = time_ns
+        sequence = self._sequence
+        if sequence - self._current.first_sequence == len(self._current.slots):
+            self._current = self._chain.next(sequence)
+        slot = self._current.slots[sequence - self._current.first_sequence]
+        slot["value"] = self._base + sequence
+        slot["call_ns"] = time_ns
+        slot["return_ns"] = OPEN_NS
+        slot["offset"] = UNKNOWN_OFFSET
+        slot["key"] = key
+        slot["f"] = f.code
+        slot["state"] = INVOKED
+        self._open[sequence] = _OpenPoll(slot)
+        self._sequence += 1
+        self._chain.count(Counter.INVOKED, 1)
+        return sequence
+
+    def append(
+        self,
+        sequence: int,
+        *,
+        keys: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sessions: NDArray[np.int32],
+    ) -> None:
+        """Record what an open operation returned so far, in the order in which it came.
+
+        sessions: which unbroken ownership of its key by this process each record belongs to.
+        """
+        assert sequence in self._open, f"no open operation {sequence}"
+        done = 0
+        while done < len(keys):
+            taken = slice(done, done + self._room(len(keys) - done))
+            written = self._current.row_count[0]
+            rows = self._current.rows[written : written + taken.stop - taken.start]
+            rows["sequence"] = sequence
+            rows["offset"] = offsets[taken]
+            rows["value"] = values[taken]
+            rows["key"] = keys[taken]
+            rows["session"] = sessions[taken]
+            self._current.row_count[0] = written + len(rows)
+            done = taken.stop
+        self._open[sequence].record_count += len(keys)
+        self._chain.count(Counter.POLLED_RECORDS, len(keys))
+
+    def complete(
+        self,
+        sequence: int,
+        *,
+        time_ns: int,
+        keys: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sessions: NDArray[np.int32],
+        outcome: Outcome,
+        error: int = 0,
+    ) -> None:
+        """Record the end of an operation, and the records it returned beyond those appended."""
+        self.append(sequence, keys=keys, offsets=offsets, values=values, sessions=sessions)
+        ended = self._open.pop(sequence)
+        ended.slot["return_ns"] = time_ns
+        ended.slot["error"] = error
+        ended.slot["outcome"] = outcome.code
+        ended.slot["state"] = RETURNED
+        self._chain.count(Counter[outcome.name], 1)
+        if outcome is Outcome.OK and ended.record_count:
+            self._chain.note(Counter.LAST_OK_NS, time_ns)
+
+    def close(self) -> None:
+        """End the recording: operations still open stay open, and the segments may be sealed."""
+        self._chain.close()
+
+    def _room(self, wanted: int) -> int:
+        """How many of the `wanted` rows fit the current segment: one at least."""
+        free = len(self._current.rows) - self._current.row_count[0]
+        if free == 0:
+            self._current = self._chain.next(self._sequence)
+            free = len(self._current.rows)
+        return min(wanted, free)
+
+
+class _OpenPoll:
+    """An operation that has not returned, wherever its slot lies."""
+
+    __slots__ = ("record_count", "slot")
+
+    def __init__(self, slot: np.void) -> None:
+        self.slot = slot
+        self.record_count = 0
