@@ -57,6 +57,7 @@ class MixSpec:
 class _Episode:
     nodes: tuple[NodeName, ...]
     due: list[tuple[float, Act]]
+    destructive: bool
 
 
 @dataclass(slots=True)
@@ -76,13 +77,14 @@ class Mix:
         `impaired` are the nodes that are not whole, whatever the reason; nodes of an episode under
         way count in any case.
         """
-        acts = self._take_due(now_s)
+        acts = self._take_due(now_s, impaired)
         if self._may_begin(now_s, impaired):
             self._begin(now_s, scene, impaired)
-            acts += self._take_due(now_s)
+            acts += self._take_due(now_s, impaired)
         return tuple(acts)
 
-    def _take_due(self, now_s: float) -> list[Act]:
+    def _take_due(self, now_s: float, impaired: frozenset[NodeName]) -> list[Act]:
+        self._give_up_unsafe(impaired)
         acts = []
         for episode in self._episodes:
             while episode.due and episode.due[0][0] <= now_s:
@@ -93,7 +95,16 @@ class Mix:
             self._next_at_s = None  # the next gap begins once the cluster has recovered
         return acts
 
+    def _give_up_unsafe(self, impaired: frozenset[NodeName]) -> None:
+        """Forget a lost disk that is still to come if something else broke meanwhile."""
+        for episode in self._episodes:
+            to_come = any(act.word is Word.KILL for _, act in episode.due)
+            if episode.destructive and to_come and impaired:
+                episode.due.clear()
+
     def _may_begin(self, now_s: float, impaired: frozenset[NodeName]) -> bool:
+        if any(episode.destructive for episode in self._episodes):
+            return False
         if not self.spec.overlap and (self._episodes or impaired):
             return False
         if self._next_at_s is None:
@@ -115,7 +126,13 @@ class Mix:
             nodes = tuple(node for node in nodes if role_of(node) is Role.BROKER)[:1]
         if nodes:
             self._count += 1
-            self._episodes.append(_Episode(nodes=nodes, due=self._script(kind, nodes, now_s)))
+            self._episodes.append(
+                _Episode(
+                    nodes=nodes,
+                    due=self._script(kind, nodes, now_s),
+                    destructive=kind in _DESTRUCTIVE,
+                )
+            )
 
     def _target(self) -> Target:
         word = self.draw.choice(self.spec.targets)

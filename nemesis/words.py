@@ -27,6 +27,6 @@ def duration_text(seconds: float) -> str:
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
     """What exists, the nearest first if one is near: the second half of an error message."""
-    known = sorted(allowed)
+    known = sorted(map(str, allowed))
     near = difflib.get_close_matches(word, known, n=1)
     return (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(known)

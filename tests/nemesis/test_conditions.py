@@ -1,0 +1,90 @@
+from clusters.port import ClusterView, NodeName, NodeState, PartitionView
+from nemesis.conditions import (
+    Acknowledged,
+    ActiveController,
+    AllRecovered,
+    Condition,
+    Down,
+    Fenced,
+    Isr,
+    Leader,
+    Observation,
+    condition_data,
+    holds,
+    parse_condition,
+)
+
+B1, B2 = NodeName("broker-1"), NodeName("broker-2")
+C1 = NodeName("controller-1")
+
+
+def seen(
+    *,
+    leader: int | None = 1,
+    isr: tuple[int, ...] = (1, 2),
+    brokers: tuple[int, ...] = (1, 2),
+    b2: NodeState = NodeState.RUNNING,
+    acknowledged: int = 0,
+    answered: bool = True,
+) -> Observation:
+    partition = PartitionView(leader=leader, isr=isr, replicas=(1, 2))
+    view = ClusterView(time_ns=0, brokers=frozenset(brokers), partitions={"t-0": partition})
+    return Observation(
+        view=view if answered else None,
+        active_controller=C1,
+        states={C1: NodeState.RUNNING, B1: NodeState.RUNNING, B2: b2},
+        broker_ids={B1: 1, B2: 2},
+        acknowledged_count=acknowledged,
+    )
+
+
+def test_isr_and_leader_are_compared_exactly() -> None:
+    assert holds(Isr(members={"t-0": frozenset({1, 2})}), seen())
+    assert not holds(Isr(members={"t-0": frozenset({1})}), seen())
+    assert holds(Leader(leaders={"t-0": None}), seen(leader=None))
+    assert not holds(Leader(leaders={"t-0": 2}), seen())
+
+
+def test_a_broker_missing_from_metadata_is_fenced() -> None:
+    assert holds(Fenced(node=B2, fenced=True), seen(brokers=(1,)))
+    assert holds(Fenced(node=B2, fenced=False), seen())
+
+
+def test_nothing_of_the_metadata_holds_while_no_broker_answers() -> None:
+    silent = seen(answered=False)
+    assert not holds(Fenced(node=B2, fenced=True), silent)
+    assert not holds(Isr(members={"t-0": frozenset({1, 2})}), silent)
+    assert not holds(AllRecovered(), silent)
+
+
+def test_recovered_needs_every_process_broker_and_replica() -> None:
+    assert holds(AllRecovered(), seen())
+    assert not holds(AllRecovered(), seen(b2=NodeState.PAUSED))
+    assert not holds(AllRecovered(), seen(brokers=(1,)))
+    assert not holds(AllRecovered(), seen(isr=(1,)))
+    assert not holds(AllRecovered(), seen(leader=None))
+
+
+def test_the_host_and_the_clients_are_asked_too() -> None:
+    assert holds(Down(node=B2), seen(b2=NodeState.DOWN))
+    assert holds(ActiveController(node=C1), seen())
+    assert holds(Acknowledged(count=5), seen(acknowledged=5))
+    assert not holds(Acknowledged(count=6), seen(acknowledged=5))
+
+
+def test_every_condition_written_down_is_read_back_the_same() -> None:
+    conditions: list[Condition] = [
+        Isr(members={"t-0": frozenset({1, 2})}),
+        Leader(leaders={"t-0": None}),
+        Fenced(node=B1, fenced=True),
+        Fenced(node=B1, fenced=False),
+        Down(node=B2),
+        ActiveController(node=C1),
+        Acknowledged(count=7),
+        AllRecovered(),
+    ]
+    for condition in conditions:
+        again = parse_condition(
+            condition_data(condition), nodes=[C1, B1, B2], keys=["t-0"], broker_ids=[1, 2]
+        )
+        assert again == condition

@@ -1,0 +1,138 @@
+"""The mix, driven through hours of simulated time: its promises hold at each step."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusters.port import ClusterView, NodeName, PartitionView, Role, role_of
+from nemesis.mix import EPISODES, Mix, MixSpec
+from nemesis.play import Act, Word
+from nemesis.targets import NamedNodes, Scene
+
+NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
+IDS = {node: int(node[-1]) for node in NODES[1:]}
+STEP_S = 0.25
+
+
+class Sim:
+    """Nodes that recover a while after the act that mends them."""
+
+    def __init__(self, spec: MixSpec, seed: int) -> None:
+        self.mix = Mix(spec, random.Random(seed), ("t-0",))
+        self.recovery_s = random.Random(seed + 1)
+        self.down: set[NodeName] = set()
+        self.back_at_s: dict[NodeName, float] = {}
+
+    def run(self, seconds: float) -> Iterator[tuple[float, frozenset[NodeName], tuple[Act, ...]]]:
+        """(time, nodes impaired before the acts, acts) for every step."""
+        for step in range(int(seconds / STEP_S)):
+            now_s = step * STEP_S
+            self.back_at_s = {n: at_s for n, at_s in self.back_at_s.items() if at_s > now_s}
+            impaired = frozenset(self.down | set(self.back_at_s))
+            acts = self.mix.due(now_s, scene=self.scene(), impaired=impaired)
+            for act in acts:
+                self.apply(act, now_s)
+            yield now_s, impaired, acts
+
+    def apply(self, act: Act, now_s: float) -> None:
+        assert isinstance(act.target, NamedNodes)
+        for node in act.target.nodes:
+            if act.word in (Word.KILL, Word.STOP, Word.PAUSE):
+                assert node not in self.down, "broken twice"
+                self.down.add(node)
+            elif act.word in (Word.START, Word.RESUME):
+                assert node in self.down, "mended though whole"
+                self.down.remove(node)
+                self.back_at_s[node] = now_s + self.recovery_s.uniform(0, 4)
+            elif act.word in (Word.WIPE, Word.ROLLBACK):
+                assert node in self.down, "disk touched while the node runs"
+
+    def scene(self) -> Scene:
+        up = [IDS[node] for node in NODES[1:] if node not in self.down]
+        partition = PartitionView(leader=up[0] if up else None, isr=tuple(up), replicas=(1, 2, 3))
+        view = ClusterView(time_ns=0, brokers=frozenset(up), partitions={"t-0": partition})
+        return Scene(nodes=NODES, broker_ids=IDS, view=view, active_controller=NODES[0])
+
+
+SPECS = st.builds(
+    lambda faults, brokers, controllers, overlap: MixSpec(
+        faults=tuple(faults),
+        targets=("one broker", "leader", "isr follower", "active controller", "all brokers"),
+        down_brokers_max=brokers,
+        down_controllers_max=controllers,
+        overlap=overlap,
+    ),
+    st.lists(st.sampled_from(EPISODES), min_size=1, unique=True),
+    st.integers(0, 3),
+    st.integers(0, 1),
+    st.booleans(),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SPECS, st.integers(1, 10_000))
+def test_never_more_nodes_are_down_than_the_budget_allows(spec: MixSpec, seed: int) -> None:
+    sim = Sim(spec, seed)
+    for now_s, _, _ in sim.run(300):
+        impaired = sim.down | {node for node, at_s in sim.back_at_s.items() if at_s > now_s}
+        for role, budget in (
+            (Role.BROKER, spec.down_brokers_max),
+            (Role.CONTROLLER, spec.down_controllers_max),
+        ):
+            assert sum(role_of(node) is role for node in impaired) <= budget
+
+
+@settings(max_examples=40, deadline=None)
+@given(SPECS, st.integers(1, 10_000))
+def test_a_disk_is_lost_only_while_every_replica_is_in_sync(spec: MixSpec, seed: int) -> None:
+    for _, impaired, acts in Sim(spec, seed).run(300):
+        for act in acts:
+            if act.word in (Word.WIPE, Word.ROLLBACK):
+                assert isinstance(act.target, NamedNodes)
+                assert not impaired
+                assert len(act.target.nodes) == 1
+
+
+def test_without_overlap_a_fault_begins_only_when_the_last_one_is_over() -> None:
+    begun = 0
+    for _, impaired, acts in Sim(MixSpec(), seed=7).run(600):
+        words = {act.word for act in acts}
+        if words & {Word.KILL, Word.PAUSE, Word.STOP}:
+            begun += 1
+            assert not impaired
+    assert begun > 30
+
+
+def test_with_overlap_two_nodes_are_broken_at_once() -> None:
+    spec = MixSpec(overlap=True, down_brokers_max=2, gap_s=(0.5, 1.0), targets=("one broker",))
+    sim = Sim(spec, seed=3)
+    assert max(len(sim.down) for _ in sim.run(120)) == 2
+
+
+@pytest.mark.parametrize("kind", EPISODES)
+def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
+    words = [
+        act.word
+        for _, _, acts in Sim(MixSpec(faults=(kind,), targets=("one broker",)), seed=5).run(120)
+        for act in acts
+    ]
+    first, last = {
+        "kill": (Word.KILL, Word.START),
+        "pause": (Word.PAUSE, Word.RESUME),
+        "restart": (Word.STOP, Word.START),
+        "wipe": (Word.WIPE, Word.START),
+        "rollback": (Word.ROLLBACK, Word.START),
+    }[kind]
+    assert words.count(first) > 3
+    assert words.count(last) >= words.count(first) - 1
+
+
+def test_one_seed_gives_one_schedule_and_another_seed_another() -> None:
+    def schedule(seed: int) -> list[tuple[float, tuple[Act, ...]]]:
+        return [(now_s, acts) for now_s, _, acts in Sim(MixSpec(), seed).run(200) if acts]
+
+    assert schedule(11) == schedule(11)
+    assert schedule(11) != schedule(12)
