@@ -1,0 +1,43 @@
+# Everything a stranger needs: `make run`, `make test`. Sets itself up in .venv; once that is warm,
+# nothing here needs the network.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+WORKERS ?= 2
+
+.PHONY: run test quick check clean setup docs
+
+run: $(READY)
+	$(BIN)/fencepost run scenarios/nightly/smoke.yaml
+
+test: check
+	$(BIN)/pytest -q -n $(WORKERS) --dist loadgroup
+
+quick: $(READY)
+	$(BIN)/pytest -q -n $(WORKERS) -m "not spark and not kafka and not slow"
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/python -m history.errors > docs/errors.md
+	$(BIN)/python -m checkers.catalogue > docs/anomalies.md
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "fencepost needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V). Pass PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(READY)
+
+clean:
+	-test -x $(BIN)/fencepost && $(BIN)/fencepost clean
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
