@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from history.schema import F, Outcome
+from history.operation import F, Outcome
 from history.segment_chain import SegmentChain
 from history.segment_format import (
     INVOKED,

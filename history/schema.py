@@ -13,10 +13,11 @@ An *operation* is one call of a client: a send of one record, one poll, one fina
 A *key* is a topic-partition, written `topic-partition`, e.g. `t-0`. A *value* is unique per key.
 """
 
-from enum import StrEnum
 from typing import Final
 
 import pyarrow as pa
+
+from history.operation import F, Outcome
 
 __all__ = [
     "FAULTS",
@@ -29,38 +30,6 @@ __all__ = [
     "Outcome",
 ]
 
-
-class Outcome(StrEnum):
-    """How an operation ended."""
-
-    OK = "ok"
-    FAIL = "fail"
-    INFO = "info"
-
-    @property
-    def code(self) -> int:
-        """How raw segments and arrays write it: 0 ok, 1 fail, 2 info."""
-        return _OUTCOME_CODES[self]
-
-
-_OUTCOME_CODES: Final = {outcome: code for code, outcome in enumerate(Outcome)}
-
-
-class F(StrEnum):
-    """What an operation does (Jepsen's `:f`)."""
-
-    SEND = "send"
-    POLL = "poll"
-    FINAL_READ = "final-read"
-    """Reads one key from its first to its last offset after healing; ok only if it got there."""
-
-    @property
-    def code(self) -> int:
-        """How raw segments and arrays write it: 0 send, 1 poll, 2 final-read."""
-        return _F_CODES[self]
-
-
-_F_CODES: Final = {f: code for code, f in enumerate(F)}
 
 RECORD_BUCKET_COUNT: Final = 16
 """Files that `records` is spread over, by a stable hash of the key: one task a file, no shuffle."""

@@ -1,0 +1,54 @@
+"""`docs/errors.md`, drawn from the registry: `python -m history.errors_page` writes it anew."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from history.errors import Definite, ErrorEntry, registry
+
+__all__ = ["errors_page"]
+
+_HEAD: Final = """\
+# Errors
+
+Generated from `history/errors.toml` by `python -m history.errors_page`; do not edit.
+
+An operation that ended with an error either surely did not happen (*fail*) or may have happened
+(*info*). Fail needs proof: the list below says what each error proves about a record that was to be
+produced. A code that is not in the list proves nothing. When in doubt, it is info.
+
+- A refusal by the produce call itself is always *fail*: the record was never queued.
+- librdkafka repeats a send inside, uncounted, even with `message.send.max.retries=0`, so an error
+  that is definite for a single attempt is *info* under librdkafka.
+- With `acks=all`, `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_OR_PARTITION` and `KAFKA_STORAGE_ERROR`
+  are also the answer to a record that was appended first, so they prove nothing at all.
+- An error of a poll is *info*: a poll changes nothing, so nothing hangs on the difference.
+"""
+
+_TITLES: Final = {
+    Definite.ALWAYS: "Always definite: the record never left the client",
+    Definite.SINGLE_ATTEMPT: "Definite for a single attempt: the broker refused before the append",
+    Definite.NEVER: "Never definite: the record may have been appended",
+}
+
+
+def errors_page() -> str:
+    """The page, as Markdown."""
+    return "\n".join([_HEAD, *(_section(definite) for definite in Definite)])
+
+
+def _section(definite: Definite) -> str:
+    entries = [entry for entry in registry().values() if entry.definite is definite]
+    rows = [_row(entry) for entry in sorted(entries, key=lambda entry: entry.code)]
+    head = ["| code | name | meaning | source |", "|---|---|---|---|"]
+    return "\n".join([f"## {_TITLES[definite]}", "", *head, *rows, ""])
+
+
+def _row(entry: ErrorEntry) -> str:
+    return f"| {entry.code} | `{entry.name}` | {entry.meaning} | {entry.source} |"
+
+
+if __name__ == "__main__":
+    target = Path(__file__).parent.parent / "docs" / "errors.md"
+    target.write_text(errors_page())
+    sys.stdout.write(f"{target}\n")

@@ -1,0 +1,39 @@
+"""What an operation does and how it ends: apart from the tables, which a client need not load."""
+
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["F", "Outcome"]
+
+
+class Outcome(StrEnum):
+    """How an operation ended."""
+
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+    @property
+    def code(self) -> int:
+        """How raw segments and arrays write it: 0 ok, 1 fail, 2 info."""
+        return _OUTCOME_CODES[self]
+
+
+_OUTCOME_CODES: Final = {outcome: code for code, outcome in enumerate(Outcome)}
+
+
+class F(StrEnum):
+    """What an operation does (Jepsen's `:f`)."""
+
+    SEND = "send"
+    POLL = "poll"
+    FINAL_READ = "final-read"
+    """Reads one key from its first to its last offset after healing; ok only if it got there."""
+
+    @property
+    def code(self) -> int:
+        """How raw segments and arrays write it: 0 send, 1 poll, 2 final-read."""
+        return _F_CODES[self]
+
+
+_F_CODES: Final = {f: code for code, f in enumerate(F)}
