@@ -191,7 +191,7 @@ def create_segment(
 
     Raises HarnessError, naming the file and its size, if the disk has no room for it.
     """
-    path = directory / segment_name(layout, ordinal)
+    path = directory / segment_name(layout.client, layout.kind, ordinal)
     header = layout.header(ordinal=ordinal, first_sequence=first_sequence)
     unnamed = path.with_name(f"{path.name}.new")
     try:
@@ -215,9 +215,9 @@ def create_segment(
         ) from error
 
 
-def segment_name(layout: Layout, ordinal: int) -> str:
-    """The file's name: client, ordinal, kind."""
-    return f"{layout.client}-{ordinal:06}{layout.kind.suffix}"
+def segment_name(client: str, kind: Kind, ordinal: int) -> str:
+    """The name of a client's segment file."""
+    return f"{client}-{ordinal:06}{kind.suffix}"
 
 
 def segment_bytes(header: np.void) -> int:

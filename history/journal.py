@@ -1,0 +1,165 @@
+"""What the harness itself writes down as it goes: faults and samples, one JSON line each.
+
+One `write` a line, to a file opened for appending: a line is there whole, or it is the torn last
+one of a writer that was killed, which a reader leaves out. The open file is locked (flock), so that
+the seal knows when its writer lives; the lock dies with the process.
+
+    faults.jsonl    {"event": "begin", "index": 0, "time_ns": …, "fault": …, "targets": […]}
+                    {"event": "effect" | "end", "index": 0, "time_ns": …, "evidence": …}
+    samples.jsonl   {"time_ns": …, "source": …, "metric": …, "value": …}
+"""
+
+import fcntl
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, Self
+
+from history.clock import Clock
+from history.failure import HarnessError
+
+__all__ = ["FAULTS_FILE", "SAMPLES_FILE", "FaultJournal", "SampleJournal", "journal_lines"]
+
+FAULTS_FILE: Final = "faults.jsonl"
+SAMPLES_FILE: Final = "samples.jsonl"
+
+_NEW_FOR_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+
+
+class FaultJournal:
+    """Records each fault as it begins, shows its effect, and ends. Thread-safe."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._lines = _Lines(directory / FAULTS_FILE)
+        self._clock = clock
+        self._lock = Lock()
+        self._count = 0
+
+    def begin(self, fault: str, targets: Sequence[str]) -> int:
+        """Record, before it is done, that `fault` is done to `targets`; its index."""
+        with self._lock:
+            index = self._count
+            self._count += 1
+            self._write("begin", index, fault=fault, targets=list(targets))
+        return index
+
+    def effect(self, index: int, evidence: str) -> None:
+        """Record that the fault was seen to work, and what was seen. Only the first time counts."""
+        with self._lock:
+            self._write("effect", index, evidence=evidence)
+
+    def end(self, index: int, evidence: str) -> None:
+        """Record that the heal was seen to work, and what was seen. Only the first time counts."""
+        with self._lock:
+            self._write("end", index, evidence=evidence)
+
+    def close(self) -> None:
+        """No more is written; the journal may be sealed. Idempotent."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, event: str, index: int, **content: object) -> None:
+        assert 0 <= index < self._count, f"no fault {index} of {self._count}"
+        time_ns = self._clock.now_ns()
+        self._lines.write({"event": event, "index": index, "time_ns": time_ns} | content)
+
+
+class SampleJournal:
+    """Records figures that were measured on the way. Thread-safe."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
+        self._lines = _Lines(directory / SAMPLES_FILE)
+        self._clock = clock
+
+    def add(self, source: str, metric: str, value: float) -> None:
+        """Record a figure, now: of a node, a client or "run"; the metric's suffix is its unit."""
+        assert math.isfinite(value), f"{source} {metric} is {value}"
+        self._lines.write(
+            {"time_ns": self._clock.now_ns(), "source": source, "metric": metric, "value": value}
+        )
+
+    def close(self) -> None:
+        """No more is written; the journal may be sealed. Idempotent."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def journal_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a journal, if it is there; a torn last one is left out.
+
+    Raises HarnessError, naming file and line, for anything else that is not a JSON object.
+    """
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            yield _parsed(line, path, number)
+
+
+class _Lines:
+    """A locked file that takes whole lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._descriptor = os.open(path, _NEW_FOR_APPENDING, 0o644)
+        except OSError as error:
+            raise HarnessError(f"cannot create the journal {path}: {error.strerror}") from error
+        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        self._lock = Lock()
+
+    def write(self, content: Mapping[str, object]) -> None:
+        """Append one line. Raises HarnessError, naming the file, if the disk refuses."""
+        line = json.dumps(content).encode() + b"\n"
+        try:
+            with self._lock:
+                end = os.fstat(self._descriptor).st_size
+                whole = os.write(self._descriptor, line) == len(line)
+                if not whole:
+                    os.ftruncate(self._descriptor, end)  # Half a line would spoil the next one.
+        except OSError as error:
+            raise HarnessError(f"cannot write to {self._path}: {error.strerror}") from error
+        if not whole:
+            raise HarnessError(f"cannot write to {self._path}: the disk is full")
+
+    def close(self) -> None:
+        """Give up file and lock."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _parsed(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        content = json.loads(line)
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise HarnessError(f"{path}:{number} is not a line of a journal: {line[:80]!r}")
+    return content

@@ -1,0 +1,218 @@
+"""Sealing: what the clients and the harness recorded becomes the tables that checkers read.
+
+Works on whatever a kill left behind; what was invoked and never completed becomes info. The tables
+are built beside their place and renamed into it, and only then is the raw recording removed, so a
+seal that is killed is simply done again, and one that is done has nothing left to do. Memory holds
+a piece of each client at a time, not the history.
+"""
+
+import fcntl
+import logging
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import file_digest
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from history.columns import operation_table, record_table
+from history.failure import HarnessError
+from history.journal import FAULTS_FILE, SAMPLES_FILE, journal_lines
+from history.manifest import read_manifest, write_manifest
+from history.merge import merged_operations, operations_of
+from history.polled_rows import PolledRows
+from history.raw import RawHistory, read_raw
+from history.records import records_of
+from history.run_directory import RunDirectory
+from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES
+from history.segment_format import Kind
+from history.spill import RecordSpill
+from history.table_file import PartFiles, TableFile
+from history.writer import bucket_file, bucket_of, new_history
+
+__all__ = ["seal"]
+
+_LOG: Final = logging.getLogger(__name__)
+_OWN_GROUP_ROWS: Final = 1 << 14
+_SAMPLE_BATCH: Final = 1 << 16
+_OURS: Final = ("*.segment", "*.polled", "*.new", FAULTS_FILE, SAMPLES_FILE)
+
+
+def seal(run: RunDirectory) -> None:
+    """Make the recording in `run.raw` the tables in `run.history`; sealed already, do nothing.
+
+    The manifest, if there is one, gets the digests of the sealed files. Raises HarnessError, naming
+    the file, if a client still records, if a file is not a recording of ours or is damaged, if
+    another process seals the same run, or if the disk refuses; the recording is then as it was.
+    """
+    with _locked(run.root):
+        _refuse_living(run.raw)
+        if not run.history.is_dir():
+            _build(run)
+        _note_digests(run)
+        _remove_raw(run.raw)
+
+
+def _build(run: RunDirectory) -> None:
+    if not run.raw.is_dir():
+        raise HarnessError(f"nothing was recorded: {run.raw} does not exist")
+    raw = read_raw(run.raw)
+    for path in raw.cut:
+        _LOG.warning("%s was cut short: operations are missing from the history", path)
+    with new_history(run) as history:
+        scratch = history / "scratch"
+        scratch.mkdir()
+        with RecordSpill(scratch / "records") as spill:
+            _write_operations(raw, history / "operations", scratch, spill)
+            _write_records(raw.keys, history, spill)
+        shutil.rmtree(scratch)
+        _write_faults(run.raw / FAULTS_FILE, history / "faults.parquet")
+        _write_samples(run.raw / SAMPLES_FILE, raw, history / "samples.parquet")
+
+
+def _write_operations(raw: RawHistory, directory: Path, scratch: Path, spill: RecordSpill) -> None:
+    keys = {name: index for index, name in enumerate(raw.keys)}
+    consumers = [client for client in raw.clients if client.kind is Kind.POLLS]
+    polled = {
+        client.process: PolledRows(client, keys=keys, scratch=scratch) for client in consumers
+    }
+    streams = [
+        operations_of(client, keys=keys, polled=polled.get(client.process))
+        for client in raw.clients
+    ]
+    index = 0
+    with PartFiles(directory, "operations") as parts:
+        for piece in merged_operations(streams):
+            parts.add(operation_table(piece, first_index=index, keys=raw.keys))
+            for records in records_of(piece, first_index=index, polled=polled):
+                spill.add(records)
+            index += len(piece)
+
+
+def _write_records(keys: Sequence[str], history: Path, spill: RecordSpill) -> None:
+    for bucket in range(RECORD_BUCKET_COUNT):
+        with TableFile(bucket_file(history, bucket), "records") as file:
+            for number, key in enumerate(keys):
+                if bucket_of(key) == bucket:
+                    _write_key(number, key, file, spill)
+
+
+def _write_key(number: int, key: str, file: TableFile, spill: RecordSpill) -> None:
+    # A key worth a row group gets its own, so that it can be read alone; small ones share.
+    alone = spill.count(number) >= _OWN_GROUP_ROWS
+    if alone:
+        file.end_row_group()
+    for records in spill.batches(number):
+        file.add(record_table(records, key=key))
+    if alone:
+        file.end_row_group()
+
+
+def _write_faults(journal: Path, path: Path) -> None:
+    faults: list[dict[str, object]] = []
+    for line in journal_lines(journal):
+        match line["event"]:
+            case "begin":
+                faults.append(_begun(line))
+            case "effect":
+                _note(faults[line["index"]], "effect_ns", "evidence", line)
+            case "end":
+                _note(faults[line["index"]], "end_ns", "heal_evidence", line)
+            case unknown:
+                raise HarnessError(f"{journal} has an unknown event {unknown!r}")
+    with TableFile(path, "faults") as file:
+        file.add(pa.Table.from_pylist(faults, schema=FAULTS))
+
+
+def _begun(line: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "index": line["index"],
+        "fault": line["fault"],
+        "targets": line["targets"],
+        "begin_ns": line["time_ns"],
+    }
+
+
+def _note(
+    fault: dict[str, object], time_name: str, words_name: str, line: Mapping[str, object]
+) -> None:
+    """The first time counts."""
+    fault.setdefault(time_name, line["time_ns"])
+    fault.setdefault(words_name, line["evidence"])
+
+
+def _write_samples(journal: Path, raw: RawHistory, path: Path) -> None:
+    cut = Counter(path.name.rpartition("-")[0] for path in raw.cut)
+    lost = [
+        {"time_ns": 0, "source": client, "metric": "cut_segment_count", "value": float(count)}
+        for client, count in sorted(cut.items())
+    ]
+    with TableFile(path, "samples") as file:
+        file.add(pa.Table.from_pylist(lost, schema=SAMPLES))
+        lines = journal_lines(journal)
+        while batch := list(islice(lines, _SAMPLE_BATCH)):
+            file.add(pa.Table.from_pylist(batch, schema=SAMPLES))
+
+
+def _note_digests(run: RunDirectory) -> None:
+    if not run.manifest_path.is_file():
+        return
+    manifest = read_manifest(run.manifest_path)
+    if not manifest.digests:
+        digests = {
+            str(path.relative_to(run.root)): _digest(path)
+            for path in sorted(run.history.rglob("*.parquet"))
+        }
+        write_manifest(run.manifest_path, replace(manifest, digests=digests))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _remove_raw(raw: Path) -> None:
+    """Remove what was recorded; what others put there stays, and so does the directory then."""
+    if not raw.is_dir():
+        return
+    for pattern in _OURS:
+        for path in raw.glob(pattern):
+            path.unlink()
+    if not any(raw.iterdir()):
+        raw.rmdir()
+
+
+def _refuse_living(raw: Path) -> None:
+    for pattern in ("*-000000.segment", "*-000000.polled", FAULTS_FILE, SAMPLES_FILE):
+        for path in raw.glob(pattern):
+            with path.open("rb") as file:
+                if not _lock(file.fileno()):
+                    raise HarnessError(f"{path} is still being written: stop its client first")
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    try:
+        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise HarnessError(f"there is no run {root}: {error.strerror}") from error
+    try:
+        if not _lock(descriptor):
+            raise HarnessError(f"another process is sealing {root}")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,142 @@
+"""How a table lies in Parquet: encodings, row groups, and what a reader then finds.
+
+Integers that grow are stored as packed differences, words by dictionary, and all is compressed
+lightly (zstd 1): about 11 bytes an operation, and quick to read. Columns of words may be given
+dictionary-encoded; a reader finds strings, as the schema says.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from history.atomic import sync
+from history.schema import TABLES
+
+__all__ = ["PartFiles", "TableFile"]
+
+_ROW_GROUP_ROWS: Final = 1 << 20
+_PART_ROWS: Final = 1 << 23
+
+_GROWING: Final[Mapping[str, tuple[str, ...]]] = {
+    "operations": ("index", "call_ns", "return_ns"),
+    "records": ("offset", "value", "operation", "position", "call_ns", "return_ns"),
+    "faults": ("index", "begin_ns", "effect_ns", "end_ns"),
+    "samples": ("time_ns",),
+}
+
+
+class TableFile:
+    """One Parquet file of the table `name`, written row group by row group, synced when closed."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path = path
+        self._schema = TABLES[name]
+        self._growing = _GROWING[name]
+        self._writer: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self.waiting_rows = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Append rows; written once a row group is full."""
+        assert table.column_names == self._schema.names, table.column_names
+        while self.waiting_rows + table.num_rows >= _ROW_GROUP_ROWS:
+            taken = _ROW_GROUP_ROWS - self.waiting_rows
+            self._wait(table.slice(0, taken))
+            self.end_row_group()
+            table = table.slice(taken)
+        self._wait(table)
+
+    def end_row_group(self) -> None:
+        """Write what waits as a row group of its own."""
+        if self.waiting_rows:
+            table = pa.concat_tables(self._waiting).unify_dictionaries()
+            self._open(table.schema).write_table(table, row_group_size=_ROW_GROUP_ROWS)
+            self._waiting, self.waiting_rows = [], 0
+
+    def close(self) -> None:
+        """Write what waits, end the file and force it to disk."""
+        self.end_row_group()
+        self._open(self._schema).close()
+        sync(self._path)
+
+    def abandon(self) -> None:
+        """Close the file as it is; it will be removed."""
+        if self._writer is not None:
+            self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _wait(self, table: pa.Table) -> None:
+        self._waiting.append(table)
+        self.waiting_rows += table.num_rows
+
+    def _open(self, found: pa.Schema) -> pq.ParquetWriter:
+        if self._writer is None:
+            words = [field.name for field in self._schema if field.name not in self._growing]
+            # Without the Arrow schema in the file, dictionaries read back as plain strings.
+            self._writer = pq.ParquetWriter(
+                self._path,
+                pa.schema([_of_type(field, found) for field in self._schema]),
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=words,
+                column_encoding=dict.fromkeys(self._growing, "DELTA_BINARY_PACKED"),
+                store_schema=False,
+            )
+        return self._writer
+
+
+def _of_type(field: pa.Field, found: pa.Schema) -> pa.Field:
+    return field.with_type(found.field(field.name).type)
+
+
+class PartFiles:
+    """A table in several files, `part-0000.parquet` and so on: one task each for a reader."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._name = name
+        self._number = 0
+        self._file = self._next()
+        self._row_count = 0
+
+    def add(self, table: pa.Table) -> None:
+        """Append rows."""
+        self._file.add(table)
+        self._row_count += table.num_rows
+        if self._row_count >= _PART_ROWS:
+            self._file.close()
+            self._file = self._next()
+            self._row_count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.__exit__(kind, error, trace)
+
+    def _next(self) -> TableFile:
+        path = self._directory / f"part-{self._number:04}.parquet"
+        self._number += 1
+        return TableFile(path, self._name)

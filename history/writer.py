@@ -1,0 +1,101 @@
+"""Sealed tables, written: from what a seal gathers, or directly from tables at hand.
+
+`records` is spread over RECORD_BUCKET_COUNT files by the key's CRC-32, so that a key is always in
+one file, whoever wrote it; each file is sorted by key, operation, position.
+"""
+
+import os
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from history.atomic import sync
+from history.failure import HarnessError
+from history.run_directory import RunDirectory
+from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.table_file import TableFile
+
+__all__ = ["bucket_file", "bucket_of", "new_history", "write_tables"]
+
+_RECORD_ORDER: Final = [(name, "ascending") for name in ("key", "operation", "position")]
+
+
+def bucket_of(key: str) -> int:
+    """Which of the files of `records` a key is in."""
+    return zlib.crc32(key.encode()) % RECORD_BUCKET_COUNT
+
+
+def bucket_file(history: Path, bucket: int) -> Path:
+    """The file of a bucket, in a history."""
+    return history / "records" / f"bucket-{bucket:02}.parquet"
+
+
+def write_tables(
+    run: RunDirectory,
+    *,
+    operations: pa.Table,
+    records: pa.Table,
+    faults: pa.Table | None = None,
+    samples: pa.Table | None = None,
+) -> None:
+    """Make these tables the sealed history of `run`, whose directory is made if need be.
+
+    They have the schemas of `history.schema`, rows of `records` in any order. For importers and for
+    those who test checkers. Raises HarnessError if the run has a history, or the disk refuses.
+    """
+    tables = {"operations": operations, "records": records, "faults": faults, "samples": samples}
+    for name, table in tables.items():
+        assert table is None or table.schema.equals(TABLES[name]), f"{name}: {table.schema}"
+    if run.history.exists():
+        raise HarnessError(f"{run.history} exists: a sealed history is not written again")
+    run.root.mkdir(parents=True, exist_ok=True)
+    with new_history(run) as history:
+        _write(history / "operations" / "part-0000.parquet", "operations", operations)
+        for bucket, chosen in enumerate(_buckets(records)):
+            _write(bucket_file(history, bucket), "records", chosen)
+        for name in ("faults", "samples"):
+            _write(history / f"{name}.parquet", name, tables[name])
+
+
+@contextmanager
+def new_history(run: RunDirectory) -> Iterator[Path]:
+    """A directory to build a history in, which takes its place at the end, whole or not at all.
+
+    Raises HarnessError if the disk refuses; what was built of it is removed.
+    """
+    building = run.root / ".history.building"
+    try:
+        shutil.rmtree(building, ignore_errors=True)
+        for name in ("operations", "records"):
+            (building / name).mkdir(parents=True)
+        yield building
+        for directory in (building / "operations", building / "records", building):
+            sync(directory)
+        os.replace(building, run.history)  # noqa: PTH105 - Path.replace hides that it is atomic
+        sync(run.root)
+    except OSError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        raise HarnessError(f"cannot write the history of {run.root}: {error}") from error
+
+
+def _write(path: Path, name: str, table: pa.Table | None) -> None:
+    with TableFile(path, name) as file:
+        if table is not None:
+            file.add(table)
+
+
+def _buckets(records: pa.Table) -> Sequence[pa.Table]:
+    encoded = pc.dictionary_encode(records["key"].combine_chunks())
+    buckets = np.array([bucket_of(key) for key in encoded.dictionary.to_pylist()], np.int64)
+    bucket_of_row = buckets[encoded.indices.to_numpy(zero_copy_only=False)]
+    return [
+        records.filter(pa.array(bucket_of_row == bucket)).sort_by(_RECORD_ORDER)
+        for bucket in range(RECORD_BUCKET_COUNT)
+    ]
