@@ -39,7 +39,7 @@ class CheckResult:
     """What one check answered."""
 
     check: str
-    """Its name in the catalogue, e.g. "lost-write"; for grounds and assumptions, a name of theirs."""
+    """Its name in the catalogue, e.g. "lost-write"."""
     validity: Validity
     anomaly_count: int = 0
     """Rows in `anomalies/<check>.parquet`, legal ones included."""

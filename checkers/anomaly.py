@@ -1,0 +1,129 @@
+"""What a check found on one key: anomalies with their proofs, counted in full, kept up to a bound.
+
+A run can break a rule millions of times, and ten thousand proofs a key convince as well as all of
+them. So every kernel counts everything by numpy and spells out `PROOFS_MAX` anomalies: those that
+are never allowed first, each group in the order of the history. A count above the rows kept is
+stated in the verdict.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["ANOMALIES", "PROOFS_MAX", "Anomaly", "Found", "Proof", "anomalies_of", "found", "none"]
+
+ANOMALIES: Final = pa.schema(
+    [
+        # The catalogue's name of the check.
+        pa.field("check", pa.string(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        # Reported, but legal under the promises of this run.
+        pa.field("allowed", pa.bool_(), nullable=False),
+        # The operations that prove it, by index.
+        pa.field("operations", pa.list_(pa.field("element", pa.int64())), nullable=False),
+        pa.field("offsets", pa.list_(pa.field("element", pa.int64())), nullable=False),
+        pa.field("values", pa.list_(pa.field("element", pa.int64())), nullable=False),
+        # One sentence: the values compared, and the rule.
+        pa.field("detail", pa.string(), nullable=False),
+    ]
+)
+
+PROOFS_MAX: Final = 10_000
+"""Anomalies spelled out a key and check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Why one anomaly is one: what a reader looks up in the history to agree."""
+
+    operations: tuple[int, ...]
+    offsets: tuple[int, ...]
+    values: tuple[int, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anomaly:
+    """One row of `ANOMALIES`."""
+
+    check: str
+    key: str
+    allowed: bool
+    operations: tuple[int, ...]
+    offsets: tuple[int, ...]
+    values: tuple[int, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one check found on one key."""
+
+    table: pa.Table
+    """ANOMALIES, at most `PROOFS_MAX` rows."""
+    never_count: int
+    """Anomalies that break a promise, those beyond the bound included."""
+    allowed_count: int
+    """Anomalies that are legal here, those beyond the bound included."""
+    doubt: str = ""
+    """Why this key cannot be called valid even where nothing was found, or nothing."""
+
+
+def found(
+    check: str,
+    key: str,
+    *,
+    never: NDArray[np.int64],
+    allowed: NDArray[np.int64] | None = None,
+    proof: Callable[[int], Proof],
+    doubt: str = "",
+) -> Found:
+    """Spell out the anomalies whose numbers are in `never` and `allowed`, by asking `proof`."""
+    legal = np.empty(0, dtype=np.int64) if allowed is None else allowed
+    kept_never = never[:PROOFS_MAX]
+    kept_legal = legal[: PROOFS_MAX - len(kept_never)]
+    proofs = [proof(int(number)) for number in np.concatenate([kept_never, kept_legal])]
+    return Found(
+        table=_table(check, key, proofs=proofs, never_count=len(kept_never)),
+        never_count=len(never),
+        allowed_count=len(legal),
+        doubt=doubt,
+    )
+
+
+def none(check: str, key: str, *, doubt: str = "") -> Found:
+    """Nothing was found."""
+    table = _table(check, key, proofs=[], never_count=0)
+    return Found(table=table, never_count=0, allowed_count=0, doubt=doubt)
+
+
+def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:
+    """The rows of a table of `ANOMALIES`, in order."""
+    for row in table.to_pylist():
+        yield Anomaly(
+            check=row["check"],
+            key=row["key"],
+            allowed=row["allowed"],
+            operations=tuple(row["operations"]),
+            offsets=tuple(row["offsets"]),
+            values=tuple(row["values"]),
+            detail=row["detail"],
+        )
+
+
+def _table(check: str, key: str, *, proofs: list[Proof], never_count: int) -> pa.Table:
+    count = len(proofs)
+    columns = {
+        "check": [check] * count,
+        "key": [key] * count,
+        "allowed": [False] * never_count + [True] * (count - never_count),
+        "operations": [proof.operations for proof in proofs],
+        "offsets": [proof.offsets for proof in proofs],
+        "values": [proof.values for proof in proofs],
+        "detail": [proof.detail for proof in proofs],
+    }
+    return pa.table(columns, schema=ANOMALIES)

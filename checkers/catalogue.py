@@ -1,0 +1,309 @@
+"""Every check by name: what it looks for, why that is wrong, how wrong, and where the rule is from.
+
+The catalogue is the one list of checks. A verdict has one answer an entry, in this order; the
+documentation is generated from it (`checkers.anomalies_page`); scenarios name what they expect by
+these names.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "entry_of", "names_of"]
+
+
+class Kind(StrEnum):
+    """What an answer of the check is about."""
+
+    ASSUMPTION = "assumption"
+    """The history is what the checks take it for. Never invalid; if broken, unknown."""
+    GROUND = "ground"
+    """The run gives enough evidence for a verdict. Never invalid; if lacking, unknown."""
+    ANOMALY = "anomaly"
+    """The system kept its promises."""
+
+
+class Strength(StrEnum):
+    """What the presence of an anomaly means for the verdict."""
+
+    NEVER = "never"
+    """It makes the run invalid."""
+    ALLOWED_IF = "allowed-if"
+    """It makes the run invalid, unless the promises of the run allow it."""
+    FIGURE = "figure"
+    """It is measured, and never a verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One check."""
+
+    id: str
+    name: str
+    title: str
+    kind: Kind
+    rule: str
+    """What exactly is compared."""
+    meaning: str
+    """What it means to somebody who runs such a cluster."""
+    source: str
+    strength: Strength
+    allowed_if: str = ""
+    """When it is reported and legal; empty unless the strength is `allowed-if`."""
+    rests_on: tuple[str, ...] = ()
+    """Assumptions without which its answer is unknown."""
+
+
+_VALUES: Final = ("unique-values",)
+_ENTRIES: Final = ("unique-values", "sent-values")
+_ORDER: Final = ("dense-indices", "one-poll-at-a-time", "whole-records")
+_ABSENCE: Final = ("unique-values", "whole-records")
+_JEPSEN: Final = "Jepsen, workload `kafka`"
+
+_ASSUMPTIONS: Final = (
+    Entry(
+        id="A1",
+        name="dense-indices",
+        title="Operation indices are dense",
+        kind=Kind.ASSUMPTION,
+        rule="The indices of the operations are 0, 1, 2, …, each once, in the order of the files.",
+        meaning="A hole means that operations were lost on the way from the client to the history.",
+        source="history/schema.py, OPERATIONS",
+        strength=Strength.NEVER,
+    ),
+    Entry(
+        id="A2",
+        name="one-poll-at-a-time",
+        title="A process has one poll open at a time",
+        kind=Kind.ASSUMPTION,
+        rule="A poll of a process is called no earlier than its last one returned.",
+        meaning="Otherwise the polls of a process have no order that could be checked.",
+        source="history/schema.py, OPERATIONS",
+        strength=Strength.NEVER,
+    ),
+    Entry(
+        id="A3",
+        name="whole-records",
+        title="Every record of every operation is in the history",
+        kind=Kind.ASSUMPTION,
+        rule="For each kind of operation, the records in the bucket files are as many as the "
+        "operations count, and every bucket file could be read.",
+        meaning="Otherwise a value that nobody read may have been read and not written down.",
+        source="history/schema.py, RECORDS",
+        strength=Strength.NEVER,
+    ),
+    Entry(
+        id="A4",
+        name="unique-values",
+        title="Values are unique a key",
+        kind=Kind.ASSUMPTION,
+        rule="No two sends to a key carry one value. Judged key by key.",
+        meaning="Records are told apart by their values.",
+        source="history/schema.py",
+        strength=Strength.NEVER,
+    ),
+    Entry(
+        id="A5",
+        name="sent-values",
+        title="Every value that was read was sent",
+        kind=Kind.ASSUMPTION,
+        rule="Each value that a poll of whatever outcome returned is the value of some recorded "
+        "send to that key.",
+        meaning="A record of a stranger, a corrupted record or a hole in the recording: the "
+        "history cannot tell which.",
+        source="history/schema.py; the recorder writes an invocation down before it is sent",
+        strength=Strength.NEVER,
+    ),
+)
+
+_GROUNDS: Final = (
+    Entry(
+        id="G1",
+        name="statistics",
+        title="What was done, and how it went",
+        kind=Kind.GROUND,
+        rule="Operations by kind and outcome before, during, between and after the faults and "
+        "during each fault, each counted where it was called; errors by name; latencies.",
+        meaning="Figures for people; they decide nothing.",
+        source="Jepsen, checkers `stats` and `perf`",
+        strength=Strength.FIGURE,
+    ),
+    Entry(
+        id="G2",
+        name="fault-effects",
+        title="Every fault was seen to take effect",
+        kind=Kind.GROUND,
+        rule="Each fault of the run has the time at which its effect was seen.",
+        meaning="A run whose faults did nothing proves nothing about faults.",
+        source="history/schema.py, FAULTS",
+        strength=Strength.NEVER,
+    ),
+    Entry(
+        id="G3",
+        name="evidence",
+        title="Enough was done to tell",
+        kind=Kind.GROUND,
+        rule="There are acknowledged sends, ok polls that returned something and complete final "
+        "reads; and where there were faults, acknowledged sends and non-empty ok polls among the "
+        "operations called during them.",
+        meaning="A cluster that does nothing breaks no promise.",
+        source="Jepsen, checker `stats`",
+        strength=Strength.NEVER,
+    ),
+)
+
+_DATA_PLANE: Final = (
+    Entry(
+        id="D1",
+        name="lost-write",
+        title="A record is missing below what was read",
+        kind=Kind.ANOMALY,
+        rule="The bound is the highest position that any ok read reached. Each value at or below "
+        "it that must have happened and that no ok read returned is lost. Where no read went over "
+        "its place and no complete final read followed, the key is unknown instead.",
+        meaning="An acknowledged record is gone, while later ones are there.",
+        source=f"{_JEPSEN}, `lost-write`",
+        strength=Strength.NEVER,
+        rests_on=_ABSENCE,
+    ),
+    Entry(
+        id="D2",
+        name="aborted-read",
+        title="A failed send was read",
+        kind=Kind.ANOMALY,
+        rule="An ok read returned a value whose send failed.",
+        meaning="The producer was told that the record does not exist, and a consumer got it.",
+        source=f"Adya, Liskov, O'Neil 2000, G1a; {_JEPSEN}, `G1a`",
+        strength=Strength.NEVER,
+        rests_on=_VALUES,
+    ),
+    Entry(
+        id="D3",
+        name="inconsistent-offset",
+        title="One offset, two values",
+        kind=Kind.ANOMALY,
+        rule="Two values stand at one offset, in reads of whatever outcome and in the offsets of "
+        "sends that must have happened.",
+        meaning="Two readers, or a producer and a reader, were shown different logs.",
+        source=f"{_JEPSEN}, `inconsistent-offsets`",
+        strength=Strength.NEVER,
+        rests_on=_ENTRIES,
+    ),
+    Entry(
+        id="D4",
+        name="duplicate",
+        title="One value, two offsets",
+        kind=Kind.ANOMALY,
+        rule="One value stands at two offsets.",
+        meaning="A record was appended twice, as a retry may do without idempotence.",
+        source=f"{_JEPSEN}, `duplicate`; KIP-98",
+        strength=Strength.ALLOWED_IF,
+        allowed_if="the producers were not idempotent",
+        rests_on=_ENTRIES,
+    ),
+    Entry(
+        id="D5",
+        name="nonmonotonic-poll",
+        title="A consumer went back",
+        kind=Kind.ANOMALY,
+        rule="Delta below 1 between the last record of a process's last ok poll of the key and the "
+        "first record of its next one. A new assignment forgets.",
+        meaning="A consumer was given records again, without having asked for them.",
+        source=f"{_JEPSEN}, `nonmonotonic-poll`",
+        strength=Strength.ALLOWED_IF,
+        allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
+        "or over a poll that crashed",
+        rests_on=_ORDER,
+    ),
+    Entry(
+        id="D6",
+        name="skipped-poll",
+        title="A consumer was not given records in between",
+        kind=Kind.ANOMALY,
+        rule="As nonmonotonic-poll, with delta above 1.",
+        meaning="A consumer that goes on polling misses records for ever.",
+        source=f"{_JEPSEN}, `poll-skip`",
+        strength=Strength.ALLOWED_IF,
+        allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
+        "or over a poll that crashed",
+        rests_on=_ORDER,
+    ),
+    Entry(
+        id="D7a",
+        name="internal-nonmonotonic-poll",
+        title="One poll returned records in the wrong order",
+        kind=Kind.ANOMALY,
+        rule="Delta below 1 between neighbours inside one ok poll or final read and one session.",
+        meaning="A batch of records is out of order, or holds a record twice.",
+        source=f"{_JEPSEN}, `int-nonmonotonic-poll`",
+        strength=Strength.NEVER,
+        rests_on=("whole-records",),
+    ),
+    Entry(
+        id="D7b",
+        name="internal-skipped-poll",
+        title="One poll left records out",
+        kind=Kind.ANOMALY,
+        rule="Delta above 1 between neighbours inside one ok poll or final read and one session.",
+        meaning="A batch of records has a hole where the log holds a record.",
+        source=f"{_JEPSEN}, `int-poll-skip`",
+        strength=Strength.NEVER,
+        rests_on=("whole-records",),
+    ),
+    Entry(
+        id="D8",
+        name="nonmonotonic-send",
+        title="A producer's records are not in the order it sent them",
+        kind=Kind.ANOMALY,
+        rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
+        "earlier position.",
+        meaning="The order that a producer relies on within a partition was not kept.",
+        source=f"{_JEPSEN}, `nonmonotonic-send`; KIP-98",
+        strength=Strength.ALLOWED_IF,
+        allowed_if="the producers were not idempotent: with several batches in flight, a retry "
+        "reorders them",
+        rests_on=("dense-indices",),
+    ),
+    Entry(
+        id="D13",
+        name="unseen",
+        title="An acknowledged record is not in the final read",
+        kind=Kind.ANOMALY,
+        rule="A value that was acknowledged before the last complete final read of its key was "
+        "called, that no ok read returned, and that does not stand at or below the bound of "
+        "lost-write. Unknown for a key with acknowledged sends and no complete final read.",
+        meaning="An acknowledged record is gone, at the end of the log or with all of it.",
+        source=f"{_JEPSEN}, `unseen`; KIP-207",
+        strength=Strength.NEVER,
+        rests_on=_ABSENCE,
+    ),
+    Entry(
+        id="D18",
+        name="vanished",
+        title="A record that was read is not in the final read",
+        kind=Kind.ANOMALY,
+        rule="A value that an ok read returned, and that a complete final read of its key which "
+        "was called afterwards did not return.",
+        meaning="A consumer has acted on a record that the cluster no longer has. Neither "
+        "lost-write nor unseen sees this: both ask for values that nobody ever read.",
+        source="Apache Kafka's documentation, Replication: only committed records are given to "
+        "consumers, and they are not lost; KIP-101, KIP-966",
+        strength=Strength.NEVER,
+        rests_on=_ABSENCE,
+    ),
+)
+
+CATALOGUE: Final = (*_ASSUMPTIONS, *_GROUNDS, *_DATA_PLANE)
+"""All checks, in the order of a verdict."""
+
+_BY_NAME: Final = {entry.name: entry for entry in CATALOGUE}
+
+
+def entry_of(name: str) -> Entry:
+    """The entry of this name. Raises KeyError if the catalogue has none."""
+    return _BY_NAME[name]
+
+
+def names_of(kind: Kind) -> tuple[str, ...]:
+    """The names of all checks of a kind, in order."""
+    return tuple(entry.name for entry in CATALOGUE if entry.kind is kind)

@@ -1,0 +1,44 @@
+"""The checks of the data plane by their catalogue names, and the assumptions they make of a key."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from checkers.anomaly import Found
+from checkers.kernels.aborted_reads import aborted_reads
+from checkers.kernels.assumptions import sent_values, unique_values
+from checkers.kernels.internal_poll_order import (
+    internal_nonmonotonic_polls,
+    internal_skipped_polls,
+)
+from checkers.kernels.key_log import KeyLog
+from checkers.kernels.lost_writes import lost_writes
+from checkers.kernels.offsets import duplicates, inconsistent_offsets
+from checkers.kernels.poll_order import nonmonotonic_polls, skipped_polls
+from checkers.kernels.send_order import nonmonotonic_sends
+from checkers.kernels.unseen import unseen
+from checkers.kernels.vanished import vanished
+
+__all__ = ["CHECKS", "KEY_ASSUMPTIONS", "Kernel"]
+
+Kernel = Callable[[KeyLog], Found]
+
+KEY_ASSUMPTIONS: Final[Mapping[str, Kernel]] = {
+    "unique-values": unique_values,
+    "sent-values": sent_values,
+}
+"""Run first, on the same rows. What a check rests on, the catalogue says (`rests_on`)."""
+
+CHECKS: Final[Mapping[str, Kernel]] = {
+    "lost-write": lost_writes,
+    "aborted-read": aborted_reads,
+    "inconsistent-offset": inconsistent_offsets,
+    "duplicate": duplicates,
+    "nonmonotonic-poll": nonmonotonic_polls,
+    "skipped-poll": skipped_polls,
+    "internal-nonmonotonic-poll": internal_nonmonotonic_polls,
+    "internal-skipped-poll": internal_skipped_polls,
+    "nonmonotonic-send": nonmonotonic_sends,
+    "unseen": unseen,
+    "vanished": vanished,
+}
+"""In the order of the catalogue."""

@@ -1,0 +1,60 @@
+"""What the checks of a key take for granted about the history, checked first on the same rows.
+
+- `unique-values`: no two sends of the key carry one value. The checks tell records apart by value,
+  so a key that breaks it is not judged by those that do.
+- `sent-values`: every value that a read of whatever outcome returned was sent by somebody. The
+  recorder writes an invocation down before the record can leave the client, so a value without a
+  send is a record of a stranger, a corrupted one, or a hole in the recording. None of these may
+  pass as valid, and which of them it is, the history cannot tell.
+
+A broken assumption is unknown, with its proof, and never invalid.
+"""
+
+import numpy as np
+
+from checkers.anomaly import Found, Proof, found
+from checkers.kernels.key_log import KeyLog
+from checkers.kernels.membership import is_among
+
+__all__ = ["sent_values", "unique_values"]
+
+
+def unique_values(log: KeyLog) -> Found:
+    """Values that more than one send carries."""
+    ordered = np.sort(log.sends.value)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+
+    def proof(number: int) -> Proof:
+        value = int(repeated[number])
+        sends = log.sends.operation[log.sends.value == value].tolist()
+        return Proof(
+            operations=tuple(sends),
+            offsets=(),
+            values=(value,),
+            detail=f"value {value} was sent {len(sends)} times; values must be unique a key",
+        )
+
+    return found("unique-values", log.key, never=np.arange(len(repeated)), proof=proof)
+
+
+def sent_values(log: KeyLog) -> Found:
+    """Values that were read and that nobody sent; one anomaly a value."""
+    sent = np.append(log.entry_sent, np.False_)[log.read_entry]
+    suspect = np.flatnonzero(~sent)
+    stray = suspect[~is_among(log.reads.value[suspect], log.sends.value)]
+    _, first = np.unique(log.reads.value[stray], return_index=True)
+    row = np.sort(stray[first])
+
+    def proof(number: int) -> Proof:
+        read = row[number]
+        value, offset = int(log.reads.value[read]), int(log.reads.offset[read])
+        operation = int(log.reads.operation[read])
+        return Proof(
+            operations=(operation,),
+            offsets=(offset,),
+            values=(value,),
+            detail=f"operation {operation} returned value {value} at offset {offset}, and no "
+            f"recorded operation sent it to {log.key}",
+        )
+
+    return found("sent-values", log.key, never=np.arange(len(row)), proof=proof)

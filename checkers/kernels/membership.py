@@ -1,0 +1,39 @@
+"""Which of these values are among those: exact, and cheap when either side is small."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["is_among"]
+
+_SMALL: Final = 50
+"""How many times smaller one side must be, for a search in it to beat a sort of both."""
+
+
+def is_among(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """For each of `values`, whether it occurs in `others`. Neither has to be sorted or unique."""
+    if not len(values) or not len(others):
+        return np.zeros(len(values), dtype=np.bool_)
+    if len(values) * _SMALL < len(others):
+        return _by_searching_values(values, others)
+    if len(others) * _SMALL < len(values):
+        return _in_sorted(values, np.sort(others))
+    return np.isin(values, others)
+
+
+def _by_searching_values(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Look each of the many `others` up among the few `values`, and mark what was met."""
+    distinct, of_value = np.unique(values, return_inverse=True)
+    place = np.searchsorted(distinct, others)
+    place[place == len(distinct)] = 0
+    met = np.zeros(len(distinct), dtype=np.bool_)
+    met[place[distinct[place] == others]] = True
+    return met[of_value]
+
+
+def _in_sorted(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
+    place = np.searchsorted(others, values)
+    place[place == len(others)] = 0
+    found: NDArray[np.bool_] = others[place] == values
+    return found

@@ -1,0 +1,70 @@
+"""D5 nonmonotonic-poll and D6 skipped-poll: from one poll of a process to its next.
+
+Compared are the last record of a process's last ok poll of the key and the first record of its next
+one. Within one session (one unbroken ownership of the key by the process) the step must lead to the
+very next record: never back, never over one. Under subscribe a rebalance may end a session, and the
+next one resumes at the committed offset: that is reported, and allowed. Under assign a new session
+is a new assignment, which forgets where the old one stood.
+
+Sound because
+- a poll that is not ok may have consumed records that nobody wrote down, so that a step over one
+  proves nothing (`checkers.kernels.steps`);
+- a process has one poll open at a time, so that its polls have an order: an assumption that is
+  checked first;
+- positions are ranks among the offsets that hold a record somebody knows of: gaps are legal.
+
+Source: Jepsen's Kafka workload (`nonmonotonic-poll`, `poll-skip`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, found
+from checkers.kernels.key_log import KeyLog
+from checkers.kernels.steps import Steps
+
+__all__ = ["nonmonotonic_polls", "skipped_polls", "step_proof"]
+
+
+def nonmonotonic_polls(log: KeyLog) -> Found:
+    """Steps between polls that lead back, or stay."""
+    return _found("nonmonotonic-poll", log, log.across.where(log.across.delta < 1))
+
+
+def skipped_polls(log: KeyLog) -> Found:
+    """Steps between polls that leave records out."""
+    return _found("skipped-poll", log, log.across.where(log.across.delta > 1))
+
+
+def step_proof(log: KeyLog, steps: Steps, number: int) -> Proof:
+    """The two records of a step, by operation, offset and value."""
+    before, after = int(steps.before[number]), int(steps.after[number])
+    reads, delta = log.reads, int(steps.delta[number])
+    offsets = (int(reads.offset[before]), int(reads.offset[after]))
+    operations = (int(reads.operation[before]), int(reads.operation[after]))
+    gone_wrong = f"skips {delta - 1} records" if delta > 1 else "leads back or stays"
+    return Proof(
+        operations=tuple(dict.fromkeys(operations)),
+        offsets=offsets,
+        values=(int(reads.value[before]), int(reads.value[after])),
+        detail=f"process {reads.process[after]} went from offset {offsets[0]} (operation "
+        f"{operations[0]}) to offset {offsets[1]} (operation {operations[1]}), which "
+        f"{gone_wrong}: the delta is {delta}, not 1",
+    )
+
+
+def _found(check: str, log: KeyLog, steps: Steps) -> Found:
+    return found(
+        check,
+        log.key,
+        never=np.flatnonzero(steps.unbroken),
+        allowed=_allowed(log, steps),
+        proof=lambda number: step_proof(log, steps, number),
+    )
+
+
+def _allowed(log: KeyLog, steps: Steps) -> NDArray[np.int64]:
+    """Broken steps of processes that may have subscribed; an assigning one forgets."""
+    if log.setting.consume == "assign":
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(~steps.unbroken)

@@ -1,0 +1,126 @@
+"""The rows of `history.schema.RECORDS` as numpy arrays: what every kernel works on."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from history.schema import F, Outcome
+
+__all__ = ["COLUMNS", "FAIL", "INFO", "OK", "OPEN_NS", "UNKNOWN_OFFSET", "Rows", "codes", "split"]
+
+UNKNOWN_OFFSET: Final = -1
+OPEN_NS: Final = int(np.iinfo(np.int64).max)
+"""The return of an operation whose end was never seen: later than everything."""
+
+_OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
+OK, FAIL, INFO = range(3)
+"""Codes of outcomes in `Rows.outcome`."""
+
+_FS: Final = (F.SEND, F.POLL, F.FINAL_READ)
+
+COLUMNS: Final = (
+    "key",
+    "offset",
+    "value",
+    "operation",
+    "position",
+    "process",
+    "f",
+    "outcome",
+    "return_ns",
+    "session",
+)
+"""The columns of RECORDS that checks of the data plane read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Records of one key, as parallel arrays, by operation and then by place in the operation."""
+
+    operation: NDArray[np.int64]
+    process: NDArray[np.int32]
+    session: NDArray[np.int32]
+    offset: NDArray[np.int64]
+    """`UNKNOWN_OFFSET` where it is not known."""
+    value: NDArray[np.int64]
+    outcome: NDArray[np.int8]
+    """Of the operation: OK, FAIL or INFO."""
+    return_ns: NDArray[np.int64]
+    """Of the operation; `OPEN_NS` if its end was never seen."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "Rows":
+        """These rows, by number or by mask."""
+        return Rows(
+            operation=self.operation[rows],
+            process=self.process[rows],
+            session=self.session[rows],
+            offset=self.offset[rows],
+            value=self.value[rows],
+            outcome=self.outcome[rows],
+            return_ns=self.return_ns[rows],
+        )
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Which rows are of operations that are ok."""
+        mask: NDArray[np.bool_] = self.outcome == OK
+        return mask
+
+
+def split(records: pa.Table) -> tuple[Rows, Rows, NDArray[np.bool_]]:
+    """Sends, reads (polls and final reads), and which of the reads are of final reads.
+
+    `records` has `COLUMNS` of RECORDS, of one key; strings may be dictionary-encoded.
+    """
+    f = codes(records.column("f"), tuple(_FS))
+    rows = Rows(
+        operation=_numbers(records, "operation"),
+        process=_numbers(records, "process"),
+        session=_numbers(records, "session"),
+        offset=_numbers(records, "offset", null=UNKNOWN_OFFSET),
+        value=_numbers(records, "value"),
+        outcome=codes(records.column("outcome"), tuple(_OUTCOMES)),
+        return_ns=_numbers(records, "return_ns", null=OPEN_NS),
+    )
+    order = _order(rows.operation, _numbers(records, "position"))
+    if order is not None:
+        rows, f = rows.take(order), f[order]
+    reads = f != 0
+    return rows.take(~reads), rows.take(reads), f[reads] == _FS.index(F.FINAL_READ)
+
+
+def codes(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int8]:
+    """The place of each string in `names`. Raises ValueError for a string that is not there."""
+    parts = [np.empty(0, dtype=np.int8)]
+    for chunk in column.chunks:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        words = encoded.dictionary.to_pylist()
+        table = np.array([names.index(word) if word in names else -1 for word in words] or [-1])
+        parts.append(table.astype(np.int8)[encoded.indices.to_numpy()])
+    codes = np.concatenate(parts)
+    if np.any(codes < 0):
+        raise ValueError(f"expected one of {', '.join(names)}; found another word or none")
+    return codes
+
+
+def _order(operation: NDArray[np.int64], position: NDArray[np.int32]) -> NDArray[np.int64] | None:
+    """How to sort by operation and position; None if they are (as sealed files are)."""
+    step = np.diff(operation)
+    if not np.any((step < 0) | ((step == 0) & (np.diff(position) < 0))):
+        return None
+    return np.lexsort((position, operation)).astype(np.int64)
+
+
+def _numbers(table: pa.Table, name: str, *, null: int | None = None) -> NDArray[Any]:
+    column = table.column(name)
+    if null is not None and column.null_count:
+        column = pc.fill_null(column, null)
+    numbers: NDArray[Any] = column.to_numpy()
+    return numbers

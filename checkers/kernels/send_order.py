@@ -1,0 +1,44 @@
+"""D8 nonmonotonic-send: a process's later send stands at an earlier position.
+
+Compared are neighbours among the sends of one process that are ok and know their offset, in the
+order in which it queued them (operation index, then place in the operation). An idempotent producer
+keeps that order through retries, so it never goes back; one without idempotence may be reordered by
+a retry while later batches are in flight, and that is reported as allowed.
+
+Sound because the position is that of the acknowledgement itself, so nothing is inferred; sends that
+are not ok, or whose offset is not known, are left out, which can only hide a step back.
+
+Source: Jepsen's Kafka workload (`nonmonotonic-send`); KIP-98: an idempotent producer keeps order.
+"""
+
+import numpy as np
+
+from checkers.anomaly import Found, Proof, found
+from checkers.kernels.key_log import KeyLog
+
+__all__ = ["nonmonotonic_sends"]
+
+
+def nonmonotonic_sends(log: KeyLog) -> Found:
+    """Neighbouring sends of one process whose positions go back."""
+    row = np.flatnonzero(log.sends.ok & (log.send_entry >= 0))
+    row = row[np.argsort(log.sends.process[row], kind="stable")]
+    position, process = log.send_position[row], log.sends.process[row]
+    back = np.flatnonzero((process[1:] == process[:-1]) & (position[1:] < position[:-1]))
+    before, after = row[back], row[back + 1]
+
+    def proof(number: int) -> Proof:
+        pair = [int(before[number]), int(after[number])]
+        first, second = (int(log.sends.operation[send]) for send in pair)
+        offsets = tuple(int(log.sends.offset[send]) for send in pair)
+        return Proof(
+            operations=(first, second),
+            offsets=offsets,
+            values=tuple(int(log.sends.value[send]) for send in pair),
+            detail=f"process {log.sends.process[pair[0]]} sent operation {first} before operation "
+            f"{second}, but they stand at offsets {offsets[0]} and {offsets[1]}",
+        )
+
+    numbers, nothing = np.arange(len(back)), np.arange(0)
+    never, allowed = (numbers, nothing) if log.setting.idempotent else (nothing, numbers)
+    return found("nonmonotonic-send", log.key, never=never, allowed=allowed, proof=proof)

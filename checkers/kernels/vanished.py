@@ -1,0 +1,65 @@
+"""D18 vanished: a record that a reader was shown is not in a later, complete final read.
+
+D1 and D13 ask for values that nobody ever returned. A consumer that keeps up with the producers
+returns every value within milliseconds, and when the log is then cut, neither of the two has
+anything to report. But a broker shows a consumer only what is below the high watermark, which
+survives every election that is not unclean. So what an ok read returned must be in every complete
+final read that was called after that read had returned.
+
+Sound because
+- returned and called are compared strictly: at equal times the two were concurrent;
+- values are compared, not offsets: a value that moved is a duplicate or an inconsistent offset;
+- it needs no word of the sender: a value that was shown has happened.
+
+Records must not be removed by retention or compaction.
+
+Source: Kafka's documentation, "Replication" (only committed records are given to consumers, and
+they are not lost while one in-sync replica lives); KIP-101, KIP-966 for elections that broke it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, found
+from checkers.kernels.key_log import FinalRead, KeyLog
+from checkers.kernels.membership import is_among
+
+__all__ = ["vanished"]
+
+
+def vanished(log: KeyLog) -> Found:
+    """Values that an ok read returned and that a later complete final read did not."""
+    # One anomaly a value, proven by the first final read that lacks it.
+    first: dict[int, tuple[int, FinalRead]] = {}
+    for final_read in log.final_reads:
+        for row in _not_in(final_read, log).tolist():
+            first.setdefault(int(log.reads.value[row]), (row, final_read))
+    proven = sorted(first.values(), key=lambda pair: pair[0])
+
+    def proof(number: int) -> Proof:
+        row, final_read = proven[number]
+        value, offset = int(log.reads.value[row]), int(log.reads.offset[row])
+        reading, final = int(log.reads.operation[row]), final_read.operation
+        return Proof(
+            operations=(reading, final),
+            offsets=(offset,),
+            values=(value,),
+            detail=f"operation {reading} returned value {value} at offset {offset}, and the "
+            f"complete final read that was called afterwards (operation {final}) did not",
+        )
+
+    return found("vanished", log.key, never=np.arange(len(proven)), proof=proof)
+
+
+def _not_in(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
+    """A read row of each value that was returned before `final_read` was called and not by it."""
+    reads = log.reads
+    first, end = np.searchsorted(reads.operation, [final_read.operation, final_read.operation + 1])
+    kept = np.zeros(len(log.log) + 1, dtype=np.bool_)
+    kept[log.read_entry[first:end]] = True
+    kept[-1] = False
+    earlier = reads.ok & (reads.return_ns < final_read.call_ns)
+    row = np.flatnonzero(earlier & ~kept[log.read_entry])
+    row = row[~is_among(reads.value[row], reads.value[first:end])]
+    _, first_row = np.unique(reads.value[row], return_index=True)
+    return row[first_row]

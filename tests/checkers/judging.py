@@ -1,0 +1,86 @@
+"""What the kernels say of a history in the tests' small language."""
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+from histories import History, history
+
+from checkers.anomaly import Anomaly, anomalies_of
+from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+from checkers.history_summary import HistorySummary, history_summary
+from checkers.kernels.key_log import KeyLog, Setting, key_log
+from checkers.kernels.operations import FaultWindow, summary_of_operations
+
+__all__ = ["allowed", "doubts", "log_of", "never", "setting_of", "summary"]
+
+Values = dict[str, list[tuple[int, ...]]]
+
+_KERNELS = CHECKS | KEY_ASSUMPTIONS
+
+
+def never(text: str | History, *, idempotent: bool = True, consume: str = "assign") -> Values:
+    """The anomalies that are never allowed: check → what was compared (values, of all keys)."""
+    found = _anomalies(text, idempotent=idempotent, consume=consume)
+    return _values(anomaly for anomaly in found if not anomaly.allowed)
+
+
+def allowed(text: str | History, *, idempotent: bool = True, consume: str = "assign") -> Values:
+    """The anomalies that are reported and legal: check → values."""
+    found = _anomalies(text, idempotent=idempotent, consume=consume)
+    return _values(anomaly for anomaly in found if anomaly.allowed)
+
+
+def doubts(text: str | History, *, consume: str = "assign") -> set[str]:
+    """The checks that cannot call some key valid."""
+    logs = _logs(text, idempotent=True, consume=consume)
+    return {name for name, kernel in _KERNELS.items() for log in logs if kernel(log).doubt}
+
+
+def log_of(text: str, *, key: str = "t-0", idempotent: bool = True) -> KeyLog:
+    """The key log of one key."""
+    logs = _logs(text, idempotent=idempotent, consume="assign")
+    return next(log for log in logs if log.key == key)
+
+
+def summary(
+    operations: pa.Table, *, windows: Sequence[FaultWindow] = (), parts: int = 1
+) -> HistorySummary:
+    """The summary of operations, as if they lay in so many files."""
+    size = -(-len(operations) // parts)
+    rows = [
+        summary_of_operations(f"part-{part}", operations.slice(part * size, size), windows=windows)
+        for part in range(parts)
+    ]
+    return history_summary(pa.concat_tables(rows))
+
+
+def setting_of(past: History, *, idempotent: bool = True, consume: str = "assign") -> Setting:
+    """What the operations of a history say beside its records."""
+    sums = summary(past.operations)
+    return Setting(
+        idempotent=idempotent,
+        consume=consume,
+        final_reads=sums.final_reads,
+        info_polls=sums.info_polls,
+    )
+
+
+def _anomalies(text: str | History, *, idempotent: bool, consume: str) -> list[Anomaly]:
+    logs = _logs(text, idempotent=idempotent, consume=consume)
+    tables = [kernel(log).table for kernel in _KERNELS.values() for log in logs]
+    return [anomaly for table in tables for anomaly in anomalies_of(table)]
+
+
+def _values(anomalies: Iterable[Anomaly]) -> Values:
+    values: Values = {}
+    for anomaly in anomalies:
+        values.setdefault(anomaly.check, []).append(anomaly.values)
+    return values
+
+
+def _logs(text: str | History, *, idempotent: bool, consume: str) -> list[KeyLog]:
+    past = history(text) if isinstance(text, str) else text
+    setting = setting_of(past, idempotent=idempotent, consume=consume)
+    keys = sorted(set(past.records.column("key").to_pylist()))
+    keys += sorted({read.key for read in setting.final_reads} - set(keys))
+    return [key_log(key, past.of_key(key), setting) for key in keys]

@@ -1,0 +1,87 @@
+"""Every kernel answers as its slow definition does, on random small histories."""
+
+from collections.abc import Callable
+
+import numpy as np
+from histories import History
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from judging import setting_of
+from slow_checks import SlowKey
+from small_histories import KEY, histories
+
+from checkers.anomaly import Anomaly, anomalies_of
+from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+from checkers.kernels.key_log import key_log
+from checkers.kernels.log import _by_sorting, _by_table
+
+_KERNELS = KEY_ASSUMPTIONS | CHECKS
+
+
+def _pair(anomaly: Anomaly) -> tuple[int, ...]:
+    return (anomaly.operations[0], anomaly.operations[-1], *anomaly.values)
+
+
+_PROOFS: dict[str, Callable[[Anomaly], tuple[int, ...]]] = {
+    "aborted-read": lambda anomaly: (anomaly.operations[1], *anomaly.values),
+    "inconsistent-offset": lambda anomaly: (*anomaly.offsets, *anomaly.values),
+    "duplicate": lambda anomaly: (*anomaly.values, *anomaly.offsets),
+    "nonmonotonic-poll": _pair,
+    "skipped-poll": _pair,
+    "internal-nonmonotonic-poll": _pair,
+    "internal-skipped-poll": _pair,
+    "nonmonotonic-send": _pair,
+}
+
+
+def _slow(past: History, *, idempotent: bool, consume: str) -> SlowKey:
+    operations = past.operations.to_pylist()
+    return SlowKey(
+        rows=past.of_key(KEY).to_pylist(),
+        final_reads=[
+            one for one in operations if one["f"] == "final-read" and one["outcome"] == "ok"
+        ],
+        info_polls={
+            (one["process"], one["index"])
+            for one in operations
+            if one["f"] == "poll" and one["outcome"] == "info"
+        },
+        idempotent=idempotent,
+        consume=consume,
+    )
+
+
+@settings(max_examples=1000, deadline=None)
+@given(past=histories(), idempotent=st.booleans(), consume=st.sampled_from(["assign", "both"]))
+def test_every_kernel_finds_what_its_definition_says(
+    past: History,
+    idempotent: bool,  # noqa: FBT001 - hypothesis gives it by name
+    consume: str,
+) -> None:
+    setting = setting_of(past, idempotent=idempotent, consume=consume)
+    log = key_log(KEY, past.of_key(KEY), setting)
+    slow = _slow(past, idempotent=idempotent, consume=consume)
+    doubts = slow.doubts()
+    for check, kernel in _KERNELS.items():
+        found = kernel(log)
+        proof = _PROOFS.get(check, lambda anomaly: anomaly.values)
+        fast = sorted((one.allowed, proof(one)) for one in anomalies_of(found.table))
+
+        assert fast == sorted(getattr(slow, check.replace("-", "_"))()), check
+        assert bool(found.doubt) == (check in doubts), check
+        assert found.never_count + found.allowed_count == len(fast), check
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), min_size=1),
+    scale=st.sampled_from([1, 1000]),
+)
+def test_both_ways_to_build_a_log_agree(rows: list[tuple[int, int]], scale: int) -> None:
+    offsets = np.array([offset * scale for offset, _ in rows])
+    values = np.array([value for _, value in rows])
+    table, sorting = _by_table(offsets, values), _by_sorting(offsets, values)
+    if table is None:
+        return
+    for name in ("offset", "value", "position"):
+        assert np.array_equal(getattr(table[0], name), getattr(sorting[0], name))
+    assert np.array_equal(table[1], sorting[1])
