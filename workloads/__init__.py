@@ -1,1 +1,1 @@
-"""What the clients do."""
+"""What the clients do while things go wrong, and how they write it down."""

@@ -1,0 +1,135 @@
+"""Records between librdkafka and the recorder: bytes and message objects here, columns there.
+
+A record's value is 8 bytes, little-endian int64, and padding. Nothing is done a record that can be
+done a batch: what is left a record is one list element each.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
+from history.operation import Outcome
+
+__all__ = [
+    "FOREIGN_VALUE",
+    "VALUE_BYTES_MIN",
+    "Ends",
+    "KafkaErrorLike",
+    "MessageLike",
+    "Polled",
+    "ends_of",
+    "messages_of",
+    "polled_of",
+    "values_of",
+]
+
+VALUE_BYTES_MIN: Final = 8
+FOREIGN_VALUE: Final = -1
+"""Stands for a record that is too short to be one of ours; no send ever has this value."""
+_VALUE: Final = np.dtype("<i8")
+_OK: Final = Outcome.OK.code
+
+
+class KafkaErrorLike(Protocol):
+    """What is read of a librdkafka error."""
+
+    def code(self) -> int:
+        """Kafka's code, or librdkafka's own, negative one."""
+
+    def fatal(self) -> bool:
+        """Whether the client instance cannot go on."""
+
+
+class MessageLike(Protocol):
+    """What is read of a librdkafka message."""
+
+    def topic(self) -> str | None:
+        """Its topic."""
+
+    def partition(self) -> int | None:
+        """Its partition."""
+
+    def offset(self) -> int | None:
+        """Its offset; None or negative where librdkafka does not know it."""
+
+    def value(self) -> bytes | None:
+        """Its payload; of an error event, a text."""
+
+    def error(self) -> KafkaErrorLike | None:
+        """None for a record that was sent or read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """How sends ended, one row a send: the columns of `SendRecorder.complete`."""
+
+    values: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    outcomes: NDArray[np.uint8]
+    errors: NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polled:
+    """What a poll returned: records in their order, and the error events between them."""
+
+    keys: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    values: NDArray[np.int64]
+    errors: tuple[KafkaErrorLike, ...] = ()
+
+
+def messages_of(values: NDArray[np.int64], *, value_bytes: int) -> list[dict[str, object]]:
+    """The records to send, as `produce_batch` takes them."""
+    padded = np.zeros((len(values), value_bytes), dtype=np.uint8)
+    padded[:, :VALUE_BYTES_MIN] = values.astype(_VALUE)[:, np.newaxis].view(np.uint8)
+    payload = padded.tobytes()
+    return [
+        {"value": payload[start : start + value_bytes]}
+        for start in range(0, len(payload), value_bytes)
+    ]
+
+
+def values_of(payloads: Sequence[bytes | None]) -> NDArray[np.int64]:
+    """The value in each payload; FOREIGN_VALUE for one that holds none."""
+    heads = [payload[:VALUE_BYTES_MIN] if payload else b"" for payload in payloads]
+    joined = b"".join(heads)
+    if len(joined) != len(heads) * VALUE_BYTES_MIN:
+        foreign = FOREIGN_VALUE.to_bytes(VALUE_BYTES_MIN, "little", signed=True)
+        joined = b"".join(head if len(head) == VALUE_BYTES_MIN else foreign for head in heads)
+    return np.frombuffer(joined, _VALUE).astype(np.int64, copy=False)
+
+
+def ends_of(reports: Sequence[MessageLike]) -> Ends:
+    """How the sends ended that these delivery reports are about."""
+    # An acknowledged send, too, has no offset where a broker answers that it has the record
+    # already, or was not asked to answer (acks=0).
+    offsets = [-1 if (offset := report.offset()) is None else offset for report in reports]
+    codes = [0 if (error := report.error()) is None else error.code() for report in reports]
+    outcomes = np.full(len(reports), _OK, dtype=np.uint8)
+    if any(codes):
+        outcomes[:] = [outcome_of(code, attempts_max=ATTEMPTS_UNBOUNDED).code for code in codes]
+    return Ends(
+        values=values_of([report.value() for report in reports]),
+        offsets=np.maximum(np.array(offsets, dtype=np.int64), -1),
+        outcomes=outcomes,
+        errors=np.array(codes, dtype=np.int16),
+    )
+
+
+def polled_of(messages: Sequence[MessageLike], *, key_of: Mapping[tuple[str, int], int]) -> Polled:
+    """The records among what a poll returned, as columns, and the errors."""
+    errors = tuple(error for message in messages if (error := message.error()) is not None)
+    if errors:
+        messages = [message for message in messages if message.error() is None]
+    keys = [key_of[message.topic(), message.partition()] for message in messages]  # type: ignore[index]  # a record has both
+    return Polled(
+        keys=np.array(keys, dtype=np.int32),
+        offsets=np.array([message.offset() for message in messages], dtype=np.int64),
+        values=values_of([message.value() for message in messages]),
+        errors=errors,
+    )

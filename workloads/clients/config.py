@@ -1,0 +1,112 @@
+"""What a client process is told: one JSON file, written by the harness, kept beside its log."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from history.clock import Clock
+
+__all__ = [
+    "ClientConfig",
+    "ConsumerConfig",
+    "FinalReaderConfig",
+    "ProducerConfig",
+    "read_config",
+    "write_config",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """What every client is told."""
+
+    client: str
+    """Its name: of its log, its segments, and its `client.id` at the brokers."""
+    process: int
+    """The number of its first logical client."""
+    process_stride: int
+    """From a logical client that cannot go on to the one that takes its place."""
+    raw: str
+    """The directory to record into."""
+    origin_ns: int
+    """Of the run's clock."""
+    keys: tuple[str, ...]
+    """Every key of the run: the index of a key means the same in each segment."""
+    settings: Mapping[str, str]
+    """For librdkafka, complete."""
+    seed: int
+    """The run's seed for the workload; a logical client draws from (seed, process)."""
+
+    @property
+    def clock(self) -> Clock:
+        """The run's clock."""
+        return Clock(self.origin_ns)
+
+    def name(self, generation: int) -> str:
+        """Under which the logical client that was started as number `generation` records."""
+        return f"{self.client}.{generation}" if generation else self.client
+
+    def process_of(self, generation: int) -> int:
+        """The process number of that logical client."""
+        return self.process + generation * self.process_stride
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerConfig:
+    """What a producer is told."""
+
+    common: ClientConfig
+    rate: float
+    """Records a second; 0: as fast as it can."""
+    value_bytes: int
+    batch_max: int
+    """Records handed to librdkafka at a time."""
+    in_flight_max: int
+    """Records whose end is not known yet."""
+    flush_ms: int
+    """How long to wait for the ends of sends after SIGTERM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """What a consumer is told."""
+
+    common: ClientConfig
+    subscribe: bool
+    """In the group, else it assigns itself every key."""
+    reassign_s: float
+    """Mean time between two assigns; 0: assign once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalReaderConfig:
+    """What a final reader is told."""
+
+    common: ClientConfig
+    share: tuple[int, ...]
+    """The indices of the keys that it reads."""
+    timeout_s: float
+    result: str
+    """Path of the JSON file in which it says which keys it read completely."""
+
+
+Config = TypeVar("Config", ProducerConfig, ConsumerConfig, FinalReaderConfig)
+
+
+def write_config(path: Path, config: ProducerConfig | ConsumerConfig | FinalReaderConfig) -> None:
+    """Write a client's configuration for `read_config`."""
+    path.write_text(json.dumps(asdict(config), indent=2) + "\n")
+
+
+def read_config(path: Path, kind: type[Config]) -> Config:
+    """A client's configuration of this kind."""
+    data = _tuples(json.loads(path.read_text()))
+    return kind(**{**data, "common": ClientConfig(**data["common"])})
+
+
+def _tuples(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _tuples(value) for key, value in data.items()}
+    return tuple(map(_tuples, data)) if isinstance(data, list) else data

@@ -1,0 +1,216 @@
+"""A consumer process: polls, and records each poll with all that it returned.
+
+Two ways to come by keys. *Assign*: every key, by itself, and anew from time to time, going back
+over some records it has read. *Subscribe*: what the group gives it; offsets are committed only once
+the records before them are on disk, so that a consumer that is killed leaves no record unread.
+
+One instance of librdkafka is one logical client, with one poll open at a time. When an instance
+fails for good, a new one goes on under a new process number.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+import numpy as np
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
+from history.operation import Outcome
+from history.segment import PollRecorder
+from workloads.clients.columns import KafkaErrorLike, polled_of
+from workloads.clients.config import ConsumerConfig, read_config
+from workloads.clients.places import key_indices, places_of
+from workloads.clients.recording import RecordsPolls
+from workloads.clients.sessions import Sessions
+from workloads.clients.shutdown import stop_on_sigterm
+from workloads.generators.reassign import Reassign
+
+__all__ = ["GROUP", "Poller", "consume", "main"]
+
+GROUP: Final = "fencepost"
+POLL_RECORDS_MAX: Final = 5000
+POLL_TIMEOUT_S: Final = 0.1
+"""librdkafka gathers for this long or until it has the most records it may return. So there are ten
+polls a second of an idle consumer, which is what an empty one costs on disk and in CPU."""
+_COMMIT_NS: Final = 1_000_000_000
+_CLOSE_S_MAX: Final = 5.0
+_GENERATIONS_MAX: Final = 100
+
+
+class Poller:
+    """One logical client: an instance of librdkafka, its keys and its recorder."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        *,
+        generation: int,
+        recorder: RecordsPolls,
+        connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+    ) -> None:
+        common = config.common
+        self._config = config
+        self._clock = common.clock
+        self._places = places_of(common.keys)
+        self._key_of = key_indices(common.keys)
+        self._sessions = Sessions(len(common.keys))
+        self._reassign = Reassign(
+            mean_s=config.reassign_s,
+            key_count=len(common.keys),
+            rng=np.random.default_rng([common.seed, common.process_of(generation)]),
+            now_ns=self._clock.now_ns(),
+        )
+        self._commit_at_ns = 0
+        self._failed = False
+        self._recorder = recorder
+        self._consumer = connect(
+            {
+                **common.settings,
+                "client.id": common.name(generation),
+                "group.id": GROUP,
+                "error_cb": self._on_error,
+            }
+        )
+
+    def run(self, stopped: Callable[[], bool]) -> bool:
+        """Poll until told to stop, or until the instance has failed for good. True if told to."""
+        if self._config.subscribe:
+            self._subscribe()
+        else:
+            self._assign([OFFSET_BEGINNING] * len(self._places))
+        while not (self._failed or stopped()):
+            if not self._config.subscribe and self._reassign.is_due(self._clock.now_ns()):
+                self._assign(self._reassign.offsets(self._clock.now_ns()))
+            self._poll()
+            if self._config.subscribe:
+                self._commit()
+        return not self._failed
+
+    def _poll(self) -> None:
+        self._sessions.begin_poll()
+        sequence = self._recorder.invoke(time_ns=self._clock.now_ns())
+        # From here to `complete` nothing may raise: what was polled would be lost.
+        messages, errors = self._consume()
+        polled = polled_of(messages, key_of=self._key_of)
+        errors = (*errors, *polled.errors)
+        self._recorder.complete(
+            sequence,
+            time_ns=self._clock.now_ns(),
+            keys=polled.keys,
+            offsets=polled.offsets,
+            values=polled.values,
+            sessions=self._sessions.end_poll(polled.keys),
+            outcome=_outcome(errors, returned=len(polled.keys) > 0),
+            error=errors[0].code() if errors else 0,
+        )
+        self._reassign.read(polled.keys, polled.offsets)
+        if errors:
+            self._sessions.sever()
+            self._failed |= any(error.fatal() for error in errors)
+            time.sleep(POLL_TIMEOUT_S)  # an error that comes at once would be recorded endlessly
+
+    def _consume(self) -> tuple[list[Message], tuple[KafkaErrorLike, ...]]:
+        try:
+            return self._consumer.consume(POLL_RECORDS_MAX, POLL_TIMEOUT_S), ()
+        except KafkaException as exception:
+            return [], (exception.args[0],)
+
+    def _assign(self, offsets: Sequence[int]) -> None:
+        self._consumer.assign(
+            [
+                TopicPartition(topic, partition, offset)
+                for (topic, partition), offset in zip(self._places, offsets, strict=True)
+            ]
+        )
+        self._sessions.gain(range(len(self._places)))
+
+    def _subscribe(self) -> None:
+        self._consumer.subscribe(
+            sorted({topic for topic, _ in self._places}),
+            on_assign=lambda _, given: self._sessions.gain(self._indices(given)),
+            on_revoke=lambda _, taken: self._sessions.lose(self._indices(taken)),
+        )
+
+    def _indices(self, partitions: Sequence[TopicPartition]) -> list[int]:
+        return [self._key_of[place.topic, place.partition] for place in partitions]
+
+    def _commit(self) -> None:
+        """Commit what the last poll and those before it returned, at most once a second."""
+        now_ns = self._clock.now_ns()
+        if now_ns < self._commit_at_ns or not self._sessions.owned:
+            return
+        self._commit_at_ns = now_ns + _COMMIT_NS
+        try:
+            self._consumer.commit(asynchronous=True)
+        except KafkaException as exception:
+            # Nothing new to commit, or no coordinator: the records are read again at worst.
+            if exception.args[0].fatal():
+                self._failed = True
+
+    def close(self) -> None:
+        """Leave the group if that is possible at once; what counts is on disk already."""
+        closing = Thread(target=self._consumer.close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S_MAX)
+
+    def _on_error(self, error: KafkaError) -> None:
+        # librdkafka logs its errors itself; of those that answer no poll, only this counts.
+        self._failed |= error.fatal()
+
+
+def main(argv: Sequence[str]) -> int:
+    """Consume as the configuration says; 0 when told to stop, 1 when every instance failed."""
+    config = read_config(Path(argv[1]), ConsumerConfig)
+    if consume(config, stop_on_sigterm()):
+        return 0
+    print(f"gave up after {_GENERATIONS_MAX} fatal errors", file=sys.stderr)  # noqa: T201  # its log
+    return 1
+
+
+def consume(
+    config: ConsumerConfig,
+    stopped: Callable[[], bool],
+    *,
+    connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+) -> bool:
+    """Poll and record, one logical client after the other, until told to stop.
+
+    False if every one of a bounded number of instances failed for good.
+    """
+    for generation in range(_GENERATIONS_MAX):
+        recorder = PollRecorder(
+            Path(config.common.raw),
+            client=config.common.name(generation),
+            process=config.common.process_of(generation),
+            keys=config.common.keys,
+        )
+        poller = Poller(config, generation=generation, recorder=recorder, connect=connect)
+        told_to = poller.run(stopped)
+        recorder.close()
+        poller.close()
+        if told_to:
+            return True
+    return False
+
+
+def _outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome:
+    """Of a poll: an error makes it info at least where it returned something all the same."""
+    if not errors:
+        return Outcome.OK
+    outcome = outcome_of(errors[0].code(), attempts_max=ATTEMPTS_UNBOUNDED)
+    return Outcome.INFO if returned and outcome is Outcome.FAIL else outcome
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

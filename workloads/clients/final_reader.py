@@ -1,0 +1,174 @@
+"""A final reader: reads keys from their first to their last offset, when all has healed.
+
+Each read is one operation. It asks the leader for the end of the log first (the high watermark, as
+nobody writes any more all there is), and is ok only if it got there. One that did not, in its share
+of the time, is info; the key is read again, from the start, while there is time.
+
+Exit code 0 whatever was reached; which keys were read completely stands in the result file.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from numpy.typing import NDArray
+
+from history.errors import name_of
+from history.operation import F, Outcome
+from history.segment import PollRecorder
+from workloads.clients.columns import polled_of
+from workloads.clients.config import FinalReaderConfig, read_config
+from workloads.clients.places import key_indices, places_of
+from workloads.clients.recording import RecordsPolls
+from workloads.clients.shutdown import stop_on_sigterm
+from workloads.generators.agenda import Agenda
+
+__all__ = ["Reader", "main"]
+
+_POLL_RECORDS_MAX: Final = 10_000
+_POLL_TIMEOUT_S: Final = 0.1
+_END_TIMEOUT_S: Final = 3.0
+"""Of one question for the end of a log; it is asked again while there is time."""
+_RETRY_S: Final = 0.2
+_EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001  # the constant's name
+_TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001  # the constant's name
+
+
+class Reader:
+    """One logical client, with one read open at a time."""
+
+    def __init__(
+        self,
+        config: FinalReaderConfig,
+        *,
+        recorder: RecordsPolls,
+        connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+    ) -> None:
+        common = config.common
+        self._clock = common.clock
+        self._keys = common.keys
+        self._places = places_of(common.keys)
+        self._key_of = key_indices(common.keys)
+        self._read_count = 0
+        self._recorder = recorder
+        # No group is joined: the id only satisfies librdkafka.
+        self._consumer = connect(
+            {**common.settings, "client.id": common.client, "group.id": common.client}
+        )
+
+    def run(self, agenda: Agenda, stopped: Callable[[], bool]) -> None:
+        """Read what is on the agenda while there is time."""
+        while not stopped() and (following := agenda.next(self._clock.now_ns())) is not None:
+            agenda.ended(complete=self._read(*following))
+
+    def _read(self, key: int, until_ns: int) -> bool:
+        sequence = self._recorder.invoke(time_ns=self._clock.now_ns(), f=F.FINAL_READ, key=key)
+        error = self._read_to_end(sequence, key, until_ns)
+        self._recorder.complete(
+            sequence,
+            time_ns=self._clock.now_ns(),
+            keys=_NO_KEYS,
+            offsets=_NO_NUMBERS,
+            values=_NO_NUMBERS,
+            sessions=_NO_KEYS,
+            outcome=Outcome.INFO if error else Outcome.OK,
+            error=error,
+        )
+        self._read_count += 1
+        if error:
+            _say(f"{self._keys[key]} was not read to its end: {name_of(error)}")
+        return not error
+
+    def _read_to_end(self, sequence: int, key: int, until_ns: int) -> int:
+        """Record the key's records as they come; the error that came before its end, or 0."""
+        limits = self._limits(key, until_ns)
+        if limits is None:
+            return _TIMED_OUT
+        offset, end = limits
+        self._consumer.assign([TopicPartition(*self._places[key], offset)])
+        while offset < end:
+            if self._clock.now_ns() >= until_ns:
+                return _TIMED_OUT
+            # No more than are left: librdkafka would wait for the rest.
+            wanted = min(_POLL_RECORDS_MAX, end - offset)
+            messages = self._consumer.consume(wanted, _POLL_TIMEOUT_S)
+            offset = max(offset, self._record(sequence, key, messages))
+            if error := _first_error(messages):
+                return error
+        self._consumer.unassign()
+        return 0
+
+    def _record(self, sequence: int, key: int, messages: Sequence[Message]) -> int:
+        """Record the records among these; the offset that follows the last."""
+        polled = polled_of(messages, key_of=self._key_of)
+        assert (polled.keys == key).all(), f"records of {polled.keys} in a read of {key}"
+        self._recorder.append(
+            sequence,
+            keys=polled.keys,
+            offsets=polled.offsets,
+            values=polled.values,
+            sessions=np.full(len(polled.keys), self._read_count, dtype=np.int32),
+        )
+        # The end of a log may hold no records: then only this event says that it is reached.
+        ends = [message.offset() or 0 for message in messages if _code(message) == _EOF]
+        return max([*ends, *(polled.offsets[-1:] + 1).tolist()], default=0)
+
+    def _limits(self, key: int, until_ns: int) -> tuple[int, int] | None:
+        """First and end offset as the leader states them; None if it did not in time."""
+        place = TopicPartition(*self._places[key])
+        while self._clock.now_ns() < until_ns:
+            try:
+                found = self._consumer.get_watermark_offsets(place, _END_TIMEOUT_S, cached=False)
+            except KafkaException as exception:
+                _say(f"the end of {self._keys[key]} is not known yet: {exception.args[0]}")
+                found = None
+            if found is not None:
+                return found
+            time.sleep(_RETRY_S)
+        return None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Read as the configuration says; 0 in any case."""
+    config = read_config(Path(argv[1]), FinalReaderConfig)
+    stopped = stop_on_sigterm()
+    now_ns = config.common.clock.now_ns()
+    agenda = Agenda(config.share, deadline_ns=now_ns + int(config.timeout_s * 1e9))
+    recorder = PollRecorder(
+        Path(config.common.raw),
+        client=config.common.client,
+        process=config.common.process,
+        keys=config.common.keys,
+    )
+    Reader(config, recorder=recorder).run(agenda, stopped)
+    recorder.close()
+    complete = [config.common.keys[key] for key in agenda.done]
+    Path(config.result).write_text(json.dumps({"complete": complete}) + "\n")
+    return 0
+
+
+_NO_KEYS: Final[NDArray[np.int32]] = np.empty(0, dtype=np.int32)
+_NO_NUMBERS: Final[NDArray[np.int64]] = np.empty(0, dtype=np.int64)
+
+
+def _first_error(messages: Sequence[Message]) -> int:
+    codes = (_code(message) for message in messages)
+    return next((code for code in codes if code not in (0, _EOF)), 0)
+
+
+def _code(message: Message) -> int:
+    error = message.error()
+    return 0 if error is None else error.code()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)  # noqa: T201  # the client's log
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,63 @@
+"""What clients need of a recorder, so that a test or a benchmark can put another in its place.
+
+See `history.segment` for the recorders of a run.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from history.operation import F, Outcome
+
+__all__ = ["RecordsPolls", "RecordsSends"]
+
+
+class RecordsSends(Protocol):
+    """As `SendRecorder`."""
+
+    def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
+        """Record one send a key; their values."""
+
+    def complete(
+        self,
+        values: NDArray[np.int64],
+        *,
+        offsets: NDArray[np.int64],
+        outcomes: NDArray[np.uint8],
+        errors: NDArray[np.int16],
+        time_ns: int,
+    ) -> None:
+        """Record how sends ended."""
+
+
+class RecordsPolls(Protocol):
+    """As `PollRecorder`."""
+
+    def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = -1) -> int:
+        """Record the start of a poll, or of the final read of one key; its sequence."""
+
+    def append(
+        self,
+        sequence: int,
+        *,
+        keys: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sessions: NDArray[np.int32],
+    ) -> None:
+        """Record what an open operation returned so far."""
+
+    def complete(
+        self,
+        sequence: int,
+        *,
+        time_ns: int,
+        keys: NDArray[np.int32],
+        offsets: NDArray[np.int64],
+        values: NDArray[np.int64],
+        sessions: NDArray[np.int32],
+        outcome: Outcome,
+        error: int = 0,
+    ) -> None:
+        """Record the end of an operation, and what it returned besides."""

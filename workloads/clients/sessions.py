@@ -1,0 +1,67 @@
+"""Which unbroken ownership of its key a polled record belongs to.
+
+A consumer reads a key in order only while it owns it without a break: a new assign, or a rebalance
+that took the key away and gave it back, may start anywhere. Each such ownership is a session, and
+claims about the order of records are made within one session only.
+
+librdkafka calls back about rebalances *during* a poll, and says of no record in the poll's result
+whether it was fetched before or after. Three cases are certain all the same: a key that was owned
+all along, or only lost (its records are of the old session), or only gained (of the new one). A key
+that was held and gained again within one poll is uncertain: there each record gets a session of its
+own, so that nothing is claimed about its order. That hides an anomaly at worst; the other way round
+an innocent cluster would be blamed.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Sessions"]
+
+
+class Sessions:
+    """The sessions of one consumer; keys are indices below `key_count`."""
+
+    def __init__(self, key_count: int) -> None:
+        self._current = np.full(key_count, -1, dtype=np.int32)
+        self._owned: set[int] = set()
+        # Owned at some moment since the poll began, and of these the uncertain ones.
+        self._held: set[int] = set()
+        self._unsure: set[int] = set()
+
+    @property
+    def owned(self) -> frozenset[int]:
+        """The keys that the consumer owns now."""
+        return frozenset(self._owned)
+
+    def begin_poll(self) -> None:
+        """A poll is about to begin: what it returns is fetched after all that happened so far."""
+        self._held = set(self._owned)
+        self._unsure.clear()
+
+    def gain(self, keys: Iterable[int]) -> None:
+        """The consumer was given these keys, of which it may own some already."""
+        for key in keys:
+            if key in self._held:
+                self._unsure.add(key)
+            self._held.add(key)
+            self._owned.add(key)
+            self._current[key] += 1
+
+    def lose(self, keys: Iterable[int]) -> None:
+        """These keys were taken from the consumer."""
+        self._owned.difference_update(keys)
+
+    def sever(self) -> None:
+        """A poll ended badly: what it took along is not known, so order starts anew after it."""
+        self._current += 1
+
+    def end_poll(self, keys: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The poll ended well or badly: the session of each record it returned, from their keys."""
+        sessions: NDArray[np.int32] = np.maximum(self._current[keys], 0)
+        for key in self._unsure:
+            records = np.flatnonzero(keys == key)
+            sessions[records] = self._current[key] + np.arange(len(records), dtype=np.int32)
+            self._current[key] += len(records)
+        return sessions

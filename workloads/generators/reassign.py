@@ -1,0 +1,46 @@
+"""When a consumer assigns its keys anew, and from where: back over some of what it has read.
+
+A log that was cut and written again below a reader's position looks whole to a reader that only
+goes forward. One that goes back sees that what it was shown did not stay.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Reassign"]
+
+_LOOK_BACK_MAX: Final = 2000
+"""Records a key. What is read twice is recorded twice, so this bounds the price."""
+
+
+class Reassign:
+    """Decides for one consumer; times in ns of any one clock."""
+
+    def __init__(
+        self, *, mean_s: float, key_count: int, rng: np.random.Generator, now_ns: int
+    ) -> None:
+        self._mean_s = mean_s
+        self._rng = rng
+        # The next offset of each key; 0 before anything was read, which is the beginning.
+        self._next: NDArray[np.int64] = np.zeros(key_count, dtype=np.int64)
+        self._at_ns = now_ns + self._interval_ns()
+
+    def read(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
+        """These records were read."""
+        np.maximum.at(self._next, keys, offsets + 1)
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether it is time."""
+        return self._mean_s > 0 and now_ns >= self._at_ns
+
+    def offsets(self, now_ns: int) -> list[int]:
+        """Where to start each key, as of now; the next time is a random while later."""
+        self._at_ns = now_ns + self._interval_ns()
+        back = self._rng.integers(0, _LOOK_BACK_MAX, size=len(self._next), endpoint=True)
+        starts: list[int] = np.maximum(self._next - back, 0).tolist()
+        return starts
+
+    def _interval_ns(self) -> int:
+        return int(self._rng.exponential(self._mean_s) * 1e9) + 1_000_000_000

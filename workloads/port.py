@@ -1,0 +1,45 @@
+"""What the harness may ask of a workload, whatever its clients do."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from history.manifest import Promises
+from history.segment import Counts
+
+__all__ = ["Workload"]
+
+
+class Workload(Protocol):
+    """Clients that load a cluster and record what they did. One use: start, stop, read back."""
+
+    @property
+    def promises(self) -> Promises:
+        """What its clients are configured to be promised."""
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The client processes that were started, by name; some may have ended."""
+
+    def start(self) -> None:
+        """Start every client; returns once each of them has recorded an operation.
+
+        Raises HarnessError with the end of a client's log if that client does not come up.
+        """
+
+    def stop(self, timeout_s: float) -> None:
+        """Let the clients finish what is in flight, then end; those that do not are killed.
+
+        However they end, what they recorded stays. Idempotent.
+        """
+
+    def final_read(self, timeout_s: float) -> tuple[str, ...]:
+        """Read every key from its first to its last offset; the keys of which this was done.
+
+        After `stop`: the end of a key is only known once nobody writes to it.
+        """
+
+    def counts(self) -> Counts:
+        """How far the clients are; cheap enough to ask many times a second."""
+
+    def failures(self) -> tuple[str, ...]:
+        """Clients that ended by themselves, or would not end: one sentence and log tail each."""

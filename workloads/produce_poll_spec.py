@@ -1,0 +1,80 @@
+"""What can be asked of the produce-poll workload; defaults suit a small cluster on one machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from history.manifest import Promises
+from workloads.clients.columns import VALUE_BYTES_MIN
+from workloads.librdkafka import refused_setting
+
+__all__ = ["Consume", "ProducePollSpec"]
+
+
+class Consume(StrEnum):
+    """How consumers come by their keys."""
+
+    ASSIGN = "assign"
+    """Each consumer assigns itself every key."""
+    SUBSCRIBE = "subscribe"
+    """All consumers are one group, and share the keys."""
+    BOTH = "both"
+    """Every other consumer assigns, the rest are a group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducePollSpec:
+    """Producers that write unique values to every key, consumers that read them.
+
+    ValueError for a combination that cannot be; pydantic checks the single fields.
+    """
+
+    producers: Annotated[int, Field(ge=1, le=64)] = 2
+    """Two, so that records of different producers meet in a key."""
+    consumers: Annotated[int, Field(ge=1, le=64)] = 2
+    """With `both`, one reads everything by itself and one is a group."""
+    rate: Annotated[float, Field(ge=0)] = 1000.0
+    """Records a second, all producers together; 0: as fast as they can. 1000 costs each client a
+    few per cent of a core, which leaves the machine to the brokers."""
+    value_bytes: Annotated[int, Field(ge=VALUE_BYTES_MIN, le=900_000)] = 100
+    """Of a record's value: 8 that count, then padding. Brokers refuse 1 MB by default."""
+    acks: Annotated[Literal["all", "1", "0"], BeforeValidator(str)] = "all"
+    idempotence: bool = True
+    consume: Consume = Consume.BOTH
+    isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    """Of the consumers. Final reads are always uncommitted: they read all there is."""
+    message_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] = 15_000
+    """When a send that has no answer becomes info: longer than a failover takes (a session time-out
+    of 3 to 9 s and an election), shorter than anyone wants to wait at the end of a run."""
+    linger_ms: Annotated[int, Field(ge=0, le=60_000)] = 5
+    batch_max: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Records that a producer hands to librdkafka at a time."""
+    in_flight_max: Annotated[int, Field(ge=1, le=1_000_000)] = 20_000
+    """Records of one producer whose end is not known yet. At 1000 records a second it is reached
+    after 40 s without any answer, when their time-out has long passed."""
+    reassign_s: Annotated[float, Field(ge=0)] = 10.0
+    """Mean time until an assigning consumer assigns anew, going back over some records that it has
+    read: did what it saw stay? 0: never."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of librdkafka, for producers and consumers alike; what concerns the other kind is ignored."""
+
+    def __post_init__(self) -> None:
+        if self.idempotence and self.acks != "all":
+            raise ValueError(f"idempotence needs acks: all, found {self.acks}")
+        if self.consume is Consume.BOTH and self.consumers == 1:
+            raise ValueError("consume: both needs 2 consumers or more, found 1")
+        if self.linger_ms >= self.message_timeout_ms:
+            raise ValueError(
+                f"linger_ms must be less than message_timeout_ms, found {self.linger_ms} and "
+                f"{self.message_timeout_ms}"
+            )
+        if (refusal := refused_setting(self.settings)) is not None:
+            raise ValueError(refusal)
+
+    @property
+    def promises(self) -> Promises:
+        """What its clients are configured to be promised."""
+        return Promises(idempotent=self.idempotence, acks=self.acks, consume=self.consume.value)
