@@ -11,11 +11,10 @@ import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import file_digest
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -23,14 +22,15 @@ import pyarrow as pa
 
 from history.columns import operation_table, record_table
 from history.failure import HarnessError
-from history.journal import FAULTS_FILE, SAMPLES_FILE, journal_lines
+from history.journal import FAULTS_FILE, SAMPLES_FILE
+from history.journal_tables import fault_table, sample_tables
 from history.manifest import read_manifest, write_manifest
 from history.merge import merged_operations, operations_of
 from history.polled_rows import PolledRows
 from history.raw import RawHistory, read_raw
 from history.records import records_of
 from history.run_directory import RunDirectory
-from history.schema import FAULTS, RECORD_BUCKET_COUNT, SAMPLES
+from history.schema import RECORD_BUCKET_COUNT, SAMPLES
 from history.segment_format import Kind
 from history.spill import RecordSpill
 from history.table_file import PartFiles, TableFile
@@ -40,7 +40,6 @@ __all__ = ["seal"]
 
 _LOG: Final = logging.getLogger(__name__)
 _OWN_GROUP_ROWS: Final = 1 << 14
-_SAMPLE_BATCH: Final = 1 << 16
 _OURS: Final = ("*.segment", "*.polled", "*.new", FAULTS_FILE, SAMPLES_FILE)
 
 
@@ -72,7 +71,8 @@ def _build(run: RunDirectory) -> None:
             _write_operations(raw, history / "operations", scratch, spill)
             _write_records(raw.keys, history, spill)
         shutil.rmtree(scratch)
-        _write_faults(run.raw / FAULTS_FILE, history / "faults.parquet")
+        with TableFile(history / "faults.parquet", "faults") as file:
+            file.add(fault_table(run.raw / FAULTS_FILE))
         _write_samples(run.raw / SAMPLES_FILE, raw, history / "samples.parquet")
 
 
@@ -114,39 +114,6 @@ def _write_key(number: int, key: str, file: TableFile, spill: RecordSpill) -> No
         file.end_row_group()
 
 
-def _write_faults(journal: Path, path: Path) -> None:
-    faults: list[dict[str, object]] = []
-    for line in journal_lines(journal):
-        match line["event"]:
-            case "begin":
-                faults.append(_begun(line))
-            case "effect":
-                _note(faults[line["index"]], "effect_ns", "evidence", line)
-            case "end":
-                _note(faults[line["index"]], "end_ns", "heal_evidence", line)
-            case unknown:
-                raise HarnessError(f"{journal} has an unknown event {unknown!r}")
-    with TableFile(path, "faults") as file:
-        file.add(pa.Table.from_pylist(faults, schema=FAULTS))
-
-
-def _begun(line: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "index": line["index"],
-        "fault": line["fault"],
-        "targets": line["targets"],
-        "begin_ns": line["time_ns"],
-    }
-
-
-def _note(
-    fault: dict[str, object], time_name: str, words_name: str, line: Mapping[str, object]
-) -> None:
-    """The first time counts."""
-    fault.setdefault(time_name, line["time_ns"])
-    fault.setdefault(words_name, line["evidence"])
-
-
 def _write_samples(journal: Path, raw: RawHistory, path: Path) -> None:
     cut = Counter(path.name.rpartition("-")[0] for path in raw.cut)
     lost = [
@@ -155,9 +122,8 @@ def _write_samples(journal: Path, raw: RawHistory, path: Path) -> None:
     ]
     with TableFile(path, "samples") as file:
         file.add(pa.Table.from_pylist(lost, schema=SAMPLES))
-        lines = journal_lines(journal)
-        while batch := list(islice(lines, _SAMPLE_BATCH)):
-            file.add(pa.Table.from_pylist(batch, schema=SAMPLES))
+        for samples in sample_tables(journal):
+            file.add(samples)
 
 
 def _note_digests(run: RunDirectory) -> None:

@@ -194,6 +194,8 @@ def create_segment(
     path = directory / segment_name(layout.client, layout.kind, ordinal)
     header = layout.header(ordinal=ordinal, first_sequence=first_sequence)
     unnamed = path.with_name(f"{path.name}.new")
+    if path.exists():
+        raise HarnessError(f"cannot create the segment {path}: another client has written it")
     try:
         descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
     except OSError as error:

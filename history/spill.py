@@ -7,6 +7,7 @@ in the order of operation and position. Nothing but a piece at a time is ever so
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -37,14 +38,11 @@ class RecordSpill:
         # Of rows, `take` is many times faster than indexing.
         ordered = records.take(_by_key(records))
         keys = ordered["key"]
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        bounds = np.append(np.flatnonzero(np.diff(keys, prepend=-1)), len(keys)).tolist()
         ordered.tofile(self._file)
-        ends = np.append(starts[1:], len(keys))
-        for key, start, end in zip(
-            keys[starts].tolist(), starts.tolist(), ends.tolist(), strict=True
-        ):
+        for start, end in pairwise(bounds):
             run = (self._row_count + start, self._row_count + end)
-            self._runs.setdefault(key, []).append(run)
+            self._runs.setdefault(int(keys[start]), []).append(run)
         self._row_count += len(keys)
 
     def count(self, key: int) -> int:
