@@ -53,4 +53,6 @@ def _read(path: Path, name: str) -> pa.Table:
 
 
 def _words(schema: pa.Schema) -> str:
-    return ", ".join(str(field) for field in schema)
+    return ", ".join(
+        str(field).removeprefix("pyarrow.Field<").removesuffix(">") for field in schema
+    )
