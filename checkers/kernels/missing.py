@@ -61,6 +61,8 @@ def acknowledged_before(log: KeyLog, send: NDArray[np.int64]) -> NDArray[np.bool
 
 def looked_over(log: KeyLog, position: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of these positions some ok read went over or stood on, as this module's head says."""
+    if not len(position):
+        return np.zeros(0, dtype=np.bool_)
     start, end = _spans(log)
     opened = np.zeros(len(log.log) + 1, dtype=np.int64)
     np.add.at(opened, start, 1)

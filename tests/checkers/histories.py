@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from history.schema import OPERATIONS, RECORDS
 
@@ -45,8 +46,7 @@ class History:
 
     def of_key(self, key: str) -> pa.Table:
         """The records of one key."""
-        rows = [row for row in self.records.to_pylist() if row["key"] == key]
-        return pa.Table.from_pylist(rows, schema=RECORDS)
+        return self.records.filter(pc.equal(self.records.column("key"), key))
 
 
 @dataclass
