@@ -1,0 +1,91 @@
+"""A process on this machine that can be started, stopped, killed, paused and resumed.
+
+Each of these returns when the host shows its effect, or raises HarnessError.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+from typing import Final
+
+from clusters.hosts.process import await_state, process_state
+from clusters.hosts.warden import Warden
+from clusters.port import NodeState
+from history.failure import HarnessError
+
+__all__ = ["LocalProcess"]
+
+_EFFECT_TIMEOUT_S: Final = 10.0
+"""A signal shows within ms; a process in uninterruptible sleep may take seconds."""
+
+
+class LocalProcess:
+    """A named process, started again and again under one warden. Not thread-safe."""
+
+    def __init__(self, name: str, *, warden: Warden, directory: Path, log: Path) -> None:
+        self.name: Final = name
+        self._warden = warden
+        self._directory = directory
+        self._log = log
+        self._pid: int | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of its latest start; None if it was never started."""
+        return self._pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How its latest start ended (negative: by which signal); None while it lives."""
+        return None if self._pid is None else self._warden.exit_code(self._pid)
+
+    def state(self) -> NodeState:
+        """What the host says, now."""
+        if self._pid is None:
+            return NodeState.DOWN
+        state = process_state(self._pid)
+        # Asked afterwards: if it has been reaped, its pid may be somebody else's.
+        return NodeState.DOWN if self.exit_code is not None else state
+
+    def start(self, argv: Sequence[str]) -> None:
+        """Start it inside its directory. It must be down."""
+        if (state := self.state()) is not NodeState.DOWN:
+            raise HarnessError(f"{self.name} is {state} (pid {self._pid}): it cannot be started")
+        self._pid = self._warden.spawn(argv, name=self.name, log=self._log, cwd=self._directory)
+
+    def stop(self, *, timeout_s: float) -> bool:
+        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+        if self._pid is None:
+            return True
+        self._warden.signal(self._pid, SIGTERM)
+        if self._warden.wait(self._pid, timeout_s=timeout_s) is not None:
+            return True
+        self.kill()
+        return False
+
+    def terminate(self) -> None:
+        """SIGTERM, without waiting."""
+        if self._pid is not None:
+            self._warden.signal(self._pid, SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, also if it is paused; returns when it is gone."""
+        if self._pid is None:
+            return
+        self._warden.signal(self._pid, SIGKILL)
+        if self._warden.wait(self._pid, timeout_s=_EFFECT_TIMEOUT_S) is None:
+            raise HarnessError(f"{self.name} (pid {self._pid}) is still there after SIGKILL")
+
+    def pause(self) -> None:
+        """SIGSTOP; returns when every thread is stopped."""
+        self._signal(SIGSTOP, NodeState.PAUSED)
+
+    def resume(self) -> None:
+        """SIGCONT; returns when it runs."""
+        self._signal(SIGCONT, NodeState.RUNNING)
+
+    def _signal(self, number: int, wanted: NodeState) -> None:
+        if self._pid is None or not self._warden.signal(self._pid, number):
+            raise HarnessError(f"{self.name} is down: it cannot become {wanted}")
+        if not await_state(self._pid, wanted, timeout_s=_EFFECT_TIMEOUT_S):
+            raise HarnessError(f"{self.name} (pid {self._pid}) did not become {wanted}")

@@ -1,0 +1,295 @@
+"""A KRaft cluster of any release of Apache Kafka, as processes on this machine.
+
+Controllers are `controller-n`, brokers `broker-n`. Each node lives in `directory/<node>/`:
+`server.properties`, `hosts`, `data/`, `snapshots/`, and `server.log`, to which every start appends.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from clusters.hosts.ports import ReservedPorts
+from clusters.hosts.warden import Warden
+from clusters.kafka.asking import Address
+from clusters.kafka.configuration import (
+    CLIENTS,
+    LOOPBACK,
+    Listener,
+    Route,
+    direct,
+    hosts_file,
+    nodes_of,
+    properties,
+    refuse_reserved_settings,
+)
+from clusters.kafka.formatting import new_id
+from clusters.kafka.node import KafkaNode
+from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
+from clusters.kafka.prepared import Prepared
+from clusters.kafka.topics import create_topics
+from clusters.port import ClusterSpec, ClusterView, NodeName, NodeState, Role, TopicSpec
+from history.clock import Clock
+from history.failure import HarnessError
+
+__all__ = ["KafkaCluster"]
+
+_START_TIMEOUT_S: Final = 120.0
+"""A start takes 2 to 10 s; on a machine that does much else, several times that."""
+_STOP_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.02
+
+
+class KafkaCluster:
+    """`clusters.port.Cluster` with all its abilities.
+
+    Calls for different nodes may come from different threads; calls for one node may not.
+    `port_base`: use the ports from there on, one for each controller and two for each broker;
+    None: any that are free. `route`: where each node, and the clients, find each node.
+    """
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        *,
+        prepared: Prepared,
+        warden: Warden,
+        directory: Path,
+        clock: Clock,
+        port_base: int | None = None,
+        route: Route = direct,
+    ) -> None:
+        refuse_reserved_settings(spec)
+        self._spec = spec
+        self._prepared = prepared
+        self._clock = clock
+        self._route = route
+        self._ports = ReservedPorts(LOOPBACK)
+        cluster_id = new_id()
+        self._nodes = {
+            node.name: KafkaNode(
+                node,
+                # Absolute, since each process starts inside its own directory.
+                directory=directory.absolute() / node.name,
+                warden=warden,
+                prepared=prepared,
+                cluster_id=cluster_id,
+                options=spec.java_options,
+            )
+            for node in nodes_of(spec, ports=lambda count: self._ports.take(count, base=port_base))
+        }
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What it was built from."""
+        return self._spec
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """Controllers first, then brokers, each in the order of their numbers."""
+        return tuple(self._nodes)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Every broker as clients find it: `host:port,…`."""
+        return ",".join(
+            f"{self._route(CLIENTS, name)}:{node.node.ports[Listener.CLIENT]}"
+            for name, node in self._nodes.items()
+            if node.node.role is Role.BROKER
+        )
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """What is under test: release, digest of its jars, metadata version, Java."""
+        release, java = self._prepared.release, self._prepared.java
+        return {
+            "kafka": release.version,
+            "kafka_release": release.name,
+            "kafka_jars_sha256": release.digest,
+            "metadata_version": self._prepared.bootstrap.metadata_version,
+            "java": java.version,
+            "java_build": java.build,
+            "java_source": java.source,
+        }
+
+    def start(self) -> None:
+        """Format and start every node; return when each broker shows all brokers unfenced.
+
+        Raises HarnessError with the node, its last words and its log if one dies, or with what is
+        missing if they are not there after two minutes.
+        """
+        nodes = tuple(node.node for node in self._nodes.values())
+        for node in self._nodes.values():
+            node.configure(
+                properties(
+                    self._spec,
+                    node.node,
+                    nodes=nodes,
+                    data=node.data,
+                    version=self._prepared.release.version,
+                    route=self._route,
+                ),
+                hosts=hosts_file(node.node, nodes=nodes, route=self._route),
+            )
+            node.format()
+        for node in self._nodes.values():
+            node.start()
+        self._await_brokers()
+
+    def stop(self) -> None:
+        """Stop every node: brokers first, since they take their leave from a controller."""
+        try:
+            for role in (Role.BROKER, Role.CONTROLLER):
+                self._stop_all(role)
+        finally:
+            self._ports.close()
+
+    def broker_id(self, node: NodeName) -> int:
+        """Kafka's id of this node: n for `broker-n`, 1000 + n for `controller-n`."""
+        return self._nodes[node].node.node_id
+
+    def node_of(self, broker_id: int) -> NodeName:
+        """The node with this id of Kafka's."""
+        return next(name for name, node in self._nodes.items() if node.node.node_id == broker_id)
+
+    def pid_of(self, node: NodeName) -> int | None:
+        """The pid of the node's latest start; None if it was never started."""
+        return self._nodes[node].process.pid
+
+    def data_of(self, node: NodeName) -> Path:
+        """The node's data directory."""
+        return self._nodes[node].data
+
+    def state(self, node: NodeName) -> NodeState:
+        """What the host says of the node's process, now."""
+        return self._nodes[node].process.state()
+
+    def create_topics(self, topics: Sequence[TopicSpec]) -> None:
+        """Create topics; return when every unfenced broker shows a leader for each partition.
+
+        Brokers in an assignment are named by their number. Raises UsageError if Kafka finds a
+        topic impossible, HarnessError if it exists already or is not there within 30 s.
+        """
+        create_topics(topics, brokers=lambda: self._running(Role.BROKER))
+
+    def view(self) -> ClusterView:
+        """The metadata as the most current of the brokers shows it, within 2 s.
+
+        Raises HarnessError if no broker answers.
+        """
+        answers = ask_metadata(self._running(Role.BROKER))
+        if not answers:
+            states = {name: self.state(name) for name in self._nodes}
+            raise HarnessError(f"no broker answered; nodes: {_listed(states)}")
+        best = best_of({self.broker_id(name): answer for name, answer in answers.items()})
+        return view_of(best, time_ns=self._clock.now_ns())
+
+    def view_by(self, broker: NodeName) -> ClusterView | None:
+        """The metadata as this broker shows it, current or not; None if it does not answer."""
+        answers = ask_metadata({broker: self._address(broker)})
+        return view_of(answers[broker], time_ns=self._clock.now_ns()) if answers else None
+
+    def controller_leader(self) -> NodeName | None:
+        """The active controller as it says itself, or None if none does."""
+        leader = quorum_leader(self._running(Role.CONTROLLER))
+        return None if leader is None else self.node_of(leader)
+
+    def logs(self, node: NodeName) -> tuple[Path, ...]:
+        """The node's log files, there whatever happened to it."""
+        return self._nodes[node].logs()
+
+    def start_node(self, node: NodeName) -> None:
+        """Start a node that is down, on the disk that it has; joining the cluster takes longer."""
+        self._nodes[node].start()
+
+    def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
+        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
+        return self._nodes[node].process.stop(timeout_s=timeout_s)
+
+    def kill_node(self, node: NodeName) -> None:
+        """SIGKILL, also of a paused node; returns when the process is gone."""
+        self._nodes[node].process.kill()
+
+    def pause_node(self, node: NodeName) -> None:
+        """SIGSTOP; returns when every thread is stopped."""
+        self._nodes[node].process.pause()
+
+    def resume_node(self, node: NodeName) -> None:
+        """SIGCONT; returns when it runs."""
+        self._nodes[node].process.resume()
+
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
+        """Delete all data of a node that is down, and format it anew with its old node id.
+
+        `keep_directory_id`: as if only the data were lost. A new directory id (KIP-858, since 3.7)
+        is a change of the registration by itself, which some bugs do not survive.
+        """
+        self._nodes[node].wipe(keep_directory_id=keep_directory_id)
+
+    def snapshot_node(self, node: NodeName, name: str) -> None:
+        """Copy the node's data under `name`, replacing an older copy.
+
+        A running node is paused for the time of the copy, so that it is of one point in time.
+        """
+        self._nodes[node].snapshot(name)
+
+    def rollback_node(self, node: NodeName, name: str) -> None:
+        """Replace the data of a node that is down by the copy `name`."""
+        self._nodes[node].rollback(name)
+
+    def _await_brokers(self) -> None:
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        wanted = frozenset(self.broker_id(name) for name in self._names(Role.BROKER))
+        addresses = {name: self._address(name) for name in self._names(Role.BROKER)}
+        while True:
+            answers = ask_metadata(addresses)
+            seen = {name: view_of(answer, time_ns=0).brokers for name, answer in answers.items()}
+            if all(seen.get(name) == wanted for name in addresses):
+                return
+            self._raise_if_dead()
+            if time.monotonic() > deadline:
+                shown = {name: sorted(seen.get(name, ())) for name in addresses}
+                raise HarnessError(
+                    f"brokers {sorted(wanted)} were not all unfenced {_START_TIMEOUT_S:.0f} s "
+                    f"after the start; shown by {_listed(shown)}; logs: {self._any_log()}"
+                )
+            time.sleep(_POLL_S)
+
+    def _raise_if_dead(self) -> None:
+        dead = [node for node in self._nodes.values() if node.process.exit_code is not None]
+        if dead:
+            raise HarnessError("; ".join(node.obituary() for node in dead))
+
+    def _stop_all(self, role: Role) -> None:
+        """Ask all at once; kill those that do not go in time, or cannot hear."""
+        for name in self._names(role):
+            if self.state(name) is NodeState.PAUSED:
+                self.kill_node(name)
+            else:
+                self._nodes[name].process.terminate()
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for name in self._names(role):
+            self.stop_node(name, timeout_s=max(0.0, deadline - time.monotonic()))
+
+    def _names(self, role: Role) -> tuple[NodeName, ...]:
+        return tuple(name for name, node in self._nodes.items() if node.node.role is role)
+
+    def _running(self, role: Role) -> dict[NodeName, Address]:
+        return {
+            name: self._address(name)
+            for name in self._names(role)
+            if self.state(name) is NodeState.RUNNING
+        }
+
+    def _address(self, node: NodeName) -> Address:
+        """Where the harness itself finds a node: always directly."""
+        own = self._nodes[node].node
+        listener = Listener.CLIENT if own.role is Role.BROKER else Listener.CONTROLLER
+        return (LOOPBACK, own.ports[listener])
+
+    def _any_log(self) -> str:
+        return str(next(iter(self._nodes.values())).directory.parent / "*" / "server.log")
+
+
+def _listed(items: Mapping[NodeName, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in items.items())

@@ -1,0 +1,248 @@
+"""The configuration of each node of a KRaft cluster on one machine: a pure function of its spec.
+
+Each node has listeners of its own for each kind of traffic, so that each can be broken alone:
+`CLIENT` for clients, `REPL` between brokers, `CONTROLLER` towards the controllers. The last two are
+advertised by *host name*, and every JVM resolves names with a hosts file of its own: a `Route` may
+give each (source, target) link an address of its own, and what listens there can tell the link by
+it. The listeners themselves are bound to 127.0.0.1, so 127.0.0.2 to 127.255.255.254 are free for
+that, at the very port that the target uses.
+
+The voters are static (`controller.quorum.voters`): with bootstrap servers a node would learn the
+controllers' own addresses and go around any route.
+"""
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from clusters.kafka.releases import version_numbers
+from clusters.port import ClusterSpec, NodeName, Role, role_of
+from history.failure import UsageError
+
+__all__ = [
+    "CLIENTS",
+    "LOOPBACK",
+    "Listener",
+    "Node",
+    "Route",
+    "direct",
+    "hosts_file",
+    "nodes_of",
+    "properties",
+    "properties_file",
+    "refuse_reserved_settings",
+]
+
+LOOPBACK: Final = "127.0.0.1"
+CLIENTS: Final = NodeName("clients")
+"""The source of a link from outside of the cluster; no node has this name."""
+
+Route = Callable[[NodeName, NodeName], str]
+"""(source, target) → the IPv4 address at which the source finds the target.
+
+The source is a node or `CLIENTS`. Asked before the nodes start; constant from then on.
+"""
+
+_CONTROLLER_ID_BASE: Final = 1000
+_HOST_SUFFIX: Final = {Role.CONTROLLER: "raft", Role.BROKER: "repl"}
+
+
+class Listener(StrEnum):
+    """What a listener is for; also its name in Kafka's configuration."""
+
+    CLIENT = "CLIENT"
+    REPLICATION = "REPL"
+    CONTROLLER = "CONTROLLER"
+
+
+_LISTENERS: Final = {
+    Role.CONTROLLER: (Listener.CONTROLLER,),
+    Role.BROKER: (Listener.CLIENT, Listener.REPLICATION),
+}
+
+_RESERVED: Final = frozenset(
+    {
+        "advertised.listeners",
+        "broker.id",
+        "control.plane.listener.name",
+        "controller.listener.names",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.voters",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+        "process.roles",
+        "security.inter.broker.protocol",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node of the cluster: its name, Kafka's id of it, and its port for each of its listeners."""
+
+    name: NodeName
+    node_id: int
+    ports: Mapping[Listener, int]
+
+    @property
+    def role(self) -> Role:
+        """What it is."""
+        return role_of(self.name)
+
+    @property
+    def host(self) -> str:
+        """The host name by which other nodes know it."""
+        return f"{self.name}.{_HOST_SUFFIX[self.role]}"
+
+
+def direct(_source: NodeName, _target: NodeName) -> str:
+    """The route without anything in between."""
+    return LOOPBACK
+
+
+def nodes_of(spec: ClusterSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[Node, ...]:
+    """The nodes of a cluster, controllers first. `ports` gives as many free ports as asked for.
+
+    Broker n has the id n, controller n the id 1000 + n.
+    """
+    counts = ((Role.CONTROLLER, spec.controllers), (Role.BROKER, spec.brokers))
+    wanted = [(role, number) for role, count in counts for number in range(1, count + 1)]
+    given = iter(ports(sum(len(_LISTENERS[role]) for role, _ in wanted)))
+    return tuple(
+        Node(
+            name=NodeName(f"{role}-{number}"),
+            node_id=number + (_CONTROLLER_ID_BASE if role is Role.CONTROLLER else 0),
+            ports={listener: next(given) for listener in _LISTENERS[role]},
+        )
+        for role, number in wanted
+    )
+
+
+def refuse_reserved_settings(spec: ClusterSpec) -> None:
+    """Raise UsageError if the spec sets what the cluster itself has to decide."""
+    for settings in (spec.settings, spec.controller_settings, spec.broker_settings):
+        if taken := sorted(_RESERVED.intersection(settings)):
+            raise UsageError(
+                f"settings that are not free to choose: {', '.join(taken)} (names, addresses and "
+                "directories of the nodes are the harness's own)"
+            )
+
+
+def properties(
+    spec: ClusterSpec,
+    node: Node,
+    *,
+    nodes: tuple[Node, ...],
+    data: Path,
+    version: str,
+    route: Route = direct,
+) -> dict[str, str]:
+    """The node's server.properties. The role's settings win over the common ones, over defaults."""
+    own = spec.controller_settings if node.role is Role.CONTROLLER else spec.broker_settings
+    return {
+        **_defaults(spec.brokers, version=version),
+        **spec.settings,
+        **own,
+        **_identity(node, nodes=nodes, data=data, route=route),
+    }
+
+
+def properties_file(properties: Mapping[str, str]) -> str:
+    """As the text of a Java properties file."""
+    return "".join(f"{key}={_escaped(value)}\n" for key, value in sorted(properties.items()))
+
+
+def hosts_file(source: Node, *, nodes: tuple[Node, ...], route: Route = direct) -> str:
+    """The names of all nodes as this one is to resolve them; the JVM asks nobody else."""
+    addresses = {
+        node.host: LOOPBACK if node is source else route(source.name, node.name) for node in nodes
+    }
+    own = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK}
+    return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
+
+
+def _identity(node: Node, *, nodes: tuple[Node, ...], data: Path, route: Route) -> dict[str, str]:
+    """What says who it is and where it is found."""
+    voters = ",".join(
+        f"{voter.node_id}@{voter.host}:{voter.ports[Listener.CONTROLLER]}"
+        for voter in nodes
+        if voter.role is Role.CONTROLLER
+    )
+    common = {
+        "node.id": str(node.node_id),
+        "process.roles": str(node.role),
+        "log.dirs": str(data),
+        "controller.quorum.voters": voters,
+        "controller.listener.names": Listener.CONTROLLER,
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in Listener),
+        "listeners": ",".join(
+            f"{listener}://{LOOPBACK}:{port}" for listener, port in node.ports.items()
+        ),
+    }
+    if node.role is Role.CONTROLLER:
+        return common
+    hosts = {Listener.CLIENT: route(CLIENTS, node.name), Listener.REPLICATION: node.host}
+    return common | {
+        "inter.broker.listener.name": Listener.REPLICATION,
+        "advertised.listeners": ",".join(
+            f"{listener}://{host}:{node.ports[listener]}" for listener, host in hosts.items()
+        ),
+    }
+
+
+def _defaults(broker_count: int, *, version: str) -> dict[str, str]:
+    replication_factor = str(min(3, broker_count))
+    isr_size_min = str(min(2, broker_count))
+    chosen = {
+        # A restarted broker is refused until its old session has ended; a fault shows sooner.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "300",
+        "replica.lag.time.max.ms": "3000",
+        # What is tested is what the play says; a typo must not make a topic.
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": replication_factor,
+        "transaction.state.log.replication.factor": replication_factor,
+        "transaction.state.log.min.isr": isr_size_min,
+        # 50 each by default: as many leaders to elect after every kill.
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.num.partitions": "4",
+        "group.initial.rebalance.delay.ms": "0",
+        # Several nodes share few cores and a small heap; the cleaner's buffer alone is 128 MiB.
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "background.threads": "4",
+        "log.cleaner.dedupe.buffer.size": "8388608",
+        # With the default of 64 KiB a large fetch is many turns through whatever stands between.
+        "replica.socket.receive.buffer.bytes": "4194304",
+        "socket.send.buffer.bytes": "-1",
+        "socket.receive.buffer.bytes": "-1",
+    }
+    if version_numbers(version) >= (4, 0):
+        chosen |= {
+            "share.coordinator.state.topic.replication.factor": replication_factor,
+            "share.coordinator.state.topic.min.isr": isr_size_min,
+            "share.coordinator.state.topic.num.partitions": "4",
+        }
+    return chosen
+
+
+def _escaped(value: str) -> str:
+    """A value as `Properties.load` reads it back; that takes what is not ASCII for Latin-1."""
+    text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    text = "".join(
+        one if one.isascii() else "".join(f"\\u{unit:04x}" for unit in _utf16(one)) for one in text
+    )
+    return f"\\{text}" if text[:1] in (" ", "\t", "\f") else text
+
+
+def _utf16(text: str) -> tuple[int, ...]:
+    encoded = text.encode("utf-16-be")
+    return tuple(int.from_bytes(encoded[at : at + 2]) for at in range(0, len(encoded), 2))

@@ -1,0 +1,183 @@
+"""Formatted data directories, without a JVM for each.
+
+What Kafka's `StorageTool format` leaves in a directory is `bootstrap.checkpoint`, which holds the
+feature levels of a new cluster and differs between nodes by nothing but its timestamps, and
+`meta.properties`, which names the cluster, the node and (since 3.7) the directory. So the tool runs
+once for each release and metadata version; what it wrote is kept in the cache, and the three ids
+are written here.
+"""
+
+import base64
+import json
+import re
+import uuid
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from clusters.cache import Progress, cache_dir, kept
+from clusters.hosts.command import Completed, run_command
+from clusters.hosts.warden import Warden
+from clusters.java import Java
+from clusters.kafka.launch import tool_command
+from clusters.kafka.releases import Release
+from clusters.port import ClusterSpec
+from history.failure import HarnessError, UsageError
+
+__all__ = ["Bootstrap", "bootstrap_of", "directory_id_of", "format_directory", "new_id"]
+
+_META: Final = "meta.properties"
+_CHECKPOINT: Final = "bootstrap.checkpoint"
+_INDEX: Final = "format.json"
+_TOOL: Final = "kafka.tools.StorageTool"
+_TOOL_TIMEOUT_S: Final = 120.0
+_UNSTABLE: Final = "unstable.feature.versions.enable"
+"""The one setting that decides which metadata versions the tool accepts."""
+_OLDEST: Final = (3, 3, 0)
+"""3.3-IV0: no cluster can be started at an older metadata version."""
+_VERSION_ENUM: Final = "org/apache/kafka/server/common/MetadataVersion.class"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap:
+    """What every node of a new cluster starts from."""
+
+    checkpoint: bytes
+    metadata_version: str
+    """In full, e.g. "3.4-IV0"."""
+    names_directories: bool
+    """Whether this release gives each data directory an id (KIP-858)."""
+
+
+def bootstrap_of(
+    spec: ClusterSpec, *, release: Release, java: Java, warden: Warden, progress: Progress
+) -> Bootstrap:
+    """The bootstrap of a cluster of this release at the spec's metadata version.
+
+    Raises UsageError, with the versions that it accepts, if the release does not accept this one.
+    """
+    unstable = {**spec.settings, **spec.controller_settings}.get(_UNSTABLE, "false")
+    asked = spec.metadata_version
+    if asked is not None and not re.fullmatch(r"\d+\.\d+(-IV\d+)?", asked):
+        raise UsageError(f'"{asked}" is not a metadata version, such as 3.4 or 3.5-IV1')
+
+    def build(draft: Path) -> None:
+        done = _run_tool(draft, asked, unstable=unstable, java=java, release=release, warden=warden)
+        if done.exit_code == 0:
+            _keep(draft, said=done.output)
+            return
+        own = replace(spec, metadata_version=None)
+        if asked is not None:
+            newest = bootstrap_of(own, release=release, java=java, warden=warden, progress=progress)
+            _refuse(asked, release=release, newest=newest.metadata_version)
+        raise HarnessError(
+            f"the StorageTool of Kafka {release.version} failed: {_last_line(done.output)}"
+        )
+
+    label = f"{asked or 'own'}{'-unstable' if unstable == 'true' else ''}"
+    return kept(
+        cache_dir() / "format" / f"{release.version}-{release.digest[:16]}" / label,
+        read=_read,
+        build=build,
+        doing=f"formatting with the tool of Kafka {release.version}",
+        progress=progress,
+    )
+
+
+def format_directory(
+    data: Path, *, bootstrap: Bootstrap, cluster_id: str, node_id: int, directory_id: str | None
+) -> None:
+    """Make a formatted data directory where there is none. `directory_id` None: a new one."""
+    meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
+    if bootstrap.names_directories:
+        meta["directory.id"] = directory_id or new_id()
+    data.mkdir(parents=True)
+    (data / _CHECKPOINT).write_bytes(bootstrap.checkpoint)
+    (data / _META).write_text("".join(f"{key}={value}\n" for key, value in meta.items()))
+
+
+def directory_id_of(data: Path) -> str | None:
+    """The id of a formatted data directory; None if its release gives it none."""
+    return _properties((data / _META).read_text()).get("directory.id")
+
+
+def new_id() -> str:
+    """A random id as Kafka writes them: 16 bytes in URL-safe base 64, not starting with a dash."""
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):  # a tool would take it for an option
+            return text
+
+
+def _run_tool(
+    draft: Path, asked: str | None, *, unstable: str, java: Java, release: Release, warden: Warden
+) -> Completed:
+    config = draft / "controller.properties"
+    config.write_text(
+        "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=CONTROLLER://127.0.0.1:9093\ncontroller.quorum.voters=1@127.0.0.1:9093\n"
+        f"log.dirs={draft / 'data'}\n{_UNSTABLE}={unstable}\n"
+    )
+    wanted = () if asked is None else ("--release-version", asked)
+    arguments = ("format", "--cluster-id", new_id(), "--config", str(config), *wanted)
+    return run_command(
+        tool_command(_TOOL, arguments, java=java, release=release),
+        warden=warden,
+        name="storage-tool",
+        directory=draft,
+        timeout_s=_TOOL_TIMEOUT_S,
+    )
+
+
+def _keep(draft: Path, *, said: str) -> None:
+    """Note beside the tool's checkpoint what it said and wrote."""
+    stated = re.search(r"with metadata\.version (\d+\.\d+-IV\d+)", said)
+    if stated is None:
+        raise HarnessError(f"the StorageTool did not state a metadata.version: {_last_line(said)}")
+    meta = _properties((draft / "data" / _META).read_text())
+    index = {"metadata_version": stated[1], "names_directories": "directory.id" in meta}
+    (draft / _INDEX).write_text(json.dumps(index))
+
+
+def _read(home: Path) -> Bootstrap | None:
+    try:
+        index = json.loads((home / _INDEX).read_text())
+        return Bootstrap(
+            checkpoint=(home / "data" / _CHECKPOINT).read_bytes(),
+            metadata_version=index["metadata_version"],
+            names_directories=index["names_directories"],
+        )
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _refuse(asked: str, *, release: Release, newest: str) -> None:
+    """Raise UsageError if `asked` is not among the versions from the oldest to `newest`."""
+    accepted = _accepted_versions(release, newest=newest)
+    if asked not in {*accepted, *(version.partition("-")[0] for version in accepted)}:
+        raise UsageError(
+            f'Kafka {release.version} cannot start a cluster at metadata version "{asked}"; '
+            f"it can at: {', '.join(accepted)}"
+        )
+
+
+def _accepted_versions(release: Release, *, newest: str) -> list[str]:
+    """What the release's own enumeration lists, without what is too old or not yet stable."""
+    numbers: set[tuple[int, ...]] = set()
+    for jar in release.jars:
+        with zipfile.ZipFile(jar) as content:
+            if _VERSION_ENUM in content.namelist():
+                names = re.findall(rb"IBP_(\d+)_(\d+)_IV(\d+)", content.read(_VERSION_ENUM))
+                numbers.update(tuple(int(number) for number in name) for name in names)
+    last = tuple(int(number) for number in re.findall(r"\d+", newest))
+    return [f"{a}.{b}-IV{c}" for a, b, c in sorted(numbers) if _OLDEST <= (a, b, c) <= last]
+
+
+def _properties(text: str) -> dict[str, str]:
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+def _last_line(output: str) -> str:
+    return (output.strip().splitlines() or ["it said nothing"])[-1]

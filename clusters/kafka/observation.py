@@ -1,0 +1,114 @@
+"""What the cluster says of itself: Metadata from the brokers, the quorum from the controllers.
+
+Every node is asked, on a short connection of its own. A client library would pick the broker for
+us, perhaps the one that is paused, and would not say who gave the answer.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from kio.schema.describe_quorum.v0.request import (
+    DescribeQuorumRequest,
+    PartitionData,
+    TopicData,
+)
+from kio.schema.describe_quorum.v0.response import DescribeQuorumResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.request import MetadataRequest
+from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition
+from kio.schema.types import TopicName
+from kio.static.primitive import i32
+
+from clusters.kafka.asking import Address, ask
+from clusters.port import ClusterView, NodeName, PartitionView
+
+__all__ = ["OBSERVATION_TIMEOUT_S", "ask_metadata", "best_of", "quorum_leader", "view_of"]
+
+OBSERVATION_TIMEOUT_S: Final = 2.0
+_GRACE_S: Final = 0.5
+"""Once one broker has answered, the slow ones (starting, stuck) are not worth waiting for."""
+
+_ALL_TOPICS: Final = MetadataRequest(
+    topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+)
+_QUORUM: Final = DescribeQuorumRequest(
+    topics=(
+        TopicData(
+            topic_name=TopicName("__cluster_metadata"),
+            partitions=(PartitionData(partition_index=i32(0)),),
+        ),
+    )
+)
+
+
+def ask_metadata(
+    brokers: Mapping[NodeName, Address],
+    *,
+    timeout_s: float = OBSERVATION_TIMEOUT_S,
+    grace_s: float | None = _GRACE_S,
+) -> dict[NodeName, MetadataResponse]:
+    """The metadata as each broker that answers knows it."""
+    return ask(brokers, _ALL_TOPICS, MetadataResponse, timeout_s=timeout_s, grace_s=grace_s)
+
+
+def best_of(answers: Mapping[int, MetadataResponse]) -> MetadataResponse:
+    """Of the answers (by the id of the broker that gave it; at least one), the most current.
+
+    A broker that is fenced, and knows it, does not list itself. One that is cut off from the
+    controllers lists itself for ever: leader epochs tell it from the others, and if they do not,
+    the view that most brokers share is taken.
+    """
+    shared = Counter(_brokers(answer) for answer in answers.values())
+
+    def currency(broker_id: int) -> tuple[bool, int, int, int]:
+        answer = answers[broker_id]
+        brokers = _brokers(answer)
+        epochs = sum(
+            partition.leader_epoch for topic in answer.topics for partition in topic.partitions
+        )
+        return (broker_id in brokers, epochs, shared[brokers], -broker_id)
+
+    return answers[max(answers, key=currency)]
+
+
+def view_of(answer: MetadataResponse, *, time_ns: int) -> ClusterView:
+    """A Metadata response as a view of the cluster."""
+    return ClusterView(
+        time_ns=time_ns,
+        brokers=_brokers(answer),
+        partitions={
+            f"{topic.name}-{partition.partition_index}": _partition_view(partition)
+            for topic in answer.topics
+            for partition in topic.partitions
+        },
+    )
+
+
+def quorum_leader(controllers: Mapping[NodeName, Address]) -> int | None:
+    """The id of the controller that calls itself the leader; of several, the latest one.
+
+    None if no controller does. Each is asked directly: only a leader describes its quorum, and a
+    broker would pass the question on to whom it takes for the leader, if it knows one.
+    """
+    answers = ask(controllers, _QUORUM, DescribeQuorumResponse, timeout_s=OBSERVATION_TIMEOUT_S)
+    leaders = {
+        partition.leader_epoch: int(partition.leader_id)
+        for answer in answers.values()
+        for topic in answer.topics
+        for partition in topic.partitions
+        if answer.error_code is ErrorCode.none and partition.error_code is ErrorCode.none
+    }
+    return leaders[max(leaders)] if leaders else None
+
+
+def _brokers(answer: MetadataResponse) -> frozenset[int]:
+    return frozenset(int(broker.node_id) for broker in answer.brokers)
+
+
+def _partition_view(partition: MetadataResponsePartition) -> PartitionView:
+    return PartitionView(
+        leader=int(partition.leader_id) if partition.leader_id >= 0 else None,
+        isr=tuple(int(broker_id) for broker_id in partition.isr_nodes),
+        replicas=tuple(int(broker_id) for broker_id in partition.replica_nodes),
+    )

@@ -1,0 +1,157 @@
+"""The jars of a Kafka under test: a release fetched once, or a build of the user's own.
+
+A fetched release is complete or absent, and is known by its digests: each use compares sizes and
+modification times, and what differs is read whole. A damaged one is fetched anew.
+"""
+
+import hashlib
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clusters.cache import Progress, cache_dir, kept
+from clusters.hosts.warden import Warden
+from clusters.java import Java
+from clusters.maven import Coordinates, NotInRepositoryError, fetch_jars
+from history.failure import HarnessError, UsageError
+
+__all__ = ["KNOWN_RELEASES", "Release", "fetch_release", "version_numbers"]
+
+KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.5.2", "3.9.2", "4.3.1")
+"""Releases that were run; any other since the first of them may be asked for."""
+
+_OLDEST: Final = (3, 3)
+_OWN_BUILD: Final = "path:"
+_INDEX: Final = "release.json"
+_NO_CLASSES: Final = ("-sources.jar", "-javadoc.jar", "-scaladoc.jar", "-test.jar")
+_LOGGING: Final = Coordinates(organisation="org.slf4j", name="slf4j-simple", revision="1.7.36")
+"""No release brings a logging back end through Maven; without one, a server says nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The jars of one Kafka."""
+
+    name: str
+    """As the user named it: "3.4.1", "path:/src/kafka"."""
+    version: str
+    """Of its own jars: "3.4.1", "4.4.0-SNAPSHOT"."""
+    jars: tuple[Path, ...]
+    digest: str
+    """sha256 over the names and the sha256 of all jars."""
+
+    @property
+    def class_path(self) -> str:
+        """For `java -cp`: the very same text each time, or an archive of classes would not fit."""
+        return ":".join(str(jar) for jar in self.jars)
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """(3, 4, 1) of "3.4.1", (4, 4, 0) of "4.4.0-SNAPSHOT"."""
+    return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))
+
+
+def fetch_release(name: str, *, java: Java, warden: Warden, progress: Progress) -> Release:
+    """The release of this name, or the build behind `path:DIR`; fetched if it is not in the cache.
+
+    Raises UsageError if there is no such release or build; HarnessError if it cannot be fetched.
+    """
+    if name.startswith(_OWN_BUILD):
+        return _own_build(name)
+    _refuse_unless_release(name)
+    return kept(
+        cache_dir() / "kafka" / name,
+        read=_whole,
+        build=lambda draft: _fetch(name, draft=draft, java=java, warden=warden),
+        doing=f"fetching Kafka {name}",
+        progress=progress,
+    )
+
+
+def _refuse_unless_release(name: str) -> None:
+    way_out = f"releases known to work: {', '.join(KNOWN_RELEASES)}; or path:DIR for a build"
+    if not re.fullmatch(r"\d+\.\d+\.\d+(-[A-Za-z0-9.]+)?", name):
+        raise UsageError(f'"{name}" is not a release of Kafka; {way_out}')
+    if version_numbers(name) < _OLDEST:
+        raise UsageError(f"Kafka {name} is too old to run without ZooKeeper; {way_out}")
+
+
+def _fetch(name: str, *, draft: Path, java: Java, warden: Warden) -> None:
+    server = Coordinates(organisation="org.apache.kafka", name="kafka_2.13", revision=name)
+    work = draft / "work"
+    work.mkdir()
+    try:
+        fetch_jars([server, _LOGGING], into=draft / "jars", java=java, warden=warden, work=work)
+    except NotInRepositoryError as error:
+        raise UsageError(
+            f"Kafka {name} cannot be had: {error}; known to work: {', '.join(KNOWN_RELEASES)}"
+        ) from error
+    except HarnessError as error:
+        raise HarnessError(f"Kafka {name} is not in the cache, and {error}") from error
+    shutil.rmtree(work)
+    index = {jar.name: _fingerprint(jar) for jar in _jars_in(draft / "jars")}
+    (draft / _INDEX).write_text(json.dumps(index, indent=1))
+
+
+def _whole(home: Path) -> Release | None:
+    """The release kept here, or None if there is none or a jar is not what was fetched."""
+    try:
+        index: dict[str, dict[str, object]] = json.loads((home / _INDEX).read_text())
+        jars = _jars_in(home / "jars")
+        if [jar.name for jar in jars] != sorted(index):
+            return None
+        if not all(_is_unchanged(jar, index[jar.name]) for jar in jars):
+            return None
+    except (OSError, ValueError):
+        return None
+    digests = {name: str(fingerprint["sha256"]) for name, fingerprint in index.items()}
+    return Release(name=home.name, version=home.name, jars=jars, digest=_digest(digests))
+
+
+def _is_unchanged(jar: Path, fingerprint: dict[str, object]) -> bool:
+    status = jar.stat()
+    if status.st_size != fingerprint["size"]:
+        return False
+    return status.st_mtime_ns == fingerprint["mtime_ns"] or _sha256(jar) == fingerprint["sha256"]
+
+
+def _fingerprint(jar: Path) -> dict[str, object]:
+    status = jar.stat()
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": _sha256(jar)}
+
+
+def _own_build(name: str) -> Release:
+    """An unpacked distribution (its jars are in `libs`), or a directory of jars."""
+    root = Path(name.removeprefix(_OWN_BUILD)).expanduser().absolute()
+    jars = _jars_in(root / "libs") or _jars_in(root)
+    clients = [
+        found for jar in jars if (found := re.fullmatch(r"kafka-clients-(.+)\.jar", jar.name))
+    ]
+    if not clients:
+        raise UsageError(
+            f"{name}: neither {root}/libs/ nor {root}/ holds a kafka-clients-*.jar; expected an "
+            "unpacked distribution of Kafka or a directory of all its jars"
+        )
+    if len(clients) > 1:
+        versions = ", ".join(found[1] for found in clients)
+        raise UsageError(f"{name}: jars of several versions of Kafka in one place: {versions}")
+    digests = {jar.name: _sha256(jar) for jar in jars}
+    return Release(name=name, version=clients[0][1], jars=jars, digest=_digest(digests))
+
+
+def _jars_in(directory: Path) -> tuple[Path, ...]:
+    found = sorted(directory.glob("*.jar"))
+    return tuple(jar for jar in found if not jar.name.endswith(_NO_CLASSES))
+
+
+def _digest(digests: dict[str, str]) -> str:
+    lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,0 +1,149 @@
+"""Topics are created for certain: asked for once or again, and then seen on every broker."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from kio.schema.create_topics.v7.request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.response import MetadataResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i16, i32, i32Timedelta
+
+from clusters.kafka.asking import Address, ask
+from clusters.kafka.observation import ask_metadata, view_of
+from clusters.port import NodeName, TopicSpec
+from history.failure import HarnessError, UsageError
+
+__all__ = ["create_topics"]
+
+_CREATION_TIMEOUT_S: Final = 30.0
+_REQUEST_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.02
+
+# The specification cannot be met: the user has to change it.
+_IMPOSSIBLE: Final = frozenset(
+    {
+        ErrorCode.invalid_topic_exception,
+        ErrorCode.invalid_partitions,
+        ErrorCode.invalid_replica_assignment,
+        ErrorCode.invalid_config,
+        ErrorCode.invalid_request,
+        ErrorCode.policy_violation,
+    }
+)
+# The cluster cannot just now. A replication factor is only invalid while brokers are fenced, or
+# for ever: the bound tells.
+_PASSING: Final = frozenset(
+    {
+        ErrorCode.not_controller,
+        ErrorCode.request_timed_out,
+        ErrorCode.invalid_replication_factor,
+        ErrorCode.throttling_quota_exceeded,
+        ErrorCode.network_exception,
+        ErrorCode.unknown_server_error,
+    }
+)
+
+Brokers = Callable[[], Mapping[NodeName, Address]]
+"""The brokers that run at the time of asking, with their addresses for clients."""
+
+
+def create_topics(topics: Sequence[TopicSpec], *, brokers: Brokers) -> None:
+    """Create topics, and return when every unfenced broker shows a leader for each partition.
+
+    Raises UsageError if Kafka finds a topic impossible, HarnessError if one exists already or is
+    not seen everywhere within 30 s.
+    """
+    deadline = time.monotonic() + _CREATION_TIMEOUT_S
+    _create(topics, brokers=brokers, deadline=deadline)
+    _await_leaders(topics, brokers=brokers, deadline=deadline)
+
+
+def _create(topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float) -> None:
+    missing = {topic.name: topic for topic in topics}
+    attempted = False
+    problem = "no broker answered"
+    while missing:
+        if time.monotonic() > deadline:
+            raise HarnessError(f"topics {', '.join(missing)} could not be created: {problem}")
+        for result in _attempt(missing.values(), brokers=brokers):
+            # After an attempt without an answer, an existing topic may well be ours.
+            if _is_created(result, attempted=attempted):
+                del missing[str(result.name)]
+            else:
+                problem = f"{result.name}: {result.error_message or result.error_code.name}"
+        attempted = True
+        if missing:
+            time.sleep(_POLL_S)
+
+
+def _attempt(topics: Iterable[TopicSpec], *, brokers: Brokers) -> tuple[CreatableTopicResult, ...]:
+    """Ask one broker after the other (each passes it on to the controller) until one answers."""
+    request = CreateTopicsRequest(
+        topics=tuple(_creatable(topic) for topic in topics),
+        timeout=i32Timedelta.parse(timedelta(seconds=_REQUEST_TIMEOUT_S)),
+    )
+    for name, address in brokers().items():
+        answers = ask({name: address}, request, CreateTopicsResponse, timeout_s=_REQUEST_TIMEOUT_S)
+        if answers:
+            return answers[name].topics
+    return ()
+
+
+def _is_created(result: CreatableTopicResult, *, attempted: bool) -> bool:
+    code = result.error_code
+    if code is ErrorCode.none or (code is ErrorCode.topic_already_exists and attempted):
+        return True
+    if code in _PASSING:
+        return False
+    kind = UsageError if code in _IMPOSSIBLE else HarnessError
+    raise kind(f"topic {result.name} cannot be created: {result.error_message or code.name}")
+
+
+def _creatable(topic: TopicSpec) -> CreatableTopic:
+    explicit = topic.assignment is not None
+    return CreatableTopic(
+        name=TopicName(topic.name),
+        num_partitions=i32(-1 if explicit else topic.partitions),
+        replication_factor=i16(-1 if explicit else topic.replication_factor),
+        assignments=tuple(
+            CreatableReplicaAssignment(
+                partition_index=i32(partition),
+                broker_ids=tuple(BrokerId(i32(broker_id)) for broker_id in replicas),
+            )
+            for partition, replicas in enumerate(topic.assignment or ())
+        ),
+        configs=tuple(
+            CreatableTopicConfig(name=name, value=str(value))
+            for name, value in topic.settings.items()
+        ),
+    )
+
+
+def _await_leaders(topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float) -> None:
+    wanted = {key for topic in topics for key in topic.keys}
+    while True:
+        answers = ask_metadata(brokers())
+        lacking = {name: wanted - _led(answer) for name, answer in answers.items()}
+        if answers and not any(lacking.values()):
+            return
+        if time.monotonic() > deadline:
+            where = "; ".join(
+                f"{name} lacks {', '.join(sorted(keys))}" for name, keys in lacking.items() if keys
+            )
+            raise HarnessError(f"no leader seen: {where or 'no broker answered'}")
+        time.sleep(_POLL_S)
+
+
+def _led(answer: MetadataResponse) -> set[str]:
+    """The keys that have a leader."""
+    partitions = view_of(answer, time_ns=0).partitions
+    return {key for key, partition in partitions.items() if partition.leader is not None}

@@ -1,0 +1,157 @@
+"""Jars from Maven Central or a mirror of it, by their coordinates, with the Ivy inside PySpark.
+
+The mirror is the one of `FENCEPOST_MAVEN_MIRROR`, else the one of central in the user's Maven
+settings. Ivy keeps nothing outside of the directory that it is given.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import quoteattr
+
+import pyspark
+
+from clusters.hosts.command import run_command
+from clusters.hosts.warden import Warden
+from clusters.java import Java, network_options
+from history.failure import HarnessError, UsageError
+
+__all__ = [
+    "CENTRAL",
+    "MIRROR_VARIABLE",
+    "Coordinates",
+    "NotInRepositoryError",
+    "fetch_jars",
+    "repository",
+]
+
+MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
+"""Environment variable: the URL of a repository to use instead of Maven Central."""
+CENTRAL: Final = "https://central.example/maven2/"
+
+_FETCH_TIMEOUT_S: Final = 800.0
+_MIRRORS_OF_CENTRAL: Final = frozenset({"central", "*", "external:*"})
+_FAILURE = re.compile(r"\(?(?:java|javax|sun)\.[\w.]*?(\w+(?:Exception|Error)): ([^\n)]*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinates:
+    """One artifact, with all that it needs at run time."""
+
+    organisation: str
+    name: str
+    revision: str
+
+
+class NotInRepositoryError(HarnessError):
+    """The repository answered, and does not have it."""
+
+
+def repository() -> str:
+    """The URL to fetch from, with a slash at its end. Raises UsageError if it is not a URL."""
+    chosen = os.environ.get(MIRROR_VARIABLE) or _mirror_in(_maven_settings()) or CENTRAL
+    if not re.match(r"(https?|file)://?\S+$", chosen):
+        raise UsageError(f"{MIRROR_VARIABLE}={chosen} is not a URL (http:, https: or file:)")
+    return chosen.rstrip("/") + "/"
+
+
+def fetch_jars(
+    wanted: Sequence[Coordinates], *, into: Path, java: Java, warden: Warden, work: Path
+) -> None:
+    """Fetch jars and the jars they need at run time as `into/<artifact>-<revision>.jar`.
+
+    `work` is an empty directory for Ivy's own files. Raises NotInRepositoryError if the repository
+    answered that it does not have one of them; HarnessError if it could not be reached, or the
+    disk is full.
+    """
+    settings, module = work / "ivysettings.xml", work / "ivy.xml"
+    settings.write_text(_ivy_settings(repository(), cache=work / "cache"))
+    module.write_text(_ivy_module(wanted))
+    done = run_command(
+        [
+            *(str(java.executable), *network_options(java), "-jar", str(_ivy_jar())),
+            *("-settings", str(settings), "-ivy", str(module), "-confs", "wanted"),
+            *("-retrieve", f"{into}/[artifact]-[revision].[ext]"),
+        ],
+        warden=warden,
+        name="ivy",
+        directory=work,
+        timeout_s=_FETCH_TIMEOUT_S,
+    )
+    if done.exit_code != 0:
+        raise _failure(done.output)
+
+
+def _maven_settings() -> Path:
+    return Path.home() / ".m2" / "settings.xml"
+
+
+def _mirror_in(settings: Path) -> str | None:
+    """The URL of the mirror of central in the user's own Maven settings, if there is one."""
+    try:
+        root = ET.parse(settings).getroot()  # noqa: S314 -- the user's own configuration
+    except (OSError, ET.ParseError):
+        return None
+    for mirror in root.iterfind("{*}mirrors/{*}mirror"):
+        mirrored = (mirror.findtext("{*}mirrorOf") or "").replace(" ", "").split(",")
+        if _MIRRORS_OF_CENTRAL.intersection(mirrored) and "!central" not in mirrored:
+            return (mirror.findtext("{*}url") or "").strip() or None
+    return None
+
+
+def _ivy_jar() -> Path:
+    jars = sorted((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    if not jars:
+        raise HarnessError("PySpark has no Ivy among its jars; reinstall pyspark")
+    return jars[-1]
+
+
+def _ivy_settings(root: str, *, cache: Path) -> str:
+    return f"""<ivysettings>
+  <settings defaultResolver="repository"/>
+  <caches defaultCacheDir={quoteattr(str(cache))}/>
+  <timeout-constraints>
+    <timeout-constraint name="patience" connectionTimeout="20000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers>
+    <ibiblio name="repository" m2compatible="true" useMavenMetadata="false"
+             timeoutConstraint="patience" root={quoteattr(root)}/>
+  </resolvers>
+</ivysettings>
+"""
+
+
+def _ivy_module(wanted: Sequence[Coordinates]) -> str:
+    dependencies = "\n".join(
+        f"    <dependency org={quoteattr(one.organisation)} name={quoteattr(one.name)} "
+        f'rev={quoteattr(one.revision)} conf="wanted->default"/>'
+        for one in wanted
+    )
+    return f"""<ivy-module version="2.0">
+  <info organisation="fencepost" module="wanted"/>
+  <configurations><conf name="wanted"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+
+
+def _failure(output: str) -> HarnessError:
+    """What Ivy's pages of output come down to."""
+    if "No space left on device" in output:
+        return HarnessError("no space left on device")
+    if failed := _FAILURE.search(output):
+        return HarnessError(
+            f"{repository()} could not be reached: {failed[1]}: {failed[2]}; "
+            f"set {MIRROR_VARIABLE} to a repository that can"
+        )
+    if missing := re.findall(r":: (\S+#\S+;\S+): not found", output):
+        return NotInRepositoryError(f"{repository()} does not have {', '.join(missing)}")
+    if missing := re.findall(r"\[NOT FOUND  \] (\S+)", output):
+        return NotInRepositoryError(f"{repository()} does not have {', '.join(missing)}")
+    return HarnessError(f"Ivy failed: {' '.join(output.split()[-40:])}")
