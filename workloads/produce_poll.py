@@ -178,8 +178,8 @@ class ProducePoll:
         process = spec.producers + index
         return ConsumerConfig(
             common=self._common(f"consumer-{index}", process=process, settings=settings),
-            subscribe=spec.consume is Consume.SUBSCRIBE
-            or (spec.consume is Consume.BOTH and index % 2 == 1),
+            subscribe=spec.consume == Consume.SUBSCRIBE
+            or (spec.consume == Consume.BOTH and index % 2 == 1),
             reassign_s=spec.reassign_s,
         )
 

@@ -64,7 +64,7 @@ class ProducePollSpec:
     def __post_init__(self) -> None:
         if self.idempotence and self.acks != "all":
             raise ValueError(f"idempotence needs acks: all, found {self.acks}")
-        if self.consume is Consume.BOTH and self.consumers == 1:
+        if self.consume == Consume.BOTH and self.consumers == 1:
             raise ValueError("consume: both needs 2 consumers or more, found 1")
         if self.linger_ms >= self.message_timeout_ms:
             raise ValueError(
@@ -77,4 +77,4 @@ class ProducePollSpec:
     @property
     def promises(self) -> Promises:
         """What its clients are configured to be promised."""
-        return Promises(idempotent=self.idempotence, acks=self.acks, consume=self.consume.value)
+        return Promises(idempotent=self.idempotence, acks=self.acks, consume=str(self.consume))

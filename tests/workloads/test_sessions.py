@@ -12,8 +12,12 @@ from workloads.clients.sessions import Sessions
 KEY_COUNT = 3
 
 
-def sessions_of(sessions: Sessions, *keys: int) -> list[int]:
-    found: list[int] = sessions.end_poll(np.array(keys, dtype=np.int32)).tolist()
+def sessions_of(sessions: Sessions, *keys: int, offsets: Sequence[int] | None = None) -> list[int]:
+    """The sessions of a poll's records; unless told otherwise, no two have consecutive offsets."""
+    apart = range(0, 10 * len(keys), 10) if offsets is None else offsets
+    found: list[int] = sessions.end_poll(
+        np.array(keys, dtype=np.int32), np.array(apart, dtype=np.int64)
+    ).tolist()
     return found
 
 
@@ -67,6 +71,18 @@ def test_after_a_poll_that_ended_badly_order_starts_anew() -> None:
     sessions.sever()
     sessions.begin_poll()
     assert sessions_of(sessions, 0) == [bad[0] + 1]
+
+
+def test_of_such_a_key_consecutive_records_share_a_session_all_the_same() -> None:
+    sessions = Sessions(1)
+    sessions.gain([0])
+    sessions.begin_poll()
+    sessions.lose([0])
+    sessions.gain([0])
+    found = sessions_of(sessions, *[0] * 7, offsets=[8, 9, 10, 5, 6, 8, 9])
+    assert found == [1, 1, 1, 2, 2, 3, 3]
+    sessions.begin_poll()
+    assert sessions_of(sessions, 0) == [4]
 
 
 @dataclass

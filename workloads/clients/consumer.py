@@ -110,7 +110,7 @@ class Poller:
             keys=polled.keys,
             offsets=polled.offsets,
             values=polled.values,
-            sessions=self._sessions.end_poll(polled.keys),
+            sessions=self._sessions.end_poll(polled.keys, polled.offsets),
             outcome=_outcome(errors, returned=len(polled.keys) > 0),
             error=errors[0].code() if errors else 0,
         )

@@ -7,9 +7,10 @@ claims about the order of records are made within one session only.
 librdkafka calls back about rebalances *during* a poll, and says of no record in the poll's result
 whether it was fetched before or after. Three cases are certain all the same: a key that was owned
 all along, or only lost (its records are of the old session), or only gained (of the new one). A key
-that was held and gained again within one poll is uncertain: there each record gets a session of its
-own, so that nothing is claimed about its order. That hides an anomaly at worst; the other way round
-an innocent cluster would be blamed.
+that was held and gained again within one poll is uncertain (and common: a quick rebalance takes all
+keys away and gives them back in a few milliseconds). There a session ends wherever the next offset
+is not the one that follows, so that nothing is claimed about what lies between. That hides an
+anomaly at worst; the other way round an innocent cluster would be blamed.
 """
 
 from collections.abc import Iterable
@@ -57,11 +58,13 @@ class Sessions:
         """A poll ended badly: what it took along is not known, so order starts anew after it."""
         self._current += 1
 
-    def end_poll(self, keys: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The poll ended well or badly: the session of each record it returned, from their keys."""
+    def end_poll(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The poll ended, well or badly: the session of each record that it returned."""
         sessions: NDArray[np.int32] = np.maximum(self._current[keys], 0)
         for key in self._unsure:
             records = np.flatnonzero(keys == key)
-            sessions[records] = self._current[key] + np.arange(len(records), dtype=np.int32)
-            self._current[key] += len(records)
+            breaks = np.cumsum(np.diff(offsets[records], prepend=offsets[records[:1]] - 1) != 1)
+            sessions[records] = self._current[key] + breaks
+            # What follows in the next poll is of the new ownership, and of a session of its own.
+            self._current[key] = sessions[records].max(initial=self._current[key]) + 1
         return sessions
