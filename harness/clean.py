@@ -1,0 +1,63 @@
+"""Ends what a dead run left behind, and touches nothing else.
+
+Processes of a run die with its harness (the warden sees to that); this is for the case that even
+the warden could not, and for what a harness killed with -9 could not write any more: a run that
+still says it is running. Its history stays; `fencepost check` judges it.
+"""
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+from filelock import FileLock, Timeout
+
+from clusters.cache import cache_dir
+from clusters.hosts.process import end_orphans, orphans
+from history.failure import HarnessError
+from history.manifest import RunState, read_manifest, write_manifest
+
+__all__ = ["clean_machine"]
+
+
+def clean_machine(results: Path) -> list[str]:
+    """Clean, and say in lines what was done; an empty list if there was nothing."""
+    left = orphans()
+    end_orphans(left)
+    done = [f"ended process {orphan.pid} of run {orphan.run_id}" for orphan in left]
+    done += [f"removed {draft}, half made" for draft in _drop_drafts()]
+    for path in sorted(results.glob("*/2*Z*/manifest.json")):
+        done += _close(path)
+    return done
+
+
+def _drop_drafts() -> list[Path]:
+    """Remove cache entries that nobody is making any more: drafts whose lock is free."""
+    dropped = []
+    for draft in sorted(cache_dir().glob("*/.*.*")):
+        entry = draft.name.rpartition(".")[0]
+        lock = FileLock(draft.with_name(f"{entry}.lock"))
+        if draft.is_dir():
+            with suppress(Timeout), lock.acquire(timeout=0):
+                shutil.rmtree(draft, ignore_errors=True)
+                dropped.append(draft)
+    return dropped
+
+
+def _close(path: Path) -> list[str]:
+    """Mark a run as failed whose harness is dead though its manifest says it runs."""
+    try:
+        manifest = read_manifest(path)
+    except HarnessError as error:
+        return [f"left alone: {error}"]
+    if manifest.state is not RunState.RUNNING or _alive(manifest.harness_pid):
+        return []
+    failure = "the harness died while it recorded"
+    closed = replace(manifest, state=RunState.FAILED, failure=failure, harness_pid=None)
+    write_manifest(path, closed)
+    return [f"marked {path.parent} as failed: {failure}; 'fencepost check' can still judge it"]
+
+
+def _alive(pid: int | None) -> bool:
+    return pid is not None and psutil.pid_exists(pid)

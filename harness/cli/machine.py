@@ -1,0 +1,43 @@
+"""`fencepost doctor` and `fencepost clean`: this machine, before and after runs."""
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from harness.clean import clean_machine
+from harness.cli.options import as_json, emit_json, results_option
+from harness.doctor import examine
+
+__all__ = ["clean", "doctor"]
+
+
+@click.command()
+@results_option
+@as_json
+def doctor(results: Path, as_json: bool) -> int:
+    """Say what this machine can do, and what to install for the rest."""
+    findings = examine(results)
+    if as_json:
+        emit_json([finding.as_data() for finding in findings])
+    else:
+        table = Table("", "what", "found", "way out", box=None, pad_edge=False)
+        for finding in findings:
+            mark = "[green]ok[/]" if finding.ok else "[red]no[/]"
+            table.add_row(mark, finding.what, finding.found, finding.way_out)
+        Console(soft_wrap=True).print(table)
+    return 0 if all(finding.ok for finding in findings) else 255
+
+
+@click.command()
+@results_option
+@as_json
+def clean(results: Path, as_json: bool) -> int:
+    """End what a dead run left behind: its processes, its half-written cache entries, its state."""
+    done = clean_machine(results)
+    if as_json:
+        emit_json(done)
+    else:
+        click.echo("\n".join(done) if done else "nothing was left behind")
+    return 0

@@ -1,0 +1,154 @@
+"""`fencepost run` and `fencepost replay`."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.cli.options import as_json, emit_json, results_option, spark_master_option
+from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
+from harness.library import find_scenario
+from harness.options import RunOptions
+from harness.progress import Progress, terminal_progress
+from harness.replay import replayed
+from harness.run import InterruptedRunError, RunOutcome, run_scenario
+from harness.scenario import Scenario, load_scenario
+from harness.seeds import SEED_MAX, new_seed
+from history.failure import HarnessError, UsageError
+from history.manifest import read_manifest
+from history.run_directory import find_run
+
+__all__ = ["replay", "run"]
+
+_run_options = (
+    results_option,
+    spark_master_option,
+    click.option("--keep-data", is_flag=True, help="Keep the nodes' data also of a valid run."),
+    click.option(
+        "--alongside", is_flag=True, help="Run although another run is under way on this machine."
+    ),
+    click.option(
+        "--port-base",
+        type=click.IntRange(1024, 65000),
+        help="First port that nodes listen on. [default: any free ports]",
+    ),
+    as_json,
+)
+
+
+def _with_run_options(command: Any) -> Any:
+    for option in reversed(_run_options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("scenario")
+@click.option("--kafka", help="Release of Apache Kafka (4.3.1), or path:DIR of a build of yours.")
+@click.option("--metadata-version", help="Start the cluster at this metadata.version (3.5-IV1).")
+@click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Repeat a run's random choices.")
+@click.option("--runs", type=click.IntRange(1), default=1, help="So many runs, seed by seed.")
+@click.option("--time-limit", help="How long faults and clients go on (45s, 10m, 8h).")
+@click.option("--nemesis", help="Faults to draw from (kill,pause), or 'none' for no fault at all.")
+@click.option("--rate", type=int, help="Records a second, of all producers; 0: as many as go.")
+@click.option("--concurrency", type=int, help="So many producers and so many consumers.")
+@_with_run_options
+def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any) -> int:
+    """Run SCENARIO (a name or a file): start a cluster, break it, judge what clients saw."""
+    loaded = load_scenario(find_scenario(scenario), _overrides(flags))
+    if flags["nemesis"] == "none":
+        loaded = loaded.without_faults()
+    first = seed if seed is not None else new_seed()
+    outcomes = []
+    with terminal_progress() as progress:
+        for number in range(runs):
+            this_seed = (first + number - 1) % SEED_MAX + 1
+            words = _repeat_words(scenario, this_seed, flags)
+            options = _options(flags, seed=this_seed, command=words)
+            outcomes.append(_run_one(loaded, options, progress, last=runs == 1))
+    if as_json:
+        emit_json([outcome_json(outcome) for outcome in outcomes])
+    return exit_code_of(outcomes)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--kafka", help="Another release than the run's own.")
+@_with_run_options
+def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
+    """Repeat a stored RUN: the same cluster, clients and seed, and its faults at their times."""
+    stored = find_run(run, flags["results"])
+    scenario = replayed(stored, kafka=kafka)
+    seed = read_manifest(stored.manifest_path).seed
+    command = shlex.join(
+        ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
+    )
+    with terminal_progress() as progress:
+        options = _options(flags, seed=seed, command=command)
+        outcome = _run_one(scenario, options, progress, last=True)
+    if as_json:
+        emit_json([outcome_json(outcome)])
+    return exit_code_of([outcome])
+
+
+def _run_one(
+    scenario: Scenario, options: RunOptions, progress: Progress, *, last: bool
+) -> RunOutcome | HarnessError:
+    """Run once. In a series a failed run is a result and the series goes on; alone it is raised."""
+    progress.say(f"{scenario.title} (repeat: {options.command})")
+    try:
+        outcome = run_scenario(scenario, options, progress)
+    except (UsageError, InterruptedRunError):
+        raise
+    except HarnessError as error:
+        if last:
+            raise
+        progress.say(f"the run failed: {error}")
+        return error
+    say_verdict(outcome)
+    return outcome
+
+
+def _options(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
+    return RunOptions(
+        results=flags["results"],
+        seed=seed,
+        command=command,
+        keep_data=flags["keep_data"],
+        alongside=flags["alongside"],
+        port_base=flags["port_base"],
+        spark_master=flags["spark_master"],
+    )
+
+
+_FLAG_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "kafka": (("cluster", "kafka"),),
+    "metadata_version": (("cluster", "metadata_version"),),
+    "time_limit": (("time_limit",),),
+    "rate": (("workload", "rate"),),
+    "concurrency": (("workload", "producers"), ("workload", "consumers")),
+    "nemesis": (("nemesis", "faults"),),
+}
+
+
+def _overrides(flags: dict[str, Any]) -> list[tuple[tuple[str, ...], object, str]]:
+    found: list[tuple[tuple[str, ...], object, str]] = []
+    for name, paths in _FLAG_PATHS.items():
+        value = flags[name]
+        if value is None or (name == "nemesis" and value == "none"):
+            continue
+        if name == "nemesis":
+            value = [word.strip() for word in value.split(",")]
+        found += [(path, value, f"--{name.replace('_', '-')}") for path in paths]
+    return found
+
+
+def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
+    words = ["fencepost", "run", scenario, "--seed", str(seed)]
+    for name in _FLAG_PATHS:
+        if flags[name] is not None:
+            words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    if flags["results"] != Path("results"):
+        words += ["--results", str(flags["results"])]
+    return shlex.join(words)

@@ -1,0 +1,34 @@
+"""`fencepost scenarios`: what there is to run."""
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from harness.cli.options import as_json, emit_json
+from harness.library import find_scenario, library
+from harness.scenario import load_scenario
+
+__all__ = ["scenarios"]
+
+
+@click.command()
+@click.argument("name", required=False)
+@as_json
+def scenarios(name: str | None, as_json: bool) -> int:
+    """List the scenarios that come with Fencepost, or print one (NAME) to start your own from."""
+    if name is not None:
+        scenario = load_scenario(find_scenario(name), [])
+        if as_json:
+            emit_json(scenario.document.data)
+        else:
+            click.echo(scenario.document.text, nl=False)
+        return 0
+    rows = [(known, path.parent.name, load_scenario(path, [])) for known, path in library().items()]
+    if as_json:
+        emit_json([{"name": n, "kind": kind, "title": s.title} for n, kind, s in rows])
+        return 0
+    table = Table("scenario", "kind", "what it does", box=None, pad_edge=False)
+    for known, kind, scenario in rows:
+        table.add_row(known, kind, scenario.title)
+    Console(soft_wrap=True).print(table)
+    return 0

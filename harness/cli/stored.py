@@ -1,0 +1,51 @@
+"""`fencepost check` and `fencepost report`: stored runs, again, without a cluster."""
+
+from pathlib import Path
+
+import click
+
+from clusters.java import find_java
+from harness.cli.options import as_json, emit_json, results_option, spark_master_option
+from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
+from harness.judge import judge, write_reports
+from harness.progress import terminal_progress
+from harness.run import RunOutcome
+from history.run_directory import find_run
+
+__all__ = ["check", "report"]
+
+
+@click.command()
+@click.argument("runs", metavar="RUN…", nargs=-1, required=True)
+@results_option
+@spark_master_option
+@as_json
+def check(runs: tuple[str, ...], results: Path, spark_master: str, as_json: bool) -> int:
+    """Judge stored RUNs again: a path, a scenario's name (its last run), or 'latest'."""
+    found = [find_run(text, results) for text in runs]
+    java = find_java()
+    outcomes = []
+    with terminal_progress() as progress:
+        for run in found:
+            verdict = judge(run, java, master=spark_master, progress=progress)
+            outcome = RunOutcome(run=run, verdict=verdict, as_expected=None)
+            say_verdict(outcome)
+            outcomes.append(outcome)
+    if as_json:
+        emit_json([outcome_json(outcome) for outcome in outcomes])
+    return exit_code_of(outcomes)
+
+
+@click.command()
+@click.argument("run", metavar="RUN", default="latest")
+@results_option
+@as_json
+def report(run: str, results: Path, as_json: bool) -> int:
+    """Write a stored RUN's page and JUnit file anew, and say where they lie."""
+    found = find_run(run, results)
+    write_reports(found)
+    if as_json:
+        emit_json({"report": found.report_path, "junit": found.junit_path})
+    else:
+        click.echo(f"{found.report_path}\n{found.junit_path}")
+    return 0

@@ -1,0 +1,54 @@
+"""Outcomes of runs as lines, as JSON and as an exit code."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from harness.run import RunOutcome
+from history.failure import HarnessError
+from report.terminal import verdict_lines
+
+__all__ = ["exit_code_of", "outcome_json", "say_verdict"]
+
+_WORST_FIRST = (1, 255, 2, 0)
+
+
+def say_verdict(outcome: RunOutcome) -> None:
+    """Print the verdict, its grounds and where the report lies, on standard error."""
+    for line in verdict_lines(outcome.verdict, outcome.run):
+        click.echo(line, err=True)
+    if outcome.as_expected is not None:
+        word = "as" if outcome.as_expected else "NOT as"
+        click.echo(f"this is {word} the scenario expects of this release", err=True)
+
+
+def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
+    """One run as JSON data."""
+    if isinstance(outcome, HarnessError):
+        return {"validity": "failed", "error": str(outcome), "exit_code": 255}
+    return {
+        "run": str(outcome.run.root),
+        "validity": str(outcome.verdict.validity),
+        "as_expected": outcome.as_expected,
+        "exit_code": outcome.verdict.exit_code,
+        "verdict": str(outcome.run.verdict_path),
+        "report": str(outcome.run.report_path),
+        "checks": {
+            check.check: {
+                "validity": str(check.validity),
+                "anomalies": check.anomaly_count,
+                "reason": check.reason,
+            }
+            for check in outcome.verdict.checks
+        },
+    }
+
+
+def exit_code_of(outcomes: Sequence[RunOutcome | HarnessError]) -> int:
+    """1 if any run is invalid, else 255 if any failed, else 2 if any is unknown, else 0."""
+    codes = {
+        255 if isinstance(outcome, HarnessError) else outcome.verdict.exit_code
+        for outcome in outcomes
+    }
+    return next(code for code in _WORST_FIRST if code in codes)

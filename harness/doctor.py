@@ -1,0 +1,113 @@
+"""What this machine can do: each ability looked at, with the way out where it lacks."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from clusters.cache import cache_dir
+from clusters.hosts.process import orphans
+from clusters.java import find_java
+from history.failure import HarnessError
+
+__all__ = ["Finding", "examine"]
+
+_MEMORY_BYTES_MIN = 4 << 30
+"""Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
+_DISK_BYTES_MIN = 2 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing looked at."""
+
+    what: str
+    ok: bool
+    found: str
+    way_out: str = ""
+
+    def as_data(self) -> dict[str, object]:
+        """For JSON."""
+        return asdict(self)
+
+
+def examine(results: Path) -> list[Finding]:
+    """Look at everything a run needs. Never raises for a thing that is missing."""
+    looks: list[Callable[[], Finding]] = [
+        _system,
+        _java,
+        _memory,
+        lambda: _disk("results", results),
+        lambda: _disk("cache", cache_dir()),
+        _releases,
+        _left_behind,
+    ]
+    return [look() for look in looks]
+
+
+def _system() -> Finding:
+    linux = sys.platform == "linux" and Path("/proc/self/stat").exists()
+    return Finding(
+        what="local processes",
+        ok=linux,
+        found=f"{sys.platform}, {os.cpu_count()} cores",
+        way_out="" if linux else "faults on local processes need Linux and /proc",
+    )
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+    except HarnessError as error:
+        return Finding(what="Java", ok=False, found="none", way_out=str(error))
+    return Finding(what="Java", ok=True, found=f"{java.version} at {java.home} ({java.source})")
+
+
+def _memory() -> Finding:
+    available = psutil.virtual_memory().available
+    return Finding(
+        what="memory",
+        ok=available >= _MEMORY_BYTES_MIN,
+        found=f"{available / 2**30:.1f} GiB available",
+        way_out="" if available >= _MEMORY_BYTES_MIN else "1 + 3 nodes and Spark need 4 GiB",
+    )
+
+
+def _disk(what: str, path: Path) -> Finding:
+    existing = next(parent for parent in (path, *path.resolve().parents) if parent.exists())
+    free_bytes = shutil.disk_usage(existing).free
+    writable = os.access(existing, os.W_OK)
+    ok = writable and free_bytes >= _DISK_BYTES_MIN
+    return Finding(
+        what=f"disk for {what}",
+        ok=ok,
+        found=f"{free_bytes / 2**30:.1f} GiB free at {path}{'' if writable else ', not writable'}",
+        way_out=""
+        if ok
+        else "make room for 2 GiB, or choose another place: "
+        + ("--results DIR" if what == "results" else "FENCEPOST_CACHE=DIR"),
+    )
+
+
+def _releases() -> Finding:
+    cached = sorted(path.name for path in (cache_dir() / "kafka").glob("[0-9]*"))
+    return Finding(
+        what="Kafka",
+        ok=True,
+        found=", ".join(cached) + " in the cache" if cached else "no release in the cache yet",
+        way_out="" if cached else "the first run fetches its release (about 50 MB)",
+    )
+
+
+def _left_behind() -> Finding:
+    left = orphans()
+    return Finding(
+        what="left behind",
+        ok=not left,
+        found=f"{len(left)} processes of dead runs" if left else "nothing",
+        way_out="fencepost clean" if left else "",
+    )

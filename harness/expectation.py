@@ -1,0 +1,99 @@
+"""What a scenario expects of a release: valid, or invalid with named anomalies.
+
+    expect:
+      - {kafka: "<3.5", invalid: [lost-write]}
+      - {kafka: ">=3.5", valid: true}
+
+The first entry that fits the release counts; a run on a release that none fits has no expectation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from checkers.catalogue import Kind, names_of
+from checkers.verdict import Validity, Verdict
+from harness.border import mapping, refuse_unknown
+from history.failure import SpecError
+from nemesis.words import did_you_mean
+
+__all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations"]
+
+_ANOMALIES = names_of(Kind.ANOMALY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """On these releases, this validity, with at least these anomalies."""
+
+    releases: SpecifierSet
+    validity: Validity
+    anomalies: tuple[str, ...] = ()
+
+
+def parse_expectations(value: object) -> tuple[Expectation, ...]:
+    """The entries of `expect`. SpecError with the index of the first wrong one."""
+    if not isinstance(value, list):
+        raise SpecError((), "expected a list, e.g. [{kafka: '>=3.5', valid: true}]")
+    found = []
+    for index, item in enumerate(value):
+        try:
+            found.append(_parse_one(mapping(item, example="{valid: true}")))
+        except SpecError as error:
+            raise error.below(index) from None
+    return tuple(found)
+
+
+def expectation_for(expectations: tuple[Expectation, ...], *, release: str) -> Expectation | None:
+    """The first entry that fits the release.
+
+    A build without a version of its own fits only entries without a `kafka` key.
+    """
+    try:
+        version: Version | None = Version(release)
+    except InvalidVersion:
+        version = None
+    for expectation in expectations:
+        anywhere = str(expectation.releases) == ""
+        if anywhere or (version and expectation.releases.contains(version, prereleases=True)):
+            return expectation
+    return None
+
+
+def is_met(expectation: Expectation, verdict: Verdict) -> bool:
+    """Whether the verdict is what was expected, with every anomaly named."""
+    illegal = {check.check for check in verdict.checks if check.validity is Validity.INVALID}
+    return verdict.validity is expectation.validity and set(expectation.anomalies) <= illegal
+
+
+def _parse_one(data: Mapping[str, object]) -> Expectation:
+    refuse_unknown(data, ["kafka", "valid", "invalid"])
+    if ("valid" in data) == ("invalid" in data):
+        raise SpecError((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
+    try:
+        releases = SpecifierSet(str(data.get("kafka", "")))
+    except InvalidSpecifier:
+        raise SpecError(
+            ("kafka",), f'{data["kafka"]!r} is no range of versions; write ">=3.5" or "<4,>=3"'
+        ) from None
+    if "valid" in data:
+        if data["valid"] is not True:
+            raise SpecError(("valid",), "write 'valid: true', or 'invalid: [anomaly, …]'")
+        return Expectation(releases=releases, validity=Validity.VALID)
+    return Expectation(
+        releases=releases, validity=Validity.INVALID, anomalies=_anomalies(data["invalid"])
+    )
+
+
+def _anomalies(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise SpecError(("invalid",), "expected a list of anomalies, e.g. [lost-write]")
+    for index, name in enumerate(value):
+        if name not in _ANOMALIES:
+            raise SpecError(
+                ("invalid", index),
+                f"unknown anomaly {name!r}; {did_you_mean(str(name), _ANOMALIES)}",
+            )
+    return tuple(str(name) for name in value)

@@ -1,0 +1,48 @@
+"""The checking half of a run: seal, check on Spark, report.
+
+Works on any stored run, without a cluster.
+"""
+
+from dataclasses import replace
+
+from checkers.check import check_run
+from checkers.session import spark_session
+from checkers.verdict import Verdict
+from clusters.java import Java, spark_java_home
+from harness.progress import Progress
+from history.manifest import RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
+from history.seal import seal
+from report.junit import write_junit
+from report.page import write_page
+
+__all__ = ["judge", "write_reports"]
+
+
+def judge(run: RunDirectory, java: Java, *, master: str, progress: Progress) -> Verdict:
+    """Seal the run's history if it is not sealed yet, check it, write verdict and reports."""
+    progress.say("sealing the history")
+    seal(run)
+    _advance(run, RunState.RECORDED)
+    progress.say("checking on Spark")
+    spark = spark_session(java_home=spark_java_home(java), master=master)
+    try:
+        verdict = check_run(run, spark=spark)
+    finally:
+        spark.stop()
+    _advance(run, RunState.CHECKED)
+    write_reports(run)
+    return verdict
+
+
+def write_reports(run: RunDirectory) -> None:
+    """The page and the JUnit file, from what the run directory holds."""
+    write_page(run)
+    write_junit(run)
+
+
+def _advance(run: RunDirectory, state: RunState) -> None:
+    """Note the state, but never over a failure: a failed run that is judged stays a failed run."""
+    manifest = read_manifest(run.manifest_path)
+    if manifest.state is not RunState.FAILED:
+        write_manifest(run.manifest_path, replace(manifest, state=state))

@@ -1,0 +1,106 @@
+"""One thread that looks at the cluster all the time, so that nothing else has to wait for a look.
+
+A look asks a broker for metadata (up to a second or two while brokers are down), the host for each
+process, and the quorum for its leader. The latest look is a value anyone may read.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Self
+
+from clusters.port import Cluster, ClusterView, NodeName, NodeState
+from history.failure import HarnessError
+from nemesis.conditions import Observation
+
+__all__ = ["Observer", "whole_nodes"]
+
+_INTERVAL_S = 0.1
+_QUORUM_EVERY = 5
+"""The quorum is asked at every fifth look: describing it costs a connection of its own."""
+
+
+class Observer:
+    """A context manager: looks from entry to exit."""
+
+    def __init__(self, cluster: Cluster, *, acknowledged: Callable[[], int]) -> None:
+        self._cluster = cluster
+        self._acknowledged = acknowledged
+        self._ids = {
+            node: cluster.broker_id(node) for node in cluster.nodes if node.startswith("broker")
+        }
+        self._stop = threading.Event()
+        self._looked = threading.Condition()
+        self._look_count = 0
+        self._controller: NodeName | None = None
+        self._latest = self._observation(None)
+        self._thread = threading.Thread(target=self._watch, name="observer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def latest(self) -> Observation:
+        """The latest look, with the states of processes as they are now."""
+        seen = self._latest
+        return Observation(
+            view=seen.view,
+            active_controller=seen.active_controller,
+            states=self._states(),
+            broker_ids=self._ids,
+            acknowledged_count=self._acknowledged(),
+        )
+
+    def next_look(self, *, timeout_s: float) -> Observation:
+        """A look that began after this call, or the latest one if none ended within the bound."""
+        with self._looked:
+            wanted = self._look_count + 2  # the one under way may have begun before
+            self._looked.wait_for(lambda: self._look_count >= wanted, timeout=timeout_s)
+        return self.latest()
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                view = self._cluster.view()
+            except HarnessError:
+                view = None  # nobody answers: an observation too
+            if self._look_count % _QUORUM_EVERY == 0 or self._controller is None:
+                self._controller = self._cluster.controller_leader()
+            with self._looked:
+                self._latest = self._observation(view)
+                self._look_count += 1
+                self._looked.notify_all()
+            self._stop.wait(_INTERVAL_S)
+
+    def _observation(self, view: ClusterView | None) -> Observation:
+        return Observation(
+            view=view,
+            active_controller=self._controller,
+            states={},
+            broker_ids=self._ids,
+            acknowledged_count=0,
+        )
+
+    def _states(self) -> dict[NodeName, NodeState]:
+        return {node: self._cluster.state(node) for node in self._cluster.nodes}
+
+
+def whole_nodes(now: Observation) -> frozenset[NodeName]:
+    """The nodes that run and, if brokers, are unfenced and in the ISR of all their partitions."""
+    running = {node for node, state in now.states.items() if state is NodeState.RUNNING}
+    if now.view is None:
+        return frozenset()
+    lagging = {
+        replica
+        for partition in now.view.partitions.values()
+        for replica in set(partition.replicas) - set(partition.isr)
+    }
+    return frozenset(
+        node
+        for node in running
+        if node not in now.broker_ids
+        or (now.broker_ids[node] in now.view.brokers and now.broker_ids[node] not in lagging)
+    )

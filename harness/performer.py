@@ -1,0 +1,137 @@
+"""Performs acts on a cluster and keeps the books: which faults are open, which nodes we took down.
+
+Each act that breaks something opens a row of `faults`; the row gets its effect once that was seen,
+and its end once the heal was seen to work: the process runs again, a broker is unfenced. Every act
+is appended to the performed play before it is tried, with the time and the nodes it came to.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from clusters.port import Cluster, NodeName, NodeState, Pauses, Snapshots, Starts
+from history.failure import HarnessError
+from history.journal import FaultJournal
+from nemesis.conditions import Observation
+from nemesis.faults.catalogue import FAULTS
+from nemesis.play import Act, Step, Word, step_data
+from nemesis.targets import NamedNodes
+
+__all__ = ["OpenFault", "Performer"]
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenFault:
+    """A fault whose heal has not been seen yet."""
+
+    index: int
+    name: str
+    healed_by: str
+    broken: set[NodeName]
+    """Nodes whose heal was not yet performed."""
+    healing: set[NodeName]
+    """Nodes whose heal was performed and not yet seen to work."""
+
+
+class Performer:
+    """The only place that breaks and mends nodes during a run."""
+
+    def __init__(self, cluster: Cluster, *, journal: FaultJournal, play_path: Path) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._play_path = play_path
+        self._play_path.write_text("# What was performed, at which time of the play.\n")
+        self.open_faults: list[OpenFault] = []
+
+    def perform(self, act: Act, nodes: Sequence[NodeName], *, now_s: float) -> None:
+        """Do the act to the nodes and see its effect. HarnessError if that was not to be seen."""
+        target = NamedNodes(nodes=tuple(nodes))
+        self.note(Act(word=act.word, target=target, label=act.label, at_s=now_s))
+        if act.word in FAULTS:
+            self._break(act, nodes)
+        elif act.word is Word.SNAPSHOT:
+            assert isinstance(self._cluster, Snapshots)
+            for node in nodes:
+                self._cluster.snapshot_node(node, act.label)
+        else:
+            for node in nodes:
+                self._mend(act.word, node)
+
+    def note(self, step: Step) -> None:
+        """Append a step to the performed play, on disk at once."""
+        line = yaml.safe_dump(
+            [step_data(step)], default_flow_style=True, sort_keys=False, width=1000
+        )
+        with self._play_path.open("a", encoding="utf-8") as play:
+            play.write(f"- {line.strip().removeprefix('[').removesuffix(']')}\n")
+
+    def heal_all(self) -> list[Act]:
+        """The acts that would undo everything: resume the paused, start those that are down."""
+        states = {node: self._cluster.state(node) for node in self._cluster.nodes}
+        words = {NodeState.PAUSED: Word.RESUME, NodeState.DOWN: Word.START}
+        return [
+            Act(word=words[state], target=NamedNodes(nodes=(node,)))
+            for node, state in states.items()
+            if state in words
+        ]
+
+    def settle(self, now: Observation) -> None:
+        """End the faults whose heal this observation shows."""
+        for fault in list(self.open_faults):
+            fault.healing = {node for node in fault.healing if not _is_back(node, now)}
+            if not fault.healing and not fault.broken:
+                self._journal.end(fault.index, _heal_evidence(fault.healed_by))
+                self.open_faults.remove(fault)
+
+    def died_by_themselves(self) -> tuple[NodeName, ...]:
+        """Nodes without a process that no open fault of ours explains."""
+        ours = {node for fault in self.open_faults for node in fault.broken}
+        return tuple(
+            node
+            for node in self._cluster.nodes
+            if node not in ours and self._cluster.state(node) is NodeState.DOWN
+        )
+
+    def _break(self, act: Act, nodes: Sequence[NodeName]) -> None:
+        fault = FAULTS[act.word]
+        index = self._journal.begin(fault.name, [str(node) for node in nodes])
+        opened = OpenFault(
+            index=index,
+            name=fault.name,
+            healed_by=fault.healed_by,
+            broken=set(nodes),
+            healing=set(),
+        )
+        self.open_faults.append(opened)
+        evidence = [fault.inject(self._cluster, node, act.label) for node in nodes]
+        self._journal.effect(index, "; ".join(evidence))
+
+    def _mend(self, word: Word, node: NodeName) -> None:
+        if word is Word.START:
+            assert isinstance(self._cluster, Starts)
+            self._cluster.start_node(node)
+        else:
+            assert isinstance(self._cluster, Pauses)
+            self._cluster.resume_node(node)
+        if self._cluster.state(node) is not NodeState.RUNNING:
+            raise HarnessError(f"{node}: does not run after {word}")
+        for fault in self.open_faults:
+            if fault.healed_by == word and node in fault.broken:
+                fault.broken.remove(node)
+                fault.healing.add(node)
+
+
+def _is_back(node: NodeName, now: Observation) -> bool:
+    if now.states[node] is not NodeState.RUNNING:
+        return False
+    if node not in now.broker_ids:
+        return True
+    return now.view is not None and now.broker_ids[node] in now.view.brokers
+
+
+def _heal_evidence(healed_by: str) -> str:
+    return {"start": "runs again, brokers are unfenced", "resume": "goes on, brokers are unfenced"}[
+        healed_by
+    ]

@@ -1,0 +1,93 @@
+"""What is shown while a run goes on: a live line on a terminal, plain lines now and then elsewhere.
+
+Everything here goes to standard error; standard output belongs to results.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from rich.console import Console
+from rich.status import Status as Spinner
+
+__all__ = ["Progress", "Status", "TerminalProgress", "status_line", "terminal_progress"]
+
+_PLAIN_EVERY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """Where a run stands."""
+
+    now_s: float
+    limit_s: float
+    ok_per_s: float
+    ok_count: int
+    fail_count: int
+    info_count: int
+    polled_count: int
+    broken: tuple[str, ...]
+    """Open faults, e.g. `kill broker-2`."""
+
+
+class Progress(Protocol):
+    """Where a run says what it does."""
+
+    def say(self, line: str) -> None:
+        """Something happened that stays worth reading."""
+
+    def show(self, status: Status) -> None:
+        """The present state, replacing the one before."""
+
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+
+
+def status_line(status: Status) -> str:
+    """One line: time, acknowledged sends and their rate, reads, what is broken."""
+    broken = ", ".join(status.broken) or "nothing"
+    bad = f" fail {status.fail_count:,} info {status.info_count:,}"
+    return (
+        f"{status.now_s:5.1f} of {status.limit_s:.0f} s · {status.ok_count:,} acknowledged "
+        f"({status.ok_per_s:,.0f}/s){bad if status.fail_count + status.info_count else ''} · "
+        f"{status.polled_count:,} polled · broken: {broken}"
+    )
+
+
+class TerminalProgress:
+    """Lines on standard error; the status as a spinner if that is a terminal."""
+
+    def __init__(self, console: Console, spinner: Spinner | None) -> None:
+        self._console = console
+        self._spinner = spinner
+        self._begin_s = time.monotonic()
+        self._shown_s = 0.0
+
+    def say(self, line: str) -> None:
+        """Print a line that stays, with the seconds since the start."""
+        self._console.print(f"{self.elapsed_s():6.1f}s  {line}", markup=False, highlight=False)
+
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._begin_s
+
+    def show(self, status: Status) -> None:
+        """Update the spinner, or print a line every few seconds."""
+        if self._spinner is not None:
+            self._spinner.update(status_line(status))
+        elif time.monotonic() - self._shown_s >= _PLAIN_EVERY_S:
+            self._shown_s = time.monotonic()
+            self.say(status_line(status))
+
+
+@contextmanager
+def terminal_progress() -> Iterator[TerminalProgress]:
+    """Progress on standard error for as long as the context lasts."""
+    console = Console(stderr=True, soft_wrap=True)
+    if not console.is_terminal:
+        yield TerminalProgress(console, None)
+        return
+    with console.status("…") as spinner:
+        yield TerminalProgress(console, spinner)

@@ -1,0 +1,174 @@
+"""One run from scenario to verdict: prepare, record, seal, check, report.
+
+Whatever happens, the run directory says how far it came: the manifest is written before the first
+node starts and after each stage, logs lie where the nodes write them, and a failed run gets its
+page too. Nothing outlives the call: the warden that owns every process ends with it.
+"""
+
+import os
+import platform
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+
+import psutil
+
+from checkers.verdict import Verdict
+from clusters.cache import cache_dir
+from clusters.kafka.preparation import prepare
+from clusters.kafka.prepared import Prepared
+from harness.expectation import expectation_for, is_met
+from harness.judge import judge
+from harness.lock import only_run
+from harness.options import RunOptions
+from harness.progress import Progress
+from harness.record import record
+from harness.scenario import Scenario
+from history.clock import Clock
+from history.failure import HarnessError
+from history.manifest import Manifest, RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
+from report.page import write_page
+
+__all__ = ["InterruptedRunError", "RunOutcome", "run_scenario"]
+
+_FREE_BYTES_MIN = 1 << 30
+"""A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
+
+
+class InterruptedRunError(HarnessError):
+    """The user ended the run (SIGINT, SIGTERM)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """A run that came to its verdict."""
+
+    run: RunDirectory
+    verdict: Verdict
+    as_expected: bool | None
+    """Whether the verdict is what the scenario expects of this release; None: it does not say."""
+
+
+def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
+    """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
+    _refuse_full_disk(options.results)
+    where = f"{scenario.name} on Kafka {scenario.cluster.release}"
+    with (
+        _interruptible(),
+        only_run(cache_dir(), what=where, alongside=options.alongside),
+    ):
+        prepared = prepare(scenario.cluster, progress.say)
+        clock = Clock.start()
+        run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
+        run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
+        manifest = _manifest(scenario, options, run, clock)
+        write_manifest(run.manifest_path, manifest)
+        progress.say(f"recording to {run.root}")
+        with _failure_written(run):
+            record(scenario, options, prepared, run=run, clock=clock, progress=progress)
+            verdict = judge(run, prepared.java, master=options.spark_master, progress=progress)
+    if not options.keep_data and verdict.exit_code == 0:
+        _drop_data(run)
+    return _outcome(scenario, prepared, run, verdict)
+
+
+def _outcome(
+    scenario: Scenario, prepared: Prepared, run: RunDirectory, verdict: Verdict
+) -> RunOutcome:
+    expectation = expectation_for(scenario.expect, release=prepared.release.version)
+    return RunOutcome(
+        run=run,
+        verdict=verdict,
+        as_expected=None if expectation is None else is_met(expectation, verdict),
+    )
+
+
+def _manifest(scenario: Scenario, options: RunOptions, run: RunDirectory, clock: Clock) -> Manifest:
+    return Manifest(
+        run_id=f"{scenario.name}/{run.root.name}",
+        state=RunState.RUNNING,
+        scenario=scenario.name,
+        title=scenario.title,
+        seed=options.seed,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        origin_ns=clock.origin_ns,
+        command=options.command,
+        fencepost_version=version("fencepost"),
+        machine=_machine(),
+        keys=scenario.keys,
+        promises=scenario.workload.promises,
+        harness_pid=os.getpid(),
+    )
+
+
+def _machine() -> dict[str, str]:
+    return {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "cores": str(os.cpu_count()),
+        "memory_bytes": str(psutil.virtual_memory().total),
+    }
+
+
+def _refuse_full_disk(results: Path) -> None:
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        free_bytes = shutil.disk_usage(results).free
+    except OSError as error:
+        raise HarnessError(f"{results}: cannot write results there: {error.strerror}") from None
+    if free_bytes < _FREE_BYTES_MIN:
+        raise HarnessError(
+            f"{results}: {free_bytes / 2**20:,.0f} MiB free, a run needs "
+            f"{_FREE_BYTES_MIN / 2**20:,.0f}; make room or pass --results DIR on another disk"
+        )
+
+
+@contextmanager
+def _failure_written(run: RunDirectory) -> Iterator[None]:
+    """A run that fails says so in its manifest and gets its page; the first error goes on."""
+    try:
+        yield
+    except BaseException as error:
+        message = str(error) or type(error).__name__
+        try:
+            manifest = read_manifest(run.manifest_path)
+            failed = replace(manifest, state=RunState.FAILED, failure=message, harness_pid=None)
+            write_manifest(run.manifest_path, failed)
+            write_page(run)
+        except (HarnessError, OSError) as second:
+            error.add_note(f"and its page could not be written: {second}")
+        if isinstance(error, HarnessError):
+            raise type(error)(f"{message} (see {run.root})") from error
+        if isinstance(error, OSError):
+            raise HarnessError(f"{message} (see {run.root})") from error
+        raise
+
+
+def _drop_data(run: RunDirectory) -> None:
+    for data in run.nodes.glob("*/data"):
+        shutil.rmtree(data, ignore_errors=True)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGINT or SIGTERM raises InterruptedRunError, once: a second one cannot disturb clean-up."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        for each in previous:
+            signal.signal(each, signal.SIG_IGN)
+        raise InterruptedRunError(f"interrupted by {signal.Signals(number).name}")
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,50 @@
+"""Samples of the nodes and clients, once a second, for the plots: never for a verdict."""
+
+import time
+
+from clusters.port import Cluster, Measures
+from history.journal import SampleJournal
+from history.segment import Counts
+
+__all__ = ["Sampler"]
+
+_INTERVAL_S = 1.0
+
+
+class Sampler:
+    """Writes samples to the journal at most once a second, and knows the present rate."""
+
+    def __init__(self, cluster: Cluster, journal: SampleJournal) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._last_s = time.monotonic()
+        self._last_ok = 0
+        self._cpu_s: dict[str, float] = {}
+        self.ok_per_s = 0.0
+
+    def sample(self, counts: Counts) -> float:
+        """Sample if a second has passed; the rate of acknowledged sends a second, as last seen."""
+        passed_s = time.monotonic() - self._last_s
+        if passed_s < _INTERVAL_S:
+            return self.ok_per_s
+        self.ok_per_s = (counts.ok - self._last_ok) / passed_s
+        self._journal.add("run", "acknowledged_count", counts.ok)
+        self._journal.add("run", "polled_count", counts.polled_records)
+        self._sample_nodes(passed_s)
+        self._last_s += passed_s
+        self._last_ok = counts.ok
+        return self.ok_per_s
+
+    def _sample_nodes(self, passed_s: float) -> None:
+        if not isinstance(self._cluster, Measures):
+            return
+        for node in self._cluster.nodes:
+            usage = self._cluster.usage(node)
+            if usage is None:
+                self._cpu_s.pop(node, None)
+                continue
+            self._journal.add(node, "rss_bytes", usage.rss_bytes)
+            if node in self._cpu_s:
+                cores = max(0.0, usage.cpu_s - self._cpu_s[node]) / passed_s
+                self._journal.add(node, "cpu_cores", cores)
+            self._cpu_s[node] = usage.cpu_s

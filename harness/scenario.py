@@ -1,0 +1,271 @@
+"""A scenario: which cluster, what the clients do, what goes wrong, and what to expect of it.
+
+A scenario file is checked whole before anything starts; the first thing that cannot be is one line
+with its file and line number, and with the words that exist there.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from harness.border import build, mapping, refuse_unknown, settings, span_s
+from harness.expectation import Expectation, parse_expectations
+from harness.yaml_file import Document, load_document
+from history.failure import SpecError
+from nemesis.mix import EPISODES, MixSpec
+from nemesis.play import Play, Stage, parse_play
+from nemesis.targets import parse_target
+from nemesis.words import did_you_mean, duration_s
+from workloads.produce_poll_spec import ProducePollSpec
+
+__all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
+
+T = TypeVar("T")
+
+_KEYS = [
+    "name",
+    "title",
+    "issue",
+    "cluster",
+    "topics",
+    "workload",
+    "nemesis",
+    "play",
+    "time_limit",
+    "recovery_limit",
+    "expect",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Everything a run is made from, but its seed."""
+
+    document: Document
+    name: str
+    title: str
+    issue: str | None
+    cluster: ClusterSpec
+    topics: tuple[TopicSpec, ...]
+    workload: ProducePollSpec
+    mix: MixSpec | None
+    play: Play | None
+    """With neither mix nor play the run is a control: clients alone, nothing breaks."""
+    time_limit_s: float
+    """How long faults and clients go on; with a play, at most so long."""
+    recovery_limit_s: float
+    """How long the cluster may take to be whole again after healing."""
+    expect: tuple[Expectation, ...]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all topics, in order."""
+        return tuple(key for topic in self.topics for key in topic.keys)
+
+    def without_faults(self) -> "Scenario":
+        """The control of this scenario: the same cluster and clients, and nothing breaks."""
+        document = self.document.without("nemesis", "play", "expect")
+        return replace(self, document=document, mix=None, play=None, expect=())
+
+
+def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object, str]]) -> Scenario:
+    """The scenario in a file, with (path, value, flag) overrides. UsageError names the place."""
+    document = load_document(path)
+    for key_path, value, flag in overrides:
+        document = document.with_flag(key_path, value, flag)
+    return parse_scenario(document)
+
+
+def parse_scenario(document: Document) -> Scenario:
+    """The scenario that a document states. UsageError names file and line."""
+    try:
+        return _parse(document)
+    except SpecError as error:
+        raise document.error(error) from None
+
+
+def node_names(spec: ClusterSpec) -> tuple[NodeName, ...]:
+    """The nodes of a cluster: controllers first, numbered from 1 in either role."""
+    counts = {Role.CONTROLLER: spec.controllers, Role.BROKER: spec.brokers}
+    return tuple(
+        NodeName(f"{role}-{number}") for role in Role for number in range(1, counts[role] + 1)
+    )
+
+
+def _parse(document: Document) -> Scenario:
+    data = document.data
+    refuse_unknown(data, _KEYS)
+    for required in ("name", "topics", "workload"):
+        if required not in data:
+            raise SpecError((), f"a scenario needs {required!r}")
+    if "nemesis" in data and "play" in data:
+        raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
+    cluster = _at("cluster", data, _cluster)
+    topics = _at("topics", data, lambda value: _topics(value, brokers=cluster.brokers))
+    keys = tuple(key for topic in topics for key in topic.keys)
+    stage = Stage(
+        nodes=node_names(cluster), keys=keys, broker_ids=tuple(range(1, cluster.brokers + 1))
+    )
+    return Scenario(
+        document=document,
+        name=_at("name", data, _name),
+        title=str(data.get("title", data["name"])),
+        issue=str(data["issue"]) if "issue" in data else None,
+        cluster=cluster,
+        topics=topics,
+        workload=_at("workload", data, _workload),
+        mix=_at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None,
+        play=_at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None,
+        time_limit_s=_at("time_limit", data, _duration, default=45.0),
+        recovery_limit_s=_at("recovery_limit", data, _duration, default=90.0),
+        expect=_at("expect", data, parse_expectations, default=()),
+    )
+
+
+def _at(
+    key: str, data: Mapping[str, Any], parse: Callable[[Any], T], *, default: T | None = None
+) -> T:
+    if key not in data and default is not None:
+        return default
+    try:
+        return parse(data.get(key))
+    except SpecError as error:
+        raise error.below(key) from None
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", value):
+        raise SpecError((), f"a name is of a-z, 0-9, '-' and '.', found {value!r}")
+    return value
+
+
+def _duration(value: object) -> float:
+    seconds = duration_s(value)
+    if seconds <= 0:
+        raise SpecError((), "expected more than 0s")
+    return seconds
+
+
+def _cluster(value: object) -> ClusterSpec:
+    data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
+    allowed = ["kafka" if key == "release" else key for key in ClusterSpec.__dataclass_fields__]
+    refuse_unknown(data, allowed)
+    if isinstance(data.get("kafka"), float):
+        raise SpecError(("kafka",), f"{data['kafka']!r} is a number; quote it: '{data['kafka']}'")
+    if "kafka" in data:
+        data["release"] = str(data.pop("kafka"))
+    if data.get("metadata_version") is not None:
+        data["metadata_version"] = str(data["metadata_version"])
+    for key in ("settings", "controller_settings", "broker_settings"):
+        data[key] = _at(key, data, settings)
+    spec = build(ClusterSpec, data)
+    if spec.controllers not in (1, 3):
+        raise SpecError(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
+    if not 1 <= spec.brokers <= 9:  # noqa: PLR2004  # one digit, one machine
+        raise SpecError(("brokers",), f"1 to 9 brokers, found {spec.brokers}")
+    return spec
+
+
+def _topics(value: object, *, brokers: int) -> tuple[TopicSpec, ...]:
+    if not isinstance(value, list) or not value:
+        raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")
+    topics = []
+    for index, item in enumerate(value):
+        try:
+            topics.append(_topic(item, brokers=brokers))
+        except SpecError as error:
+            raise error.below(index) from None
+        if topics[-1].name in {topic.name for topic in topics[:-1]}:
+            raise SpecError((index, "name"), f"topic {topics[-1].name!r} stands here twice")
+    return tuple(topics)
+
+
+def _topic(item: object, *, brokers: int) -> TopicSpec:
+    data = mapping(item, example="{name: t, partitions: 6}")
+    refuse_unknown(data, ["name", "partitions", "replication_factor", "replicas", "settings"])
+    data["settings"] = _at("settings", data, settings)
+    if "replicas" in data:
+        if "partitions" in data or "replication_factor" in data:
+            raise SpecError(("replicas",), "replicas already say how many partitions and copies")
+        data["assignment"] = data.pop("replicas")
+        data["replication_factor"] = max(map(len, data["assignment"] or [[]]))
+    data.setdefault("replication_factor", min(3, brokers))
+    try:
+        topic = build(TopicSpec, data)
+    except SpecError as error:
+        path = ("replicas",) if error.path[:1] == ("assignment",) else error.path
+        raise SpecError(path, error.message) from None
+    _refuse_placement(topic, brokers)
+    return topic
+
+
+def _refuse_placement(topic: TopicSpec, brokers: int) -> None:
+    if not 1 <= topic.replication_factor <= brokers:
+        raise SpecError(
+            ("replication_factor",),
+            f"1 to {brokers} copies on {brokers} brokers, found {topic.replication_factor}",
+        )
+    if topic.partitions < 1:
+        raise SpecError(("partitions",), f"1 or more partitions, found {topic.partitions}")
+    for index, replicas in enumerate(topic.assignment or ()):
+        if len(set(replicas)) != len(replicas) or not set(replicas) <= set(range(1, brokers + 1)):
+            raise SpecError(
+                ("replicas", index), f"different brokers of 1 to {brokers}, found {list(replicas)}"
+            )
+
+
+def _workload(value: object) -> ProducePollSpec:
+    data = mapping(value, example="{kind: produce-poll, rate: 1000}")
+    kind = data.pop("kind", None)
+    if kind != "produce-poll":
+        raise SpecError(("kind",), f"unknown workload {kind!r}; allowed: produce-poll")
+    data["settings"] = _at("settings", data, settings)
+    return build(ProducePollSpec, data)
+
+
+def _mix(value: object, stage: Stage) -> MixSpec:
+    data = mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}")
+    refuse_unknown(data, ["faults", "targets", "gap", "duration", "down", "overlap"])
+    spans = {f"{key}_s": _at(key, data, span_s) for key in ("gap", "duration") if key in data}
+    down = _at("down", data, _budget)
+    faults = _words(data, "faults", MixSpec.__dataclass_fields__["faults"].default)
+    for index, fault in enumerate(faults):
+        if fault not in EPISODES:
+            raise SpecError(
+                ("faults", index), f"unknown fault {fault!r}; {did_you_mean(fault, EPISODES)}"
+            )
+    targets = _words(data, "targets", MixSpec.__dataclass_fields__["targets"].default)
+    for index, target in enumerate(targets):
+        _check_target(target, index, stage)
+    rest = {"overlap": data["overlap"]} if "overlap" in data else {}
+    return build(MixSpec, {"faults": faults, "targets": targets, **spans, **down, **rest})
+
+
+def _words(data: Mapping[str, Any], key: str, default: Any) -> tuple[str, ...]:
+    found = data.get(key, default)
+    if isinstance(found, str) or not isinstance(found, (list, tuple)) or not found:
+        raise SpecError((key,), f"expected a list of words, found {found!r}")
+    return tuple(str(word) for word in found)
+
+
+def _check_target(target: str, index: int, stage: Stage) -> None:
+    by_any_key = target in ("leader", "isr follower")
+    if not by_any_key:
+        try:
+            parse_target(target, nodes=stage.nodes, keys=stage.keys)
+        except SpecError as error:
+            raise SpecError(
+                ("targets", index), f"{error.message}; a mix also knows 'leader', 'isr follower'"
+            ) from None
+
+
+def _budget(value: object) -> dict[str, int]:
+    data = mapping(value, example="{brokers: 1, controllers: 1}")
+    refuse_unknown(data, ["brokers", "controllers"])
+    for key, count in data.items():
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise SpecError((key,), f"expected a count of nodes, found {count!r}")
+    return {f"down_{key}_max": count for key, count in data.items()}

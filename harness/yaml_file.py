@@ -1,0 +1,121 @@
+"""YAML with places: every value knows its line, so that an error can name file and line.
+
+A flag of the command line may replace a value; an error in it then names the flag.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from history.failure import SpecError, UsageError
+
+__all__ = ["Document", "load_document"]
+
+Path_ = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A parsed file and where each of its values stands."""
+
+    name: str
+    """The file, as the user named it."""
+    text: str
+    data: dict[str, Any]
+    lines: Mapping[Path_, int]
+    """1-based line of each value (of a mapping's value: the line of its key), by path."""
+    flags: Mapping[Path_, str]
+    """Values that a flag replaced, by path: the flag."""
+
+    def place(self, path: Path_) -> str:
+        """`file:line` of the value at `path`, or of its nearest ancestor that stands in the file.
+
+        Where a flag set the value, it is the flag.
+        """
+        heads = [path[:length] for length in range(len(path), -1, -1)]
+        for head in heads:
+            if head in self.flags:
+                return self.flags[head]
+        return next((f"{self.name}:{self.lines[h]}" for h in heads if h in self.lines), self.name)
+
+    def error(self, found: SpecError) -> UsageError:
+        """The one line for the user: place, path, what is wrong, what is allowed."""
+        dotted = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in found.path)
+        where = f"{dotted.removeprefix('.')}: " if dotted else ""
+        return UsageError(f"{self.place(found.path)}: {where}{found.message}")
+
+    def resolved(self) -> str:
+        """The text of what is really run: the file itself, or, where flags changed it, its data."""
+        if not self.flags:
+            return self.text
+        flags = ", ".join(sorted(set(self.flags.values())))
+        dumped = yaml.safe_dump(self.data, sort_keys=False, allow_unicode=True)
+        return f"# {self.name} with {flags}\n{dumped}"
+
+    def without(self, *keys: str) -> "Document":
+        """This document without these keys of its top."""
+        kept = {key: value for key, value in self.data.items() if key not in keys}
+        dropped = dict.fromkeys(((key,) for key in keys), "command line")
+        return replace(self, data=kept, flags={**self.flags, **dropped})
+
+    def with_flag(self, path: Path_, value: object, flag: str) -> "Document":
+        """This document with the value at `path` (mapping keys only) replaced by a flag's."""
+        return replace(
+            self,
+            data=_with(self.data, path, value),
+            flags={**self.flags, path: flag},
+        )
+
+
+def load_document(path: Path) -> Document:
+    """Parse a YAML file whose top is a mapping. UsageError with file and line if it is not."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot read it: {error}") from None
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{_yaml_place(path, error)}: {_yaml_problem(error)}") from None
+    if not isinstance(root, yaml.MappingNode) or not isinstance(data, dict):
+        raise UsageError(f"{path}:1: a scenario is a mapping of keys to values, e.g. 'name: smoke'")
+    lines: dict[Path_, int] = {(): root.start_mark.line + 1}
+    _collect(root, (), lines, str(path))
+    return Document(name=str(path), text=text, data=data, lines=lines, flags={})
+
+
+def _collect(node: yaml.Node, path: Path_, lines: dict[Path_, int], name: str) -> None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            below = (*path, str(key.value))
+            if below in lines:
+                raise UsageError(
+                    f"{name}:{key.start_mark.line + 1}: {key.value!r} stands here a second time "
+                    f"(first on line {lines[below]})"
+                )
+            lines[below] = key.start_mark.line + 1
+            _collect(value, below, lines, name)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            lines[(*path, index)] = value.start_mark.line + 1
+            _collect(value, (*path, index), lines, name)
+
+
+def _yaml_place(path: Path, error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f"{path}:{mark.line + 1}" if mark is not None else str(path)
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    return f"not YAML: {getattr(error, 'problem', None) or error}"
+
+
+def _with(data: Mapping[str, Any], path: Path_, value: object) -> dict[str, Any]:
+    head, *rest = path
+    below = data.get(str(head))
+    inner = below if isinstance(below, dict) else {}
+    return {**data, str(head): _with(inner, tuple(rest), value) if rest else value}

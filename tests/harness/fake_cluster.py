@@ -1,0 +1,91 @@
+"""A cluster of three brokers in memory, with all the abilities: for tests of what drives clusters.
+
+Metadata follows the processes at once: a broker that does not run is fenced and out of the ISR.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from clusters.port import (
+    ClusterSpec,
+    ClusterView,
+    NodeName,
+    NodeState,
+    PartitionView,
+    TopicSpec,
+)
+from history.failure import HarnessError
+
+NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
+
+
+class FakeCluster:
+    def __init__(self) -> None:
+        self.states = dict.fromkeys(NODES, NodeState.RUNNING)
+        self.calls: list[str] = []
+        self.deaf_to_start: set[NodeName] = set()
+
+    spec = ClusterSpec()
+    nodes = NODES
+    bootstrap_servers = "127.0.0.1:1"
+    versions: Mapping[str, str] = {}
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def create_topics(self, topics: Sequence[TopicSpec]) -> None: ...
+
+    def broker_id(self, node: NodeName) -> int:
+        return int(node[-1])
+
+    def node_of(self, broker_id: int) -> NodeName:
+        return NodeName(f"broker-{broker_id}")
+
+    def state(self, node: NodeName) -> NodeState:
+        return self.states[node]
+
+    def controller_leader(self) -> NodeName | None:
+        return NODES[0] if self.states[NODES[0]] is NodeState.RUNNING else None
+
+    def logs(self, node: NodeName) -> tuple[Path, ...]:
+        return (Path(f"{node}.log"),)
+
+    def view(self) -> ClusterView:
+        up = [b for b in (1, 2, 3) if self.states[NODES[b]] is NodeState.RUNNING]
+        if not up:
+            raise HarnessError("nobody answers")
+        partition = PartitionView(leader=up[0], isr=tuple(up), replicas=(1, 2, 3))
+        return ClusterView(time_ns=0, brokers=frozenset(up), partitions={"t-0": partition})
+
+    def kill_node(self, node: NodeName) -> None:
+        self._to(node, "kill", NodeState.DOWN)
+
+    def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:  # noqa: ARG002  # the port
+        self._to(node, "stop", NodeState.DOWN)
+        return True
+
+    def start_node(self, node: NodeName) -> None:
+        if node in self.deaf_to_start:
+            self.calls.append(f"start {node}")
+        else:
+            self._to(node, "start", NodeState.RUNNING)
+
+    def pause_node(self, node: NodeName) -> None:
+        self._to(node, "pause", NodeState.PAUSED)
+
+    def resume_node(self, node: NodeName) -> None:
+        self._to(node, "resume", NodeState.RUNNING)
+
+    def wipe_node(self, node: NodeName) -> None:
+        self.calls.append(f"wipe {node}")
+
+    def snapshot_node(self, node: NodeName, name: str) -> None:
+        self.calls.append(f"snapshot {node} {name}")
+
+    def rollback_node(self, node: NodeName, name: str) -> None:
+        self.calls.append(f"rollback {node} {name}")
+
+    def _to(self, node: NodeName, word: str, state: NodeState) -> None:
+        self.calls.append(f"{word} {node}")
+        self.states[node] = state

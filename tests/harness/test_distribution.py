@@ -1,0 +1,71 @@
+"""What a user gets who installs the wheel or the sdist, away from the checkout."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with one wheel and one sdist, the wheel built from the sdist."""
+    directory = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(directory), str(ROOT)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return directory
+
+
+def test_the_wheel_runs_outside_the_checkout_with_its_scenarios(
+    built: Path, tmp_path: Path
+) -> None:
+    (wheel,) = built.glob("*.whl")
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(site), str(wheel)], check=True)
+    # `-P -c` and this path: the installed packages are found, those of the checkout are not.
+    where = "import harness, sys; print(harness.__file__)"
+    program = f"{where}; from harness.cli.main import main; main(['scenarios', 'smoke'])"
+    ended = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(str(site))
+    assert "name: smoke" in ended.stdout
+
+
+def test_the_wheel_brings_every_data_file_and_no_test(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    tracked = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("checkers", "clusters", "harness", "history", "report", "scenarios")
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.suffix in {".toml", ".yaml", ".j2", ".css", ".js", ".py"}
+    }
+    assert tracked <= names
+    assert not [name for name in names if name.startswith(("tests/", "results/"))]
+
+
+def test_the_sdist_has_what_is_needed_to_build_and_test(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.split("/", 1)[-1] for name in archive.getnames()}
+    wanted = {"Makefile", "README.md", "LICENSE", "pyproject.toml", "tests/conftest.py"}
+    assert wanted <= names

@@ -1,0 +1,238 @@
+"""Whole runs on real Apache Kafka, as a user starts them: `fencepost …` in a process of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from clusters.hosts.process import orphans
+from history.manifest import RunState, read_manifest
+from history.reader import load_table
+from history.run_directory import RunDirectory
+from history.schema import TABLES
+from history.segment import live_counts
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+FENCEPOST = (sys.executable, "-m", "harness.cli")
+SHORT = ("--time-limit", "12s", "--seed", "5")
+
+
+def fencepost(*arguments: str, results: Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*FENCEPOST, *arguments],
+        env={**os.environ, "FENCEPOST_RESULTS": str(results)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def await_(what: str, reached: Callable[[], bool], *, timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not reached():
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
+        time.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Iterator[None]:
+    yield
+    assert orphans() == ()
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture(scope="module")
+def smoke(results: Path) -> tuple[dict[str, Any], RunDirectory]:
+    """One short smoke run and what `--json` said of it."""
+    ended = fencepost("run", "smoke", *SHORT, "--json", results=results)
+    assert ended.returncode == 0, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    return said, RunDirectory(Path(said["run"]))
+
+
+def test_a_smoke_run_is_valid_and_leaves_its_evidence(
+    smoke: tuple[dict[str, Any], RunDirectory],
+) -> None:
+    said, run = smoke
+    assert said["validity"] == "valid"
+    assert said["as_expected"] is True
+    assert {check["validity"] for check in said["checks"].values()} == {"valid"}
+    assert read_manifest(run.manifest_path).state is RunState.CHECKED
+    for path in (run.report_path, run.junit_path, run.verdict_path, run.play_path):
+        assert path.is_file(), path
+    assert not list(run.nodes.glob("*/data"))
+    assert len(list(run.nodes.glob("*/server.log"))) == 4
+
+
+def test_every_fault_of_a_smoke_run_took_effect_and_healed(
+    smoke: tuple[dict[str, Any], RunDirectory],
+) -> None:
+    _, run = smoke
+    faults = load_table(run, "faults").to_pylist()
+    assert faults
+    for fault in faults:
+        assert fault["begin_ns"] <= fault["effect_ns"] <= fault["end_ns"], fault
+
+
+def test_a_stored_run_is_judged_again_to_the_same_verdict(
+    smoke: tuple[dict[str, Any], RunDirectory], results: Path
+) -> None:
+    said, run = smoke
+    ended = fencepost("check", "smoke", "--json", results=results)
+    assert ended.returncode == 0, ended.stderr
+    (again,) = json.loads(ended.stdout)
+    assert Path(again["run"]) == run.root.resolve()
+    assert again["checks"] == said["checks"]
+
+
+def test_a_replay_performs_what_the_run_performed(
+    smoke: tuple[dict[str, Any], RunDirectory], tmp_path: Path
+) -> None:
+    _, run = smoke
+    ended = fencepost("replay", str(run.root), "--json", results=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    again = RunDirectory(Path(said["run"]))
+
+    def acts(of: RunDirectory) -> list[dict[str, object]]:
+        steps = yaml.safe_load(of.play_path.read_text())
+        return [{k: step[k] for k in step if k != "at"} for step in steps if "await" not in step]
+
+    first = acts(run)
+    assert acts(again)[: len(first)] == first
+
+
+def test_an_unclean_election_loses_acknowledged_writes_and_the_verdict_says_which(
+    tmp_path: Path,
+) -> None:
+    ended = fencepost("run", "unclean-election", "--json", results=tmp_path)
+    assert ended.returncode == 1, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    assert said["as_expected"] is True
+    run = RunDirectory(Path(said["run"]))
+    lost = pq.read_table(run.anomalies / "lost-write.parquet").to_pylist()
+    assert lost
+    sends = load_table(run, "operations").to_pandas().set_index("index")
+    for anomaly in lost[:50]:
+        operation = sends.loc[anomaly["operations"][0]]
+        assert (operation["f"], operation["outcome"]) == ("send", "ok"), anomaly
+
+
+def test_the_same_clients_without_the_fault_are_valid(tmp_path: Path) -> None:
+    ended = fencepost(
+        "run", "unclean-election", "--nemesis", "none", "--time-limit", "5s", results=tmp_path
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_judged(
+    tmp_path: Path,
+) -> None:
+    harness = subprocess.Popen(
+        [*FENCEPOST, "run", "smoke", "--seed", "3"],
+        env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
+        stderr=subprocess.DEVNULL,
+    )
+    raw = tmp_path / "latest" / "raw"
+    await_("sends", lambda: raw.is_dir() and live_counts(raw).ok > 2000, timeout_s=120)
+    seen = live_counts(raw)
+    harness.send_signal(signal.SIGKILL)
+    harness.wait(timeout=10)
+    run = RunDirectory((tmp_path / "latest").resolve())
+    await_("every process of the run is gone", lambda: not _processes_of(run), timeout_s=15)
+
+    ended = fencepost("check", str(run.root), "--json", results=tmp_path)
+    assert ended.returncode == 2, ended.stderr  # no final reads: unknown, never valid
+    operations = load_table(run, "operations").to_pandas()
+    sends = operations[operations["f"] == "send"]
+    assert (sends["outcome"] == "ok").sum() >= seen.ok
+    still_open = operations[operations["return_ns"].isna()]
+    assert set(still_open["outcome"]) <= {"info"}
+    for name, schema in TABLES.items():
+        assert load_table(run, name).schema.equals(schema), name
+
+
+def test_an_interrupted_run_ends_everything_and_says_so(tmp_path: Path) -> None:
+    harness = subprocess.Popen(
+        [*FENCEPOST, "run", "smoke", "--seed", "3"],
+        env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    raw = tmp_path / "latest" / "raw"
+    await_("sends", lambda: raw.is_dir() and live_counts(raw).ok > 100, timeout_s=120)
+    harness.send_signal(signal.SIGINT)
+    _, err = harness.communicate(timeout=60)
+    assert harness.returncode == 255
+    assert "interrupted by SIGINT" in err.splitlines()[-1]
+    run = RunDirectory((tmp_path / "latest").resolve())
+    manifest = read_manifest(run.manifest_path)
+    assert (manifest.state, manifest.failure) == (RunState.FAILED, "interrupted by SIGINT")
+    assert not _processes_of(run)
+    assert run.report_path.is_file()
+
+
+def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
+    tmp_path: Path,
+) -> None:
+    first = subprocess.Popen(
+        [*FENCEPOST, "run", "smoke", "--seed", "3", "--time-limit", "60s"],
+        env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path / "first")},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        await_("the first run", (tmp_path / "first" / "latest").exists, timeout_s=60)
+        ended = fencepost("run", "smoke", results=tmp_path / "second")
+    finally:
+        first.send_signal(signal.SIGTERM)
+        first.wait(timeout=60)
+    assert ended.returncode == 254
+    assert "another run is under way: smoke on Kafka 4.3.1" in ended.stderr
+    assert "--alongside" in ended.stderr
+
+
+def test_a_taken_port_is_one_line_that_names_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = fencepost("run", "smoke", "--port-base", str(port - 2), results=tmp_path)
+    assert ended.returncode in (254, 255)
+    assert str(port) in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_release_that_does_not_exist_is_one_line_with_those_that_do(tmp_path: Path) -> None:
+    ended = fencepost("run", "smoke", "--kafka", "9.9.9", results=tmp_path)
+    assert ended.returncode in (254, 255)
+    assert "9.9.9" in ended.stderr.splitlines()[-1]
+    assert "4.3.1" in ended.stderr.splitlines()[-1]
+    assert "Traceback" not in ended.stderr
+
+
+def _processes_of(run: RunDirectory) -> list[int]:
+    mark = f"FENCEPOST_RUN=smoke/{run.root.name}".encode()
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            try:
+                environment = (process / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if mark in environment:
+                found.append(int(process.name))
+    return found
