@@ -1,0 +1,150 @@
+"""The smallest few anomalies of each check, with the operations and records that prove them.
+
+A reader believes a violation that can be followed by hand, so the ones with the fewest operations
+come first, and among those the earliest. Everything is read in streams: a run may have millions of
+anomalies, and the page shows a handful; `anomalies/<check>.parquet` has them all.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
+from history.failure import HarnessError
+
+__all__ = ["AnomalyGroup", "Operation", "Record", "groups_in", "operations_at", "records_of"]
+
+RECORDS_AN_OPERATION_MAX: Final = 6
+"""A poll may have returned thousands; the page shows those that the anomaly is about."""
+
+_ILLEGAL_MAX: Final = 4
+_ALLOWED_MAX: Final = 1
+_BATCH_ROWS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnomalyGroup:
+    """The anomalies of one check: how many, and the smallest few, illegal ones first."""
+
+    check: str
+    illegal_count: int
+    allowed_count: int
+    smallest: tuple[Anomaly, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One row of `operations`."""
+
+    index: int
+    process: int
+    f: str
+    key: str | None
+    call_ns: int
+    return_ns: int | None
+    outcome: str
+    error: str | None
+    record_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One record that an operation sent or returned."""
+
+    offset: int | None
+    value: int
+
+
+def groups_in(directory: Path) -> tuple[AnomalyGroup, ...]:
+    """The non-empty groups of a run, those with illegal anomalies first, then by name.
+
+    Raises HarnessError if a file has another schema than `checkers.anomaly.ANOMALIES`.
+    """
+    groups = (_group(path) for path in sorted(directory.glob("*.parquet")))
+    found = [group for group in groups if group.illegal_count or group.allowed_count]
+    return tuple(sorted(found, key=lambda group: (group.illegal_count == 0, group.check)))
+
+
+def operations_at(files: Sequence[Path], indices: Iterable[int]) -> dict[int, Operation]:
+    """The operations with these indices, by index; those that are not there are left out."""
+    wanted = sorted(set(indices))
+    if not wanted or not files:
+        return {}
+    # The bounds skip row groups by their statistics; `isin` alone reads them all.
+    index = ds.field("index")
+    near = (index >= wanted[0]) & (index <= wanted[-1])
+    columns = list(Operation.__dataclass_fields__)
+    rows = _dataset(files).to_table(columns=columns, filter=near & index.isin(wanted)).to_pylist()
+    return {row["index"]: Operation(**row) for row in rows}
+
+
+def records_of(files: Sequence[Path], anomaly: Anomaly) -> dict[int, tuple[Record, ...]]:
+    """What the anomaly's operations sent or returned of its key, by operation.
+
+    Only records with one of the anomaly's values or offsets, if it names any; at most
+    `RECORDS_AN_OPERATION_MAX` of an operation.
+    """
+    if not anomaly.operations or not files:
+        return {}
+    operation = ds.field("operation")
+    chosen = (ds.field("key") == anomaly.key) & operation.isin(list(anomaly.operations))
+    if anomaly.values or anomaly.offsets:
+        chosen &= ds.field("value").isin(list(anomaly.values)) | ds.field("offset").isin(
+            list(anomaly.offsets)
+        )
+    found: dict[int, tuple[Record, ...]] = {}
+    for batch in _dataset(files).to_batches(
+        columns=["operation", "offset", "value"], filter=chosen
+    ):
+        for row in batch.to_pylist():
+            kept = found.get(row["operation"], ())
+            if len(kept) < RECORDS_AN_OPERATION_MAX:
+                record = Record(offset=row["offset"], value=row["value"])
+                found[row["operation"]] = (*kept, record)
+    return found
+
+
+def _dataset(files: Sequence[Path]) -> ds.Dataset:
+    return ds.dataset([str(path) for path in files], format="parquet")
+
+
+def _group(path: Path) -> AnomalyGroup:
+    counts = {False: 0, True: 0}
+    smallest: dict[bool, list[Anomaly]] = {False: [], True: []}
+    with pq.ParquetFile(path) as file:
+        found = file.schema_arrow
+        if not found.equals(ANOMALIES):
+            raise HarnessError(f"{path} does not have the schema of anomalies: found {found}")
+        for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            allowed = batch.column("allowed").to_numpy(zero_copy_only=False)
+            for legal, limit in ((False, _ILLEGAL_MAX), (True, _ALLOWED_MAX)):
+                rows = np.flatnonzero(allowed == legal)
+                counts[legal] += len(rows)
+                candidates = smallest[legal] + _smallest(batch.take(pa.array(rows)), limit=limit)
+                smallest[legal] = sorted(candidates, key=_magnitude)[:limit]
+    return AnomalyGroup(
+        check=path.stem,
+        illegal_count=counts[False],
+        allowed_count=counts[True],
+        smallest=(*smallest[False], *smallest[True]),
+    )
+
+
+def _smallest(batch: pa.RecordBatch, *, limit: int) -> list[Anomaly]:
+    lists = batch.column("operations")
+    starts = lists.offsets.to_numpy(zero_copy_only=False)
+    sizes = np.diff(starts)
+    flat = np.append(lists.values.to_numpy(zero_copy_only=False), 0)
+    first = np.where(sizes > 0, flat[np.minimum(starts[:-1], len(flat) - 1)], 0)
+    order = np.lexsort((first, sizes))[:limit]
+    return list(anomalies_of(pa.Table.from_batches([batch.take(pa.array(order))])))
+
+
+def _magnitude(anomaly: Anomaly) -> tuple[int, int]:
+    return len(anomaly.operations), anomaly.operations[0] if anomaly.operations else 0

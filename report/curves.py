@@ -1,0 +1,191 @@
+"""The curves of a page: rates of sends and polls, latencies, samples of nodes."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from bokeh.models import ColumnDataSource
+from bokeh.plotting import figure
+from numpy.typing import NDArray
+
+from history.schema import F, Outcome
+from report.canvas import Canvas, Drawing, Entry, width
+from report.notation import printable
+from report.painting import paint, tag
+from report.samples import SampleSeries
+from report.timeline import Timeline
+
+__all__ = ["draw_latencies", "draw_polls", "draw_samples", "draw_sends"]
+
+_MIB: Final = float(1 << 20)
+
+# By metric: what its samples are divided by, the unit that this makes, the title and the caption.
+_SCALES: Final = {
+    "rss_bytes": (_MIB, "MiB", "Memory", "resident set size of each process, mean a bin"),
+    "cpu_fraction": (1.0, "cores", "Processor", "cores that each process kept busy, mean a bin"),
+}
+
+_RATE_ROWS: Final = [
+    (outcome.value, f"@{outcome}{{0,0.[0]}} / s")
+    for outcome in (Outcome.OK, Outcome.INFO, Outcome.FAIL)
+]
+_LATENCIES: Final = ("max", "p99", "p50")
+
+
+def draw_sends(canvas: Canvas, timeline: Timeline) -> Drawing:
+    """Sends a second by outcome."""
+    rates = {outcome.value: timeline.rate(F.SEND, outcome) for outcome in Outcome}
+    drawing = canvas.plot(unit="sends / s", extent=_from_zero(*rates.values()))
+    _area(canvas, drawing, rates["ok"], colour="--ok", entry="ok")
+    _bars(canvas, drawing, rates)
+    canvas.strips(drawing, rates, rows=_RATE_ROWS)
+    return Drawing(
+        figure=drawing,
+        title="Sends",
+        caption=f"sends ended a second, bins of {width(canvas.bins)}",
+        legend=(
+            Entry(label="ok: acknowledged", colour="--ok", name="ok"),
+            Entry(label="info: fate unknown", colour="--info", name="info"),
+            Entry(label="fail: surely not written", colour="--fail", name="fail"),
+        ),
+    )
+
+
+def draw_polls(canvas: Canvas, timeline: Timeline) -> Drawing:
+    """Polls a second by outcome, and the records they returned: empty polls are ok, too."""
+    rates = {outcome.value: timeline.rate(F.POLL, outcome) for outcome in Outcome}
+    records = timeline.polled_records / timeline.bins.width_s
+    drawing = canvas.plot(unit="per second", extent=_from_zero(records, *rates.values()))
+    _area(canvas, drawing, records, colour="--records", entry="records")
+    _step(canvas, drawing, rates["ok"], colour="--ok", entry="ok")
+    _bars(canvas, drawing, rates)
+    rows = [("records", "@records{0,0.[0]} / s"), *_RATE_ROWS]
+    canvas.strips(drawing, {**rates, "records": records}, rows=rows)
+    return Drawing(
+        figure=drawing,
+        title="Polls",
+        caption=f"polls ended and records returned a second, bins of {width(canvas.bins)}",
+        legend=(
+            Entry(label="records returned", colour="--records", name="records"),
+            Entry(label="ok polls", colour="--ok", name="ok"),
+            Entry(label="info", colour="--info", name="info"),
+            Entry(label="fail", colour="--fail", name="fail"),
+        ),
+    )
+
+
+def draw_latencies(canvas: Canvas, timeline: Timeline) -> Drawing:
+    """Quantiles of the latency of acknowledged sends."""
+    found = timeline.latencies
+    lines = {"max": found.max_ms, "p99": found.p99_ms, "p50": found.p50_ms}
+    drawing = canvas.plot(unit="ms (log)", extent=_decades(*lines.values()), logarithmic=True)
+    for name in _LATENCIES:
+        _step(canvas, drawing, lines[name], colour=f"--{name}", entry=name)
+    rows = [(name, f"@{name}{{0,0.[00]}} ms") for name in _LATENCIES]
+    canvas.strips(drawing, lines, rows=rows)
+    return Drawing(
+        figure=drawing,
+        title="Latency of acknowledged sends",
+        caption="from call to acknowledgement, by the time of the call, "
+        f"bins of {width(canvas.bins)}",
+        legend=tuple(Entry(label=name, colour=f"--{name}", name=name) for name in _LATENCIES),
+    )
+
+
+def draw_samples(canvas: Canvas, series: SampleSeries, colours: Mapping[str, str]) -> Drawing:
+    """A line a source. `colours`: the CSS variable of each."""
+    scale, unit, title, caption = _SCALES[series.metric]
+    lines = {source: values / scale for source, values in series.by_source.items()}
+    drawing = canvas.plot(unit=unit, extent=_from_zero(*lines.values()))
+    for source, values in lines.items():
+        _line(canvas, drawing, values, colour=colours[source], entry=_source_entry(source))
+    # A source's name may hold what Bokeh takes for a field, so the columns are numbered.
+    columns = {f"source_{place}": values for place, values in enumerate(lines.values())}
+    fields = [f"@{column}{{0,0.[00]}} {unit}" for column in columns]
+    names = [printable(source) for source in lines]
+    canvas.strips(drawing, columns, rows=list(zip(names, fields, strict=True)))
+    if series.source_count > len(lines):
+        caption += f"; the {len(lines)} highest of {series.source_count}"
+    return Drawing(
+        figure=drawing,
+        title=title,
+        caption=caption,
+        legend=tuple(
+            Entry(label=source, colour=colours[source], name=_source_entry(source))
+            for source in lines
+        ),
+    )
+
+
+def _source_entry(source: str) -> str:
+    return f"source:{source}"
+
+
+def _area(
+    canvas: Canvas, drawing: figure, values: NDArray[np.float64], *, colour: str, entry: str
+) -> None:
+    source = ColumnDataSource(
+        {"x": _middles(canvas), "y": np.round(values, 4), "zero": np.zeros(len(values))}
+    )
+    area = drawing.varea_step(
+        x="x", y1="zero", y2="y", step_mode="center", fill_alpha=0.16, source=source
+    )
+    paint(area.glyph, fill_color=colour)
+    tag(area, entry=entry)
+    _step(canvas, drawing, values, colour=colour, entry=entry)
+
+
+def _step(
+    canvas: Canvas, drawing: figure, values: NDArray[np.float64], *, colour: str, entry: str
+) -> None:
+    step = drawing.step(_middles(canvas), np.round(values, 4), mode="center", line_width=1.6)
+    paint(step.glyph, line_color=colour)
+    tag(step, entry=entry)
+
+
+def _line(
+    canvas: Canvas, drawing: figure, values: NDArray[np.float64], *, colour: str, entry: str
+) -> None:
+    line = drawing.line(_middles(canvas), np.round(values, 4), line_width=1.6)
+    paint(line.glyph, line_color=colour)
+    tag(line, entry=entry)
+
+
+def _bars(canvas: Canvas, drawing: figure, rates: Mapping[str, NDArray[np.float64]]) -> None:
+    """Info and fail, stacked, only where there are any: a line at zero says nothing."""
+    floor = np.zeros(canvas.bins.count)
+    for outcome in (Outcome.INFO, Outcome.FAIL):
+        values = rates[outcome.value]
+        some = np.flatnonzero(values)
+        left = canvas.bins.starts_s[some]
+        bars = drawing.quad(
+            left=left,
+            right=left + canvas.bins.width_s,
+            bottom=np.round(floor[some], 4),
+            top=np.round((floor + values)[some], 4),
+            fill_alpha=0.75,
+            line_width=1,
+        )
+        paint(bars.glyph, fill_color=f"--{outcome}", line_color=f"--{outcome}")
+        tag(bars, entry=outcome.value)
+        floor = floor + values
+
+
+def _middles(canvas: Canvas) -> NDArray[np.float64]:
+    return canvas.bins.starts_s + canvas.bins.width_s / 2
+
+
+def _from_zero(*lines: NDArray[np.float64]) -> tuple[float, float]:
+    top = max((float(np.nanmax(line)) for line in lines if np.isfinite(line).any()), default=0.0)
+    return 0, top * 1.08 or 1
+
+
+def _decades(*lines: NDArray[np.float64]) -> tuple[float, float]:
+    """Whole powers of ten around everything, two at least."""
+    values = np.concatenate(lines)
+    values = values[np.isfinite(values) & (values > 0)]
+    if not len(values):
+        return 1, 1000
+    low = int(np.floor(np.log10(values.min())))
+    high = max(low + 2, int(np.ceil(np.log10(values.max() * 1.05))))
+    return 10.0**low, 10.0**high

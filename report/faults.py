@@ -1,0 +1,107 @@
+"""The faults of a run as a report sees them: spans of time on lanes of nodes.
+
+A fault's *effective* span runs from the moment its effect was seen to the moment its heal was seen
+to work, or to the end of the recording. A fault without effect has none: it broke nothing, so
+nothing may be claimed to have survived it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+__all__ = ["FaultSpan", "Lane", "faults_open", "lanes_of", "spans_of"]
+
+RUN_LANE = "run"
+"""The lane of a fault that names no target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSpan:
+    """One row of `faults`."""
+
+    index: int
+    kind: str
+    targets: tuple[str, ...]
+    begin_ns: int
+    effect_ns: int | None
+    end_ns: int | None
+    evidence: str
+    heal_evidence: str
+
+    def until_ns(self, run_end_ns: int) -> int:
+        """When it was over; the end of the run if it was never seen to heal."""
+        return max(self.begin_ns, run_end_ns if self.end_ns is None else self.end_ns)
+
+    @property
+    def label(self) -> str:
+        """`kill broker-1, broker-2`."""
+        return " ".join(filter(None, (self.kind, ", ".join(self.targets))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """Where one fault stands on the lane of one target: row `row` of `rows` that overlap there."""
+
+    target: str
+    span: FaultSpan
+    row: int
+    rows: int
+
+
+def spans_of(faults: pa.Table) -> tuple[FaultSpan, ...]:
+    """The rows of a `faults` table (schema `history.schema.FAULTS`), in the order of `index`."""
+    spans = (
+        FaultSpan(
+            index=row["index"],
+            kind=row["fault"],
+            targets=tuple(row["targets"]),
+            begin_ns=row["begin_ns"],
+            effect_ns=row["effect_ns"],
+            end_ns=row["end_ns"],
+            evidence=row["evidence"] or "",
+            heal_evidence=row["heal_evidence"] or "",
+        )
+        for row in faults.to_pylist()
+    )
+    return tuple(sorted(spans, key=lambda span: span.index))
+
+
+def faults_open(
+    spans: Sequence[FaultSpan], *, from_ns: int, to_ns: int, run_end_ns: int
+) -> tuple[FaultSpan, ...]:
+    """Those that had begun and were not over at some time in the closed interval."""
+    return tuple(
+        span for span in spans if span.begin_ns <= to_ns and span.until_ns(run_end_ns) >= from_ns
+    )
+
+
+def lanes_of(spans: Sequence[FaultSpan], *, run_end_ns: int) -> tuple[Lane, ...]:
+    """Each fault on the lane of each of its targets; faults that overlap get rows of their own."""
+    by_target: dict[str, list[FaultSpan]] = {}
+    for span in spans:
+        for target in dict.fromkeys(span.targets or (RUN_LANE,)):
+            by_target.setdefault(target, []).append(span)
+    return tuple(
+        lane
+        for target in sorted(by_target, key=_natural)
+        for lane in _rows(target, by_target[target], run_end_ns=run_end_ns)
+    )
+
+
+def _rows(target: str, spans: Iterable[FaultSpan], *, run_end_ns: int) -> Iterable[Lane]:
+    """First fit: a fault takes the first row whose last fault is over when it begins."""
+    free_from: list[int] = []
+    placed: list[tuple[FaultSpan, int]] = []
+    for span in sorted(spans, key=lambda span: (span.begin_ns, span.index)):
+        row = next((r for r, free in enumerate(free_from) if free <= span.begin_ns), len(free_from))
+        free_from[row : row + 1] = [span.until_ns(run_end_ns)]
+        placed.append((span, row))
+    return [Lane(target=target, span=s, row=row, rows=len(free_from)) for s, row in placed]
+
+
+def _natural(target: str) -> tuple[int, str, int, str]:
+    """Controllers, brokers, then the rest; `broker-10` after `broker-9`."""
+    role, _, number = target.rpartition("-")
+    place = {"controller": 0, "broker": 1}.get(role, 2)
+    return (place, role, int(number) if number.isdecimal() else 0, target)

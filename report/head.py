@@ -1,0 +1,101 @@
+"""The top of a page: the verdict, what it is about, and the command that repeats the run."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from history.manifest import Manifest
+from history.run_directory import RunDirectory
+from history.schema import F, Outcome
+from report.headline import Headline, headline_of
+from report.notation import counted, integer, length, utc
+from report.reading import Reading
+
+__all__ = ["Fact", "Head", "head_of", "release_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A label and its value; `remark` says what should not be overlooked about it."""
+
+    label: str
+    value: str
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a reader learns before scrolling."""
+
+    headline: Headline
+    title: str
+    identity: tuple[Fact, ...]
+    figures: tuple[Fact, ...]
+    command: str
+    """Empty if the manifest is lost."""
+    failure: str
+    """Why the run failed although it has a verdict, or empty."""
+
+
+def head_of(run: RunDirectory, reading: Reading) -> Head:
+    """The head of a run in any state."""
+    manifest = reading.manifest
+    illegal = {group.check: group.illegal_count for group in reading.anomalies}
+    headline = headline_of(reading.verdict, manifest=manifest, illegal_counts=illegal)
+    failure = manifest.failure if manifest and reading.verdict else None
+    return Head(
+        headline=headline,
+        title=(manifest.title or manifest.scenario) if manifest else run.root.name,
+        identity=tuple(_identity(manifest)) if manifest else (),
+        figures=tuple(_figures(reading)),
+        command=manifest.command if manifest else "",
+        failure=failure or "",
+    )
+
+
+def release_of(manifest: Manifest) -> str:
+    """The release under test, as the cluster tells it; a build of the user's own with its path."""
+    version = manifest.versions.get("kafka", "not recorded")
+    name = manifest.versions.get("kafka_release", version)
+    return version if name == version else f"{version} ({name})"
+
+
+def _identity(manifest: Manifest) -> Iterator[Fact]:
+    yield Fact(label="Scenario", value=manifest.scenario)
+    yield Fact(label="Release", value=release_of(manifest))
+    yield Fact(label="Seed", value=str(manifest.seed))
+    yield Fact(label="Started", value=utc(manifest.started_at))
+    yield Fact(
+        label="Duration",
+        value=length(manifest.end_ns) if manifest.end_ns is not None else "end not recorded",
+    )
+
+
+def _figures(reading: Reading) -> Iterator[Fact]:
+    tally = reading.tally
+    if not tally.operation_count:
+        return
+    sends = tally.counts[F.SEND, Outcome.OK]
+    lost_sight = tally.counts[F.SEND, Outcome.INFO]
+    yield Fact(
+        label="sends acknowledged",
+        value=integer(sends),
+        remark=f"{integer(lost_sight)} of unknown fate" if lost_sight else "",
+    )
+    yield Fact(
+        label="records polled",
+        value=integer(tally.polled_records),
+        remark=f"by {counted(tally.counts[F.POLL, Outcome.OK], 'ok poll')}",
+    )
+    reads = tally.counts[F.FINAL_READ, Outcome.OK]
+    incomplete = sum(tally.counts[F.FINAL_READ, outcome] for outcome in Outcome) - reads
+    yield Fact(
+        label="keys read to the end",
+        value=integer(reads),
+        remark=f"{integer(incomplete)} not to the end" if incomplete else "",
+    )
+    idle = sum(span.effect_ns is None for span in reading.spans)
+    yield Fact(
+        label="faults with effect",
+        value=integer(len(reading.spans) - idle),
+        remark=f"{integer(idle)} without effect" if idle else "",
+    )

@@ -1,0 +1,119 @@
+"""The verdict for a build server: one test suite a run, one test case a check.
+
+Invalid is a failure, with the details of the first anomalies; unknown is an error, for a build must
+not pass on it; a run that failed or was not checked is one test case in error. The shape is the one
+that Jenkins' and GitLab's readers accept (the Apache Ant JUnit schema with properties).
+"""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from checkers.verdict import CheckResult, Validity, Verdict
+from history.atomic import write_atomically
+from history.manifest import Manifest
+from history.run_directory import RunDirectory
+from report.anomalies import AnomalyGroup
+from report.head import release_of
+from report.headline import Headline, headline_of
+from report.notation import printable
+from report.reading import read_answers
+
+__all__ = ["write_junit"]
+
+_DETAILS_MAX: Final = 4
+
+
+def write_junit(run: RunDirectory) -> Path:
+    """Write `junit.xml` of a run in any state, and say where it lies.
+
+    Raises HarnessError if the file cannot be written.
+    """
+    answers = read_answers(run)
+    groups = {group.check: group for group in answers.anomalies}
+    headline = headline_of(
+        answers.verdict,
+        manifest=answers.manifest,
+        illegal_counts={check: group.illegal_count for check, group in groups.items()},
+    )
+    suite = _suite(run, answers.manifest, answers.verdict)
+    _properties(suite, run, answers.manifest, headline)
+    if answers.verdict is None:
+        _missing_verdict(suite, headline)
+    else:
+        for result in answers.verdict.checks:
+            _case(suite, result, groups)
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    content = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    write_atomically(run.junit_path, content + b"\n")
+    return run.junit_path
+
+
+def _suite(run: RunDirectory, manifest: Manifest | None, verdict: Verdict | None) -> ET.Element:
+    checks = verdict.checks if verdict else ()
+    errors = sum(check.validity is Validity.UNKNOWN for check in checks) if verdict else 1
+    attributes = {
+        "name": manifest.scenario if manifest else run.root.name,
+        "tests": str(len(checks) if verdict else 1),
+        "failures": str(sum(check.validity is Validity.INVALID for check in checks)),
+        "errors": str(errors),
+        "skipped": "0",
+        "time": f"{sum(check.seconds for check in checks):.3f}",
+    }
+    if manifest:
+        # The schema's timestamp has no zone; ours is UTC.
+        attributes["timestamp"] = manifest.started_at[:19]
+    return _element("testsuite", **attributes)
+
+
+def _properties(
+    suite: ET.Element, run: RunDirectory, manifest: Manifest | None, headline: Headline
+) -> None:
+    properties = ET.SubElement(suite, "properties")
+    values = {"verdict": headline.standing.value, "run": str(run.root)}
+    if manifest:
+        values |= {
+            "title": manifest.title,
+            "release": release_of(manifest),
+            "seed": str(manifest.seed),
+            "command": manifest.command,
+        }
+    for name, value in values.items():
+        properties.append(_element("property", name=name, value=value))
+
+
+def _missing_verdict(suite: ET.Element, headline: Headline) -> None:
+    """No verdict is no pass: a suite without a test case would be taken for one."""
+    case = _element("testcase", classname="fencepost", name="run", time="0.000")
+    message = " ".join((headline.sentence, *headline.reasons))
+    case.append(_element("error", type=headline.standing.value, message=message))
+    suite.append(case)
+
+
+def _case(suite: ET.Element, result: CheckResult, groups: Mapping[str, AnomalyGroup]) -> None:
+    case = _element(
+        "testcase",
+        classname=f"fencepost.{suite.get('name')}",
+        name=result.check,
+        time=f"{result.seconds:.3f}",
+    )
+    if result.validity is Validity.INVALID:
+        failure = _element("failure", type="invalid", message=result.reason)
+        group = groups.get(result.check)
+        details = [a.detail for a in group.smallest if not a.allowed] if group else []
+        failure.text = printable("\n".join(details[:_DETAILS_MAX]))
+        case.append(failure)
+    elif result.validity is Validity.UNKNOWN:
+        case.append(_element("error", type="unknown", message=result.reason))
+    if result.figures:
+        output = ET.SubElement(case, "system-out")
+        output.text = printable("\n".join(f"{k}={v:g}" for k, v in result.figures.items()))
+    suite.append(case)
+
+
+def _element(tag: str, **attributes: str) -> ET.Element:
+    """An element whose text can stand in XML 1.0, whatever it came from."""
+    return ET.Element(tag, {key: printable(value) for key, value in attributes.items()})

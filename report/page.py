@@ -1,0 +1,201 @@
+"""One page a run: what happened, whether it was right, and how to see it for oneself.
+
+The page is one file without any reference to a network: styles, scripts and plots are inside, and
+its content security policy names the digests of its own scripts, so that nothing that a server, a
+scenario or a file name says can ever run. It opens from a disk as well as from a server. It is
+written for a run in any state; what is missing is said in words.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from bokeh.resources import Resources
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from history.atomic import write_atomically
+from history.run_directory import RunDirectory
+from report import notation, tables
+from report.canvas import Canvas
+from report.head import head_of
+from report.headline import Standing
+from report.palette import ROLES, Shade, fault_colours, source_colours
+from report.plots import PlotSet, plots_of
+from report.proofs import GroupOfProofs, proofs_of
+from report.provenance import provenance_of
+from report.reading import Attempts, Reading, read_run
+from report.samples import SampleSeries, series_of
+
+__all__ = ["write_page"]
+
+_METRICS: Final = ("cpu_fraction", "rss_bytes")
+
+
+def write_page(run: RunDirectory) -> Path:
+    """Write `report.html` of a run in any state, and say where it lies.
+
+    Raises HarnessError if the file cannot be written.
+    """
+    reading = read_run(run)
+    write_atomically(run.report_path, _render(run, reading).encode())
+    return run.report_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Colours:
+    """CSS variables, and which kind of fault and which source has which."""
+
+    shades: Mapping[str, Shade]
+    faults: Mapping[str, str]
+    sources: Mapping[str, str]
+
+
+def _render(run: RunDirectory, reading: Reading) -> str:
+    series = _series(reading)
+    colours = _colours(reading, series)
+    attempts = Attempts()
+    # If the operations or records cannot be read, the sentences of the anomalies still can.
+    bare = replace(reading, operation_files=(), record_files=())
+    proofs = attempts.read(lambda: proofs_of(reading), None) or proofs_of(bare)
+    plots = _plots(reading, series, colours, proofs) if _has_history(reading) else None
+    scripts = _scripts(plotted=plots is not None)
+    head = head_of(run, reading)
+    template = _environment().get_template("page.html.j2")
+    return template.render(
+        style=Markup(_asset("page.css")),  # noqa: S704  # our own
+        scripts=[Markup(script) for script in scripts],  # noqa: S704  # our own and Bokeh's
+        script_digests=[_digest(script) for script in scripts],
+        shades=colours.shades,
+        fault_colours=colours.faults,
+        icon=_icon(head.headline.standing),
+        head=head,
+        troubles=list(dict.fromkeys((*reading.troubles, *attempts.troubles))),
+        proofs=proofs,
+        checks=tables.checks_of(reading),
+        drawings=plots.drawings if plots else (),
+        plots_json=_script_safe(plots.document_json) if plots else None,
+        faults=tables.faults_of(reading),
+        operations=tables.operations_of(reading),
+        errors=tables.errors_of(reading),
+        provenance=provenance_of(run, reading),
+    )
+
+
+def _series(reading: Reading) -> tuple[SampleSeries, ...]:
+    bins = reading.timeline.bins
+    found = (series_of(reading.samples, metric=metric, bins=bins) for metric in _METRICS)
+    return tuple(series for series in found if series.by_source)
+
+
+def _scripts(*, plotted: bool) -> list[str]:
+    """The page's scripts; of Bokeh the core alone, for its widgets would double the page."""
+    bokeh = Resources(mode="inline", components=["bokeh"], log_level="warn")
+    return [*(bokeh.js_raw if plotted else ()), _asset("page.js")]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("report", package_path=""),
+        autoescape=True,
+        finalize=_inert,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        coded=_coded,
+        duration=notation.length,
+        integer=notation.integer,
+        listed=notation.listed,
+        moment=notation.moment,
+        size=notation.size,
+    )
+    return environment
+
+
+def _inert(value: object) -> object:
+    """Whatever text a run brings: shown, not acted on. Markup is our own."""
+    return (
+        notation.printable(value) if type(value) is not Markup and isinstance(value, str) else value
+    )
+
+
+def _coded(text: str) -> Markup:
+    """Escaped, with what stands in backticks as code."""
+    parts = [escape(notation.printable(part)) for part in text.split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else part
+        for place, part in enumerate(parts)
+    )
+
+
+def _has_history(reading: Reading) -> bool:
+    return bool(reading.operation_files or reading.spans or len(reading.samples))
+
+
+def _colours(reading: Reading, series: tuple[SampleSeries, ...]) -> _Colours:
+    faults = fault_colours(span.kind for span in reading.spans)
+    sources = source_colours(source for one in series for source in one.by_source)
+    # A name that came from a run never becomes part of a style: variables are numbered.
+    fault_names = {kind: f"--fault-{place}" for place, kind in enumerate(faults)}
+    source_names = {source: f"--source-{place}" for place, source in enumerate(sources)}
+    return _Colours(
+        shades={
+            **{f"--{role}": shade for role, shade in ROLES.items()},
+            **{fault_names[kind]: shade for kind, shade in faults.items()},
+            **{source_names[source]: shade for source, shade in sources.items()},
+        },
+        faults=fault_names,
+        sources=source_names,
+    )
+
+
+def _plots(
+    reading: Reading,
+    series: tuple[SampleSeries, ...],
+    colours: _Colours,
+    proofs: tuple[GroupOfProofs, ...],
+) -> PlotSet:
+    canvas = Canvas(
+        bins=reading.timeline.bins,
+        spans=reading.spans,
+        end_ns=reading.end_ns,
+        healed_ns=reading.manifest.healed_ns if reading.manifest else None,
+        colours=colours.faults,
+    )
+    return plots_of(
+        canvas,
+        reading.timeline,
+        samples=series,
+        marks=[proof.mark for group in proofs for proof in group.proofs if proof.mark],
+        source_colours=colours.sources,
+    )
+
+
+def _icon(standing: Standing) -> str:
+    """A dot in the colour of the verdict, for the tab."""
+    role = {Standing.FAILED: "invalid", Standing.UNCHECKED: "quiet"}.get(standing, standing.value)
+    drawing = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
+        f'<circle cx="8" cy="8" r="7" fill="{ROLES[role].light}"/></svg>'
+    )
+    return "data:image/svg+xml," + quote(drawing)
+
+
+def _asset(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    """As a content security policy names an inline script."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _script_safe(json: str) -> Markup:
+    """JSON that no HTML parser can mistake for the end of its script element."""
+    return Markup(json.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e"))  # noqa: S704

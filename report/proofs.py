@@ -1,0 +1,121 @@
+"""Anomalies with all that a reader needs to agree: meaning, rule, operations, records, faults."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from checkers.anomaly import Anomaly
+from checkers.catalogue import Entry, entry_of
+from report.anomalies import Operation, Record, operations_at, records_of
+from report.faults import FaultSpan, faults_open
+from report.lanes import Mark
+from report.reading import Reading
+
+__all__ = ["GroupOfProofs", "Proof", "Step", "known_entry", "proofs_of"]
+
+_STEPS_MAX: Final = 8
+"""Operations shown of one anomaly; a duplicate of a thousand reads is understood after a few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One operation of a proof, what of it matters, and the faults that were open meanwhile."""
+
+    operation: Operation
+    records: tuple[Record, ...]
+    faults: tuple[FaultSpan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """One anomaly."""
+
+    anomaly: Anomaly
+    steps: tuple[Step, ...]
+    from_ns: int | None
+    """The first call of its operations; None if none of them was found."""
+    to_ns: int
+    left_out: int
+    """Operations that are not shown."""
+
+    @property
+    def mark(self) -> Mark | None:
+        """Where it stands in the plots; only what is not allowed does."""
+        if self.from_ns is None or self.anomaly.allowed:
+            return None
+        return Mark(time_ns=self.from_ns, check=self.anomaly.check, detail=self.anomaly.detail)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOfProofs:
+    """The anomalies of one check, and the smallest few of them in full."""
+
+    check: str
+    entry: Entry | None
+    """What the catalogue says of the check; None if it does not know it (any more)."""
+    illegal_count: int
+    allowed_count: int
+    proofs: tuple[Proof, ...]
+    link: str
+    """To all of them, relative to the page."""
+
+
+def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:
+    """Look up the operations and records of every anomaly that the page shows."""
+    wanted = {
+        index
+        for group in reading.anomalies
+        for anomaly in group.smallest
+        for index in anomaly.operations[:_STEPS_MAX]
+    }
+    operations = operations_at(reading.operation_files, wanted)
+    return tuple(
+        GroupOfProofs(
+            check=group.check,
+            entry=known_entry(group.check),
+            illegal_count=group.illegal_count,
+            allowed_count=group.allowed_count,
+            link=f"./anomalies/{quote(group.check)}.parquet",
+            proofs=tuple(
+                _proof(anomaly, operations=operations, reading=reading)
+                for anomaly in group.smallest
+            ),
+        )
+        for group in reading.anomalies
+    )
+
+
+def known_entry(check: str) -> Entry | None:
+    """The catalogue's entry; None for a check of an older or newer catalogue."""
+    try:
+        return entry_of(check)
+    except KeyError:
+        return None
+
+
+def _proof(anomaly: Anomaly, *, operations: dict[int, Operation], reading: Reading) -> Proof:
+    shown = [operations[index] for index in anomaly.operations[:_STEPS_MAX] if index in operations]
+    records = records_of(reading.record_files, anomaly)
+    return Proof(
+        anomaly=anomaly,
+        steps=tuple(
+            Step(
+                operation=operation,
+                records=records.get(operation.index, ()),
+                faults=_meanwhile(operation, reading.spans, end_ns=reading.end_ns),
+            )
+            for operation in shown
+        ),
+        from_ns=min((operation.call_ns for operation in shown), default=None),
+        to_ns=max((operation.return_ns or operation.call_ns for operation in shown), default=0),
+        left_out=len(anomaly.operations) - len(shown),
+    )
+
+
+def _meanwhile(
+    operation: Operation, spans: Sequence[FaultSpan], *, end_ns: int
+) -> tuple[FaultSpan, ...]:
+    """The faults open between its call and its return; up to the end if it never returned."""
+    to_ns = end_ns if operation.return_ns is None else operation.return_ns
+    return faults_open(spans, from_ns=operation.call_ns, to_ns=to_ns, run_end_ns=end_ns)

@@ -1,0 +1,168 @@
+"""Everything a report needs of a run directory, whatever state the run was left in.
+
+A report is most needed when things went wrong. So whatever cannot be read becomes a *trouble*, a
+sentence of its own on the page, and the rest is shown all the same.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from checkers.verdict import Verdict, read_verdict
+from history.failure import HarnessError
+from history.manifest import Manifest, RunState, read_manifest
+from history.reader import load_table, table_files
+from history.run_directory import RunDirectory
+from history.schema import FAULTS, SAMPLES
+from report.anomalies import AnomalyGroup, groups_in
+from report.faults import FaultSpan, spans_of
+from report.tally import Tally, TallyFold
+from report.timeline import Timeline, TimelineFold, bins_for, block_of
+
+__all__ = ["Answers", "Attempts", "Reading", "read_answers", "read_run"]
+
+_BATCH_ROWS: Final = 1 << 18
+_COUNTED: Final = ("f", "outcome", "call_ns", "return_ns", "record_count", "error")
+_WORDS: Final = ("f", "outcome", "error")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What is known of a run without its history: little to read, however long the run was."""
+
+    manifest: Manifest | None
+    verdict: Verdict | None
+    anomalies: tuple[AnomalyGroup, ...]
+    troubles: tuple[str, ...]
+    """What could not be read, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Everything that was found. Tables that are missing are empty."""
+
+    manifest: Manifest | None
+    verdict: Verdict | None
+    anomalies: tuple[AnomalyGroup, ...]
+    end_ns: int
+    """When the recording ended, or the last time that any table names."""
+    spans: tuple[FaultSpan, ...]
+    samples: pa.Table
+    timeline: Timeline
+    tally: Tally
+    operation_files: tuple[Path, ...]
+    record_files: tuple[Path, ...]
+    troubles: tuple[str, ...]
+    """What could not be read, a sentence each."""
+
+
+def read_answers(run: RunDirectory) -> Answers:
+    """The manifest, the verdict and the anomalies of a run in any state."""
+    attempts = Attempts()
+    manifest = attempts.read(lambda: read_manifest(run.manifest_path), None)
+    verdict = None
+    # A run that failed has no verdict, and one that still runs none yet: that is its state, which
+    # the headline tells, and no trouble.
+    if run.verdict_path.exists() or (manifest is not None and manifest.state is RunState.CHECKED):
+        verdict = attempts.read(lambda: read_verdict(run.verdict_path), None)
+    return Answers(
+        manifest=manifest,
+        verdict=verdict,
+        anomalies=attempts.read(lambda: groups_in(run.anomalies), ()),
+        troubles=tuple(attempts.troubles),
+    )
+
+
+def read_run(run: RunDirectory) -> Reading:
+    """Read all of a run in any state, passing once over its operations in bounded memory."""
+    attempts = Attempts()
+    faults, samples = FAULTS.empty_table(), SAMPLES.empty_table()
+    operation_files: tuple[Path, ...] = ()
+    record_files: tuple[Path, ...] = ()
+    # A run that failed early left nothing; then there is nothing to seal and no trouble either.
+    if run.history.is_dir() or any(run.raw.glob("*")):
+        faults = attempts.read(lambda: load_table(run, "faults"), faults)
+        samples = attempts.read(lambda: load_table(run, "samples"), samples)
+        operation_files = attempts.read(lambda: table_files(run, "operations"), ())
+        record_files = attempts.read(lambda: table_files(run, "records"), ())
+    # Only now: sealing, where it was still to be done, has put the digests into the manifest.
+    answers = read_answers(run)
+    spans = spans_of(faults)
+    end_ns = attempts.read(lambda: _end_ns(answers.manifest, operation_files, spans, samples), 1)
+    timeline, tally = attempts.read(
+        lambda: _fold(operation_files, spans=spans, end_ns=end_ns),
+        _fold((), spans=spans, end_ns=end_ns),
+    )
+    return Reading(
+        manifest=answers.manifest,
+        verdict=answers.verdict,
+        anomalies=answers.anomalies,
+        end_ns=end_ns,
+        spans=spans,
+        samples=samples,
+        timeline=timeline,
+        tally=tally,
+        operation_files=operation_files,
+        record_files=record_files,
+        troubles=(*answers.troubles, *dict.fromkeys(attempts.troubles)),
+    )
+
+
+class Attempts:
+    """Reads what can be read, and keeps what stood in the way."""
+
+    def __init__(self) -> None:
+        self.troubles: list[str] = []
+
+    def read(self, read: Callable[[], T], otherwise: T) -> T:
+        """What `read` returns, or `otherwise` if the files are not as they should be."""
+        try:
+            return read()
+        except (HarnessError, OSError, pa.ArrowException) as error:
+            self.troubles.append(str(error))
+            return otherwise
+
+
+def _fold(
+    files: Sequence[Path], *, spans: Sequence[FaultSpan], end_ns: int
+) -> tuple[Timeline, Tally]:
+    timeline = TimelineFold(bins_for(end_ns))
+    tally = TallyFold(spans, run_end_ns=end_ns)
+    for batch in _batches(files, _COUNTED):
+        block = block_of(batch)
+        timeline.add(block)
+        tally.add(block)
+    return timeline.done(), tally.done()
+
+
+def _batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for path in files:
+        missing = set(columns) - set(pq.read_schema(path).names)
+        if missing:
+            raise HarnessError(f"{path} has no column {', '.join(sorted(missing))}")
+        # As dictionaries, a row's words are numbers: no string is built a row.
+        with pq.ParquetFile(path, read_dictionary=list(_WORDS)) as file:
+            yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=list(columns))
+
+
+def _end_ns(
+    manifest: Manifest | None,
+    operation_files: Sequence[Path],
+    spans: Sequence[FaultSpan],
+    samples: pa.Table,
+) -> int:
+    """At least 1, so that a run without any time still has a scale."""
+    if manifest is not None and manifest.end_ns is not None:
+        return max(1, manifest.end_ns)
+    times = [1, pc.max(samples["time_ns"]).as_py() or 0]
+    times += [max(span.begin_ns, span.effect_ns or 0, span.end_ns or 0) for span in spans]
+    for batch in _batches(operation_files, ("call_ns", "return_ns")):
+        times += [pc.max(column).as_py() or 0 for column in batch.columns]
+    return max(times)

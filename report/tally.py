@@ -1,0 +1,120 @@
+"""How many operations of which kind ended how, with which errors, and under which faults.
+
+The last is the ground a verdict stands on: a cluster that acknowledged nothing while it was broken
+has shown nothing. One pass, in memory that grows with the faults and the names of errors alone.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from history.schema import F, Outcome
+from report.faults import FaultSpan
+from report.timeline import OperationBlock
+
+__all__ = ["ErrorCount", "Grounds", "Tally", "TallyFold"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorCount:
+    """How often operations of one kind ended so with one error."""
+
+    error: str
+    f: F
+    outcome: Outcome
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grounds:
+    """What was called while one fault was in effect, and succeeded."""
+
+    acknowledged_sends: int
+    polls_with_records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """The counts of a whole run."""
+
+    counts: Mapping[tuple[F, Outcome], int]
+    polled_records: int
+    errors: tuple[ErrorCount, ...]
+    """The most frequent first."""
+    grounds: Mapping[int, Grounds] = field(default_factory=dict)
+    """By the index of the fault; only faults that took effect."""
+
+    @property
+    def operation_count(self) -> int:
+        """All operations."""
+        return sum(self.counts.values())
+
+
+class TallyFold:
+    """Adds up blocks of operations to a `Tally`."""
+
+    def __init__(self, spans: Sequence[FaultSpan], *, run_end_ns: int) -> None:
+        self._counts: Counter[tuple[F, Outcome]] = Counter()
+        self._errors: Counter[tuple[str, F, Outcome]] = Counter()
+        self._polled_records = 0
+        self._effective = {
+            span.index: (span.effect_ns, max(span.effect_ns, span.until_ns(run_end_ns)))
+            for span in spans
+            if span.effect_ns is not None
+        }
+        # How many were called up to a time is all it takes: within [a, b] were called as many as up
+        # to b less those up to a - 1. Exact for any number of faults, however they overlap.
+        edges = {edge for a, b in self._effective.values() for edge in (a - 1, b)}
+        self._edges = np.array(sorted(edges), dtype=np.int64)
+        self._between = {f: np.zeros(len(edges) + 1, dtype=np.int64) for f in (F.SEND, F.POLL)}
+
+    def add(self, block: OperationBlock) -> None:
+        """Count one more block."""
+        for f in F:
+            for outcome in Outcome:
+                chosen = block.select(f, outcome)
+                self._counts[f, outcome] += int(chosen.sum())
+                if outcome is not Outcome.OK:
+                    self._add_errors(block, chosen, f=f, outcome=outcome)
+        self._polled_records += int(block.record_count[block.select(F.POLL, Outcome.OK)].sum())
+        for f in self._between:
+            fruitful = block.select(f, Outcome.OK) & (block.record_count > 0)
+            place = np.searchsorted(self._edges, block.call_ns[fruitful])
+            self._between[f] += np.bincount(place, minlength=len(self._edges) + 1)
+
+    def done(self) -> Tally:
+        """What was counted so far."""
+        errors = (
+            ErrorCount(error=error, f=f, outcome=outcome, count=count)
+            for (error, f, outcome), count in self._errors.items()
+        )
+        up_to = {f: np.cumsum(between) for f, between in self._between.items()}
+        return Tally(
+            counts=dict(self._counts),
+            polled_records=self._polled_records,
+            errors=tuple(sorted(errors, key=lambda e: (-e.count, e.error, e.f, e.outcome))),
+            grounds={
+                index: Grounds(
+                    acknowledged_sends=self._within(up_to[F.SEND], span),
+                    polls_with_records=self._within(up_to[F.POLL], span),
+                )
+                for index, span in self._effective.items()
+            },
+        )
+
+    def _add_errors(
+        self, block: OperationBlock, chosen: NDArray[np.bool_], *, f: F, outcome: Outcome
+    ) -> None:
+        if not chosen.any():
+            return
+        for entry in pc.value_counts(block.error.filter(chosen)).to_pylist():
+            # An operation still open at the end has no error to name.
+            self._errors[entry["values"] or "", f, outcome] += entry["counts"]
+
+    def _within(self, up_to: NDArray[np.int64], span: tuple[int, int]) -> int:
+        first, last = np.searchsorted(self._edges, (span[0] - 1, span[1]))
+        return int(up_to[last] - up_to[first])

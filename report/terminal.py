@@ -1,0 +1,110 @@
+"""A verdict in a few lines of a terminal: plain ones, and the same with colours.
+
+The lines stand in the order of urgency: the verdict, what is wrong, each check, where the evidence
+lies, and last, so that it is what one sees, the command that repeats the run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from rich.text import Text
+
+from checkers.verdict import CheckResult, Verdict
+from history.run_directory import RunDirectory
+from report.anomalies import AnomalyGroup
+from report.headline import Standing, headline_of
+from report.notation import figure, integer, length, printable
+from report.reading import Answers, read_answers
+
+__all__ = ["verdict_lines", "verdict_text"]
+
+_FIGURES_MAX: Final = 3
+
+
+class _Tone(StrEnum):
+    """What a line is, as rich styles it."""
+
+    PLAIN = ""
+    QUIET = "dim"
+    VALID = "green"
+    INVALID = "bold red"
+    UNKNOWN = "yellow"
+
+
+_TONES: Final = {
+    Standing.VALID: _Tone.VALID,
+    Standing.INVALID: _Tone.INVALID,
+    Standing.UNKNOWN: _Tone.UNKNOWN,
+    Standing.FAILED: _Tone.INVALID,
+    Standing.UNCHECKED: _Tone.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    text: str
+    tone: _Tone = _Tone.PLAIN
+
+
+def verdict_lines(verdict: Verdict | None, run: RunDirectory) -> list[str]:
+    """The lines, without any control character. None: a run without a verdict, and why."""
+    return [line.text for line in _lines(verdict, run, read_answers(run))]
+
+
+def verdict_text(verdict: Verdict | None, run: RunDirectory) -> Text:
+    """The same lines for a rich console."""
+    lines = _lines(verdict, run, read_answers(run))
+    # Styled text, never markup: what a server said is not ours to interpret.
+    return Text("\n").join(Text(line.text, style=line.tone.value) for line in lines)
+
+
+def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iterator[_Line]:
+    groups = {group.check: group for group in answers.anomalies}
+    headline = headline_of(
+        verdict,
+        manifest=answers.manifest,
+        illegal_counts={check: group.illegal_count for check, group in groups.items()},
+    )
+    tone = _TONES[headline.standing]
+    yield _Line(text=f"{headline.standing.value.upper()}: {headline.sentence}", tone=tone)
+    yield from (_Line(text=f"  {reason}", tone=tone) for reason in headline.reasons)
+    if verdict is not None:
+        yield from _checks(verdict, groups)
+    yield from _whereabouts(run, answers)
+
+
+def _checks(verdict: Verdict, groups: dict[str, AnomalyGroup]) -> Iterator[_Line]:
+    width = max((len(printable(result.check)) for result in verdict.checks), default=0)
+    for result in verdict.checks:
+        tone = _TONES[Standing(result.validity.value)]
+        yield _Line(text=_check(result, width), tone=tone)
+        group = groups.get(result.check)
+        first = next((a for a in group.smallest if not a.allowed), None) if group else None
+        if group and first:
+            rest = group.illegal_count - 1
+            more = f" (and {integer(rest)} more)" if rest else ""
+            yield _Line(text=f"      {printable(first.detail)}{more}")
+
+
+def _check(result: CheckResult, width: int) -> str:
+    figures = (" ".join(figure(*item)) for item in list(result.figures.items())[:_FIGURES_MAX])
+    parts = (
+        f"  {result.validity.value:<8}{printable(result.check):<{width}}",
+        f"{length(result.seconds * 1e9):>9}",
+        printable(", ".join(figures)),
+    )
+    return "  ".join(parts).rstrip()
+
+
+def _whereabouts(run: RunDirectory, answers: Answers) -> Iterator[_Line]:
+    for trouble in answers.troubles:
+        yield _Line(text=f"note: {printable(trouble)}", tone=_Tone.UNKNOWN)
+    if run.report_path.exists():
+        yield _Line(text=f"report: {printable(str(run.report_path))}")
+    else:
+        yield _Line(text=f"run: {printable(str(run.root))}")
+    if answers.manifest is not None:
+        yield _Line(text=f"seed: {answers.manifest.seed}")
+        yield _Line(text=f"repeat: {printable(answers.manifest.command)}")

@@ -1,0 +1,117 @@
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from synthetic_run import VERDICT, RunSpec, result, verdict_with, write_run
+
+from checkers.anomaly import Anomaly
+from checkers.verdict import Validity
+from history.manifest import RunState
+from report.junit import write_junit
+
+HOSTILE = ']]></failure><x a="1" & \x1b[31m \x00 \ud800 </testsuite>'
+
+
+def anomaly(detail: str, *, allowed: bool = False) -> Anomaly:
+    return Anomaly(
+        check="lost-write",
+        key="t-0",
+        allowed=allowed,
+        operations=(1, 2),
+        offsets=(3,),
+        values=(4,),
+        detail=detail,
+    )
+
+
+def suite_of(results: Path, spec: RunSpec) -> ET.Element:
+    root = ET.parse(write_junit(write_run(results, spec))).getroot()
+    assert_usual_shape(root)
+    return root.findall("testsuite")[0]
+
+
+def assert_usual_shape(root: ET.Element) -> None:
+    """What readers of JUnit files rely on: names, order of children, counts that add up."""
+    assert root.tag == "testsuites"
+    for suite in root:
+        assert suite.tag == "testsuite"
+        assert {"name", "tests", "failures", "errors", "skipped", "time"} <= set(suite.attrib)
+        assert suite[0].tag == "properties"
+        cases = suite.findall("testcase")
+        assert len(cases) == len(suite) - 1 == int(suite.get("tests"))
+        assert len(suite.findall("testcase/failure")) == int(suite.get("failures"))
+        assert len(suite.findall("testcase/error")) == int(suite.get("errors"))
+        float(suite.get("time"))
+        for case in cases:
+            assert case.get("name")
+            assert case.get("classname")
+            float(case.get("time"))
+            assert [child.tag for child in case] in (
+                [],
+                ["system-out"],
+                ["failure", "system-out"],
+                ["failure"],
+                ["error", "system-out"],
+                ["error"],
+            )
+        for item in suite.findall("properties/property"):
+            assert set(item.attrib) == {"name", "value"}
+
+
+def test_a_valid_run_passes_every_check(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=VERDICT))
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
+    names = [case.get("name") for case in suite.findall("testcase")]
+    assert names == [check.check for check in VERDICT.checks]
+    assert suite.get("timestamp") == "2026-03-01T08:00:00"
+
+
+def test_invalid_is_a_failure_with_the_first_details(tmp_path: Path) -> None:
+    spec = RunSpec(
+        sealed=False,
+        anomalies=[anomaly("legal", allowed=True), anomaly("value 4 is gone")],
+        verdict=verdict_with(result("lost-write", Validity.INVALID, reason="1 value is gone.")),
+    )
+    failure = suite_of(tmp_path, spec).find("testcase[@name='lost-write']/failure")
+    assert failure.get("message") == "1 value is gone."
+    assert failure.text.strip() == "value 4 is gone"
+
+
+def test_unknown_is_an_error_with_its_reason(tmp_path: Path) -> None:
+    verdict = verdict_with(result("evidence", Validity.UNKNOWN, reason="Nothing was acknowledged."))
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=verdict))
+    error = suite.find("testcase[@name='evidence']/error")
+    assert error.get("message") == "Nothing was acknowledged."
+    assert suite.get("errors") == "1"
+
+
+@pytest.mark.parametrize("state", [RunState.FAILED, RunState.RECORDED, RunState.RUNNING])
+def test_a_run_without_verdict_never_passes(tmp_path: Path, state: RunState) -> None:
+    suite = suite_of(tmp_path, RunSpec(sealed=False, state=state, failure="no disk"))
+    (case,) = suite.findall("testcase")
+    assert case.find("error") is not None
+    if state is RunState.FAILED:
+        assert "no disk" in case.find("error").get("message")
+
+
+def test_the_properties_say_how_to_repeat_the_run(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=VERDICT))
+    found = {p.get("name"): p.get("value") for p in suite.findall("properties/property")}
+    assert found["seed"] == "7"
+    assert found["release"] == "4.3.1"
+    assert found["command"].startswith("fencepost run ")
+    assert found["verdict"] == "valid"
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    spec = RunSpec(
+        sealed=False,
+        title=HOSTILE.replace("\ud800", ""),
+        anomalies=[anomaly(HOSTILE.replace("\ud800", ""))],
+        verdict=verdict_with(
+            result("lost-write", Validity.INVALID, reason=HOSTILE.replace("\ud800", ""))
+        ),
+    )
+    failure = suite_of(tmp_path, spec).find("testcase[@name='lost-write']/failure")
+    assert failure.text.strip() == ']]></failure><x a="1" & �[31m �  </testsuite>'
+    assert "</testsuite>" in failure.get("message")

@@ -1,0 +1,73 @@
+from pathlib import Path
+
+from rich.console import Console
+from synthetic_run import VERDICT, RunSpec, result, verdict_with, write_run
+
+from checkers.anomaly import Anomaly
+from checkers.verdict import Validity
+from history.manifest import RunState
+from report.page import write_page
+from report.terminal import verdict_lines, verdict_text
+
+INVALID = verdict_with(
+    result("lost-write", Validity.INVALID, reason="2 values are gone.", count=2),
+    result("evidence", Validity.UNKNOWN, reason="Too few polls."),
+)
+
+
+def gone(detail: str) -> Anomaly:
+    return Anomaly(
+        check="lost-write",
+        key="t-0",
+        allowed=False,
+        operations=(1, 2),
+        offsets=(3,),
+        values=(4,),
+        detail=detail,
+    )
+
+
+def test_a_valid_run_is_told_first_and_how_to_repeat_it_last(tmp_path: Path) -> None:
+    run = write_run(tmp_path, RunSpec(rate=20, verdict=VERDICT))
+    write_page(run)
+    lines = verdict_lines(VERDICT, run)
+    assert lines[0] == "VALID: All 19 checks hold."
+    assert f"report: {run.report_path}" in lines
+    assert lines[-1] == "repeat: fencepost run scenarios/smoke.yaml --kafka 4.3.1 --seed 7"
+    assert "seed: 7" in lines
+
+
+def test_every_check_has_its_line_and_a_violated_one_its_first_proof(tmp_path: Path) -> None:
+    run = write_run(tmp_path, RunSpec(sealed=False, anomalies=[gone("value 4 is gone")] * 2))
+    lines = verdict_lines(INVALID, run)
+    assert lines[0] == "INVALID: 1 of 19 checks is violated: lost-write (2)."
+    assert "  lost-write is invalid: 2 values are gone." in lines
+    assert "  evidence is unknown: Too few polls." in lines
+    place = next(i for i, line in enumerate(lines) if line.startswith("  invalid lost-write"))
+    assert lines[place + 1] == "      value 4 is gone (and 1 more)"
+    for check in INVALID.checks:
+        assert sum(check.check in line.split()[:2] for line in lines) >= 1
+
+
+def test_a_run_that_failed_says_why(tmp_path: Path) -> None:
+    spec = RunSpec(sealed=False, state=RunState.FAILED, failure="broker-2 did not come up")
+    lines = verdict_lines(None, write_run(tmp_path, spec))
+    assert lines[0].startswith("FAILED: ")
+    assert "  broker-2 did not come up" in lines
+
+
+def test_hostile_text_neither_moves_the_cursor_nor_is_markup(tmp_path: Path) -> None:
+    run = write_run(tmp_path, RunSpec(sealed=False, anomalies=[gone("[red]a\x1b[2J\rb[/red]")]))
+    lines = verdict_lines(INVALID, run)
+    assert not [line for line in lines if "\x1b" in line or "\r" in line]
+    assert "      [red]a�[2J�b[/red]" in lines
+
+
+def test_with_colours_the_words_are_the_same(tmp_path: Path) -> None:
+    run = write_run(tmp_path, RunSpec(sealed=False, anomalies=[gone("value 4 is gone")]))
+    text = verdict_text(INVALID, run)
+    assert text.plain.split("\n") == verdict_lines(INVALID, run)
+    console = Console(force_terminal=True, width=200, color_system="standard")
+    with console.capture() as capture:
+        console.print(text)
+    assert "\x1b[1;31mINVALID" in capture.get()
