@@ -167,6 +167,12 @@ class QueueProducer:
             on_delivery(report.error(), report)
         return len(answered)
 
+    def purge(self) -> None:
+        self._queue.clear()
+
+    def close(self) -> None:
+        assert not self._queue
+
     def fail_for_good(self) -> None:
         """A fatal error, as librdkafka reports it."""
         self.refusal = KafkaError._FATAL

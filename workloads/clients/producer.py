@@ -61,6 +61,12 @@ class Produces(Protocol):
     def poll(self, timeout: float) -> int:
         """Report what ended, waiting for it if nothing did."""
 
+    def purge(self) -> None:
+        """Give up what is queued or in flight."""
+
+    def close(self) -> object:
+        """Wait until nothing is in flight, and end every thread and connection."""
+
 
 class Ending(Enum):
     """Why a logical client ended."""
@@ -117,6 +123,11 @@ class Sender:
             return Ending.FATAL
         self._drain(self._config.flush_ms / 1000)
         return Ending.STOPPED
+
+    def close(self) -> None:
+        """Disconnect. What has no end by now is given up, so that it takes no time."""
+        self._producer.purge()
+        self._producer.close()
 
     def _wait_s(self, *, idle: bool) -> float:
         if self._pace.rate == 0:
@@ -239,6 +250,7 @@ def produce(
         )
         ending = sender.run()
         recorder.close()
+        sender.close()
         if ending is Ending.STOPPED:
             return True
     return False
