@@ -31,7 +31,7 @@ class Witness:
 
 def killed(raw: Path, seed: int) -> Witness:
     """Let a client record into `raw`, kill it after a random number of messages to the witness."""
-    message_count = random.Random(seed).randrange(1, 6000)
+    message_count = random.Random(seed).randrange(1, 4000)
     process = subprocess.Popen(
         [sys.executable, client.__file__, str(raw)],
         env={"PYTHONPATH": str(Path(__file__).parents[2])},

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from recording_model import KEYS, Consumer, Model, Producer
 
@@ -13,8 +13,9 @@ from history.operation import Outcome
 from history.reader import load_table
 from history.run_directory import RunDirectory
 
-# Small enough that every seam of the seal is met: pieces, parts, batches, segments.
-SEAMS = ((merge, "_PIECE_SLOTS", 3), (records, "_PIECE_ROWS", 4), (spill, "_BATCH_ROWS", 2))
+# The seams of the seal, where it cuts its work: each is met with small numbers, and crossed with
+# large ones.
+SEAMS = ((merge, "_PIECE_SLOTS"), (records, "_PIECE_ROWS"), (spill, "_BATCH_ROWS"))
 
 key = st.integers(0, len(KEYS) - 1)
 outcome = st.sampled_from(Outcome)
@@ -22,37 +23,74 @@ error = st.sampled_from([0, -192, -184, 19, 31_000])
 record = st.tuples(key, st.integers(0, 99), st.integers(0, 1 << 50), st.integers(0, 3))
 end = st.tuples(st.integers(0, 99), st.integers(-1, 99), outcome, error)
 
-send = st.tuples(st.just("send"), st.integers(0, 2), st.lists(key, max_size=7))
-ends = st.tuples(st.just("ends"), st.integers(0, 2), st.lists(end, max_size=7))
+send = st.tuples(st.just("send"), st.integers(0, 1), st.lists(key, max_size=7))
+ends = st.tuples(st.just("ends"), st.integers(0, 1), st.lists(end, max_size=7))
 poll = st.tuples(st.just("poll"), st.integers(0, 1), st.none() | key)
-returned = st.lists(record, max_size=6)
+returned = st.lists(record, max_size=4)
 append = st.tuples(st.just("append"), st.integers(0, 1), st.integers(0, 9), returned)
 polled = st.tuples(
     st.just("polled"), st.integers(0, 1), st.integers(0, 9), returned, outcome, error
 )
 step = st.tuples(st.integers(0, 2), send | ends | poll | append | polled)
+sizes = st.sampled_from([1, 2, 3, 5, 1000])
+
+
+def one_record(offset: int) -> list[tuple[int, int, int, int]]:
+    return [(0, offset, offset, 0)]
 
 
 @settings(max_examples=80, deadline=None)
-@given(steps=st.lists(step, max_size=40), slot_count=st.integers(1, 5))
-def test_what_was_recorded_is_what_is_read(steps: list[tuple], slot_count: int) -> None:
+@given(
+    steps=st.lists(step, max_size=40),
+    slot_count=st.integers(1, 5),
+    record_count=st.integers(1, 5) | st.just(100),
+    seams=st.tuples(sizes, sizes, sizes),
+)
+# Two final reads open at once, whose records come in turns.
+@example(
+    steps=[
+        (1, ("poll", 0, 0)),
+        (1, ("poll", 0, 0)),
+        *[(1, ("append", 0, turn % 2, one_record(turn))) for turn in range(6)],
+    ],
+    slot_count=5,
+    record_count=100,
+    seams=(1000, 1000, 1000),
+)
+# A key that is polled before it is sent to, all in one piece.
+@example(
+    steps=[
+        (1, ("poll", 0, None)),
+        (1, ("polled", 0, 0, one_record(1), Outcome.OK, 0)),
+        (1, ("send", 0, [0, 1, 2, 3])),
+        (1, ("poll", 0, None)),
+        (0, ("send", 0, [0])),
+    ],
+    slot_count=5,
+    record_count=100,
+    seams=(1000, 1000, 1000),
+)
+def test_what_was_recorded_is_what_is_read(
+    steps: list[tuple], slot_count: int, record_count: int, seams: tuple[int, int, int]
+) -> None:
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
-        for module, name, small in SEAMS:
-            patch.setattr(module, name, small)
+        for (module, name), size in zip(SEAMS, seams, strict=True):
+            patch.setattr(module, name, size)
         run = RunDirectory(Path(directory))
         run.raw.mkdir()
-        model = perform(steps, run.raw, slot_count)
+        model = perform(steps, run.raw, slot_count, record_count)
         assert load_table(run, "operations").to_pylist() == model.operation_rows()
         assert load_table(run, "records").to_pylist() == model.record_rows()
         assert not run.raw.exists()
 
 
-def perform(steps: list[tuple], raw: Path, slot_count: int) -> Model:
+def perform(steps: list[tuple], raw: Path, slot_count: int, record_count: int) -> Model:
     """Do the steps; a step that needs an open operation where there is none is left out."""
     model = Model()
-    producers = [Producer(raw, model, process=n, slot_count=slot_count) for n in range(3)]
+    producers = [Producer(raw, model, process=n, slot_count=slot_count) for n in range(2)]
     consumers = [
-        Consumer(raw, model, process=7 + n, slot_count=slot_count, record_count=5) for n in range(2)
+        Consumer(raw, model, process=7 + n, slot_count=slot_count, record_count=record_count)
+        for n in range(2)
     ]
     time_ns = 0
     for wait_ns, (what, who, *rest) in steps:
