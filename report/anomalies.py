@@ -16,9 +16,18 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
+from checkers.verdict import CheckResult, Verdict
 from history.failure import HarnessError
 
-__all__ = ["AnomalyGroup", "Operation", "Record", "groups_in", "operations_at", "records_of"]
+__all__ = [
+    "AnomalyGroup",
+    "Operation",
+    "Record",
+    "groups_in",
+    "groups_of",
+    "operations_at",
+    "records_of",
+]
 
 RECORDS_AN_OPERATION_MAX: Final = 6
 """A poll may have returned thousands; the page shows those that the anomaly is about."""
@@ -35,6 +44,8 @@ class AnomalyGroup:
     check: str
     illegal_count: int
     allowed_count: int
+    row_count: int
+    """How many are spelled out in the file; checks bound that, and count on."""
     smallest: tuple[Anomaly, ...]
 
 
@@ -62,12 +73,23 @@ class Record:
 
 
 def groups_in(directory: Path) -> tuple[AnomalyGroup, ...]:
-    """The non-empty groups of a run, those with illegal anomalies first, then by name.
+    """What each file of anomalies spells out.
 
     Raises HarnessError if a file has another schema than `checkers.anomaly.ANOMALIES`.
     """
-    groups = (_group(path) for path in sorted(directory.glob("*.parquet")))
-    found = [group for group in groups if group.illegal_count or group.allowed_count]
+    return tuple(_group(path) for path in sorted(directory.glob("*.parquet")))
+
+
+def groups_of(spelled_out: Iterable[AnomalyGroup], verdict: Verdict) -> tuple[AnomalyGroup, ...]:
+    """The groups that are not empty, those with illegal anomalies first, then by name.
+
+    The verdict knows how many there are, the files spell them out; where a file is not there, the
+    verdict's examples stand for it.
+    """
+    groups = {group.check: group for group in spelled_out}
+    for result in verdict.checks:
+        groups[result.check] = _counted(result, groups.get(result.check))
+    found = [group for group in groups.values() if group.illegal_count or group.allowed_count]
     return tuple(sorted(found, key=lambda group: (group.illegal_count == 0, group.check)))
 
 
@@ -114,6 +136,16 @@ def _dataset(files: Sequence[Path]) -> ds.Dataset:
     return ds.dataset([str(path) for path in files], format="parquet")
 
 
+def _counted(result: CheckResult, group: AnomalyGroup | None) -> AnomalyGroup:
+    return AnomalyGroup(
+        check=result.check,
+        illegal_count=result.anomaly_count - result.allowed_count,
+        allowed_count=result.allowed_count,
+        row_count=group.row_count if group else 0,
+        smallest=group.smallest if group else result.examples,
+    )
+
+
 def _group(path: Path) -> AnomalyGroup:
     counts = {False: 0, True: 0}
     smallest: dict[bool, list[Anomaly]] = {False: [], True: []}
@@ -132,6 +164,7 @@ def _group(path: Path) -> AnomalyGroup:
         check=path.stem,
         illegal_count=counts[False],
         allowed_count=counts[True],
+        row_count=counts[False] + counts[True],
         smallest=(*smallest[False], *smallest[True]),
     )
 

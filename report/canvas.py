@@ -25,7 +25,7 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from report.faults import FaultSpan
-from report.notation import length, printable
+from report.notation import printable
 from report.painting import FONT, fault_entry, paint, tag, tooltip
 from report.timeline import Bins
 
@@ -50,7 +50,7 @@ def seconds(time_ns: float) -> float:
 
 def width(bins: Bins) -> str:
     """How a caption calls the width of a bin."""
-    return length(bins.width_ns)
+    return f"{bins.width_s:g} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,8 +39,7 @@ class Head:
 def head_of(run: RunDirectory, reading: Reading) -> Head:
     """The head of a run in any state."""
     manifest = reading.manifest
-    illegal = {group.check: group.illegal_count for group in reading.anomalies}
-    headline = headline_of(reading.verdict, manifest=manifest, illegal_counts=illegal)
+    headline = headline_of(reading.verdict, manifest=manifest)
     failure = manifest.failure if manifest and reading.verdict else None
     return Head(
         headline=headline,

@@ -1,12 +1,12 @@
 """The verdict in one word and one sentence: the same words on the page and on the terminal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest, RunState
-from report.notation import counted, integer, printable
+from report.notation import counted, integer, one_line
 
 __all__ = ["Headline", "Standing", "headline_of"]
 
@@ -32,17 +32,15 @@ class Headline:
     """Why, a sentence each: of every violated check, of every check without an answer."""
 
 
-def headline_of(
-    verdict: Verdict | None, *, manifest: Manifest | None, illegal_counts: Mapping[str, int]
-) -> Headline:
-    """The headline of a run. `illegal_counts`: how many anomalies of each check are not allowed."""
+def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headline:
+    """The headline of a run, whether it has a verdict or not."""
     if verdict is None:
         return _without_verdict(manifest)
     invalid = [check for check in verdict.checks if check.validity is Validity.INVALID]
     unknown = [check for check in verdict.checks if check.validity is Validity.UNKNOWN]
     sentence = {
         Validity.VALID: lambda: f"All {counted(len(verdict.checks), 'check')} hold.",
-        Validity.INVALID: lambda: _violated(invalid, of=len(verdict.checks), by=illegal_counts),
+        Validity.INVALID: lambda: _violated(invalid, of=len(verdict.checks)),
         Validity.UNKNOWN: lambda: _unanswered(unknown, of=len(verdict.checks)),
     }[verdict.validity]()
     return Headline(
@@ -52,9 +50,9 @@ def headline_of(
     )
 
 
-def _violated(checks: Sequence[CheckResult], *, of: int, by: Mapping[str, int]) -> str:
+def _violated(checks: Sequence[CheckResult], *, of: int) -> str:
     named = ", ".join(
-        f"{printable(check.check)} ({integer(by.get(check.check, check.anomaly_count))})"
+        f"{one_line(check.check)} ({integer(check.anomaly_count - check.allowed_count)})"
         for check in checks
     )
     verb = "is" if len(checks) == 1 else "are"
@@ -72,8 +70,8 @@ def _unanswered(checks: Sequence[CheckResult], *, of: int) -> str:
 
 def _reasons(checks: Iterable[CheckResult]) -> Iterable[str]:
     for check in checks:
-        reason = printable(check.reason) or "no reason was given."
-        yield f"{printable(check.check)} is {check.validity}: {reason}"
+        reason = one_line(check.reason) or "no reason was given."
+        yield f"{one_line(check.check)} is {check.validity}: {reason}"
 
 
 def _without_verdict(manifest: Manifest | None) -> Headline:
@@ -87,7 +85,7 @@ def _without_verdict(manifest: Manifest | None) -> Headline:
         return Headline(
             standing=Standing.FAILED,
             sentence="The run failed before it could be judged. This is no verdict on the release.",
-            reasons=(printable(manifest.failure or "No reason was recorded."),),
+            reasons=(one_line(manifest.failure or "No reason was recorded."),),
         )
     sentence = {
         RunState.RUNNING: "The run had not ended when this was written, or it was killed.",

@@ -6,7 +6,6 @@ that Jenkins' and GitLab's readers accept (the Apache Ant JUnit schema with prop
 """
 
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,6 @@ from checkers.verdict import CheckResult, Validity, Verdict
 from history.atomic import write_atomically
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
-from report.anomalies import AnomalyGroup
 from report.head import release_of
 from report.headline import Headline, headline_of
 from report.notation import printable
@@ -31,19 +29,14 @@ def write_junit(run: RunDirectory) -> Path:
     Raises HarnessError if the file cannot be written.
     """
     answers = read_answers(run)
-    groups = {group.check: group for group in answers.anomalies}
-    headline = headline_of(
-        answers.verdict,
-        manifest=answers.manifest,
-        illegal_counts={check: group.illegal_count for check, group in groups.items()},
-    )
+    headline = headline_of(answers.verdict, manifest=answers.manifest)
     suite = _suite(run, answers.manifest, answers.verdict)
     _properties(suite, run, answers.manifest, headline)
     if answers.verdict is None:
         _missing_verdict(suite, headline)
     else:
         for result in answers.verdict.checks:
-            _case(suite, result, groups)
+            _case(suite, result)
     root = ET.Element("testsuites")
     root.append(suite)
     ET.indent(root)
@@ -93,7 +86,7 @@ def _missing_verdict(suite: ET.Element, headline: Headline) -> None:
     suite.append(case)
 
 
-def _case(suite: ET.Element, result: CheckResult, groups: Mapping[str, AnomalyGroup]) -> None:
+def _case(suite: ET.Element, result: CheckResult) -> None:
     case = _element(
         "testcase",
         classname=f"fencepost.{suite.get('name')}",
@@ -102,8 +95,7 @@ def _case(suite: ET.Element, result: CheckResult, groups: Mapping[str, AnomalyGr
     )
     if result.validity is Validity.INVALID:
         failure = _element("failure", type="invalid", message=result.reason)
-        group = groups.get(result.check)
-        details = [a.detail for a in group.smallest if not a.allowed] if group else []
+        details = [example.detail for example in result.examples if not example.allowed]
         failure.text = printable("\n".join(details[:_DETAILS_MAX]))
         case.append(failure)
     elif result.validity is Validity.UNKNOWN:

@@ -18,6 +18,7 @@ __all__ = [
     "length",
     "listed",
     "moment",
+    "one_line",
     "printable",
     "shortened",
     "size",
@@ -101,6 +102,11 @@ def utc(iso: str) -> str:
         return iso
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def one_line(text: str) -> str:
+    """Printable text without line breaks: a message must not pass for lines of ours."""
+    return printable(" ".join(text.split()))
 
 
 def printable(text: str) -> str:

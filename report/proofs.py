@@ -56,9 +56,11 @@ class GroupOfProofs:
     """What the catalogue says of the check; None if it does not know it (any more)."""
     illegal_count: int
     allowed_count: int
+    row_count: int
+    """How many the file spells out."""
     proofs: tuple[Proof, ...]
     link: str
-    """To all of them, relative to the page."""
+    """To that file, relative to the page."""
 
 
 def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:
@@ -76,6 +78,7 @@ def proofs_of(reading: Reading) -> tuple[GroupOfProofs, ...]:
             entry=known_entry(group.check),
             illegal_count=group.illegal_count,
             allowed_count=group.allowed_count,
+            row_count=group.row_count,
             link=f"./anomalies/{quote(group.check)}.parquet",
             proofs=tuple(
                 _proof(anomaly, operations=operations, reading=reading)

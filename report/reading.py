@@ -19,7 +19,7 @@ from history.manifest import Manifest, RunState, read_manifest
 from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, SAMPLES
-from report.anomalies import AnomalyGroup, groups_in
+from report.anomalies import AnomalyGroup, groups_in, groups_of
 from report.faults import FaultSpan, spans_of
 from report.tally import Tally, TallyFold
 from report.timeline import Timeline, TimelineFold, bins_for, block_of
@@ -39,7 +39,6 @@ class Answers:
 
     manifest: Manifest | None
     verdict: Verdict | None
-    anomalies: tuple[AnomalyGroup, ...]
     troubles: tuple[str, ...]
     """What could not be read, a sentence each."""
 
@@ -64,7 +63,7 @@ class Reading:
 
 
 def read_answers(run: RunDirectory) -> Answers:
-    """The manifest, the verdict and the anomalies of a run in any state."""
+    """The manifest and the verdict of a run in any state."""
     attempts = Attempts()
     manifest = attempts.read(lambda: read_manifest(run.manifest_path), None)
     verdict = None
@@ -75,7 +74,6 @@ def read_answers(run: RunDirectory) -> Answers:
     return Answers(
         manifest=manifest,
         verdict=verdict,
-        anomalies=attempts.read(lambda: groups_in(run.anomalies), ()),
         troubles=tuple(attempts.troubles),
     )
 
@@ -94,6 +92,7 @@ def read_run(run: RunDirectory) -> Reading:
         record_files = attempts.read(lambda: table_files(run, "records"), ())
     # Only now: sealing, where it was still to be done, has put the digests into the manifest.
     answers = read_answers(run)
+    spelled_out: tuple[AnomalyGroup, ...] = attempts.read(lambda: groups_in(run.anomalies), ())
     spans = spans_of(faults)
     end_ns = attempts.read(lambda: _end_ns(answers.manifest, operation_files, spans, samples), 1)
     timeline, tally = attempts.read(
@@ -103,7 +102,7 @@ def read_run(run: RunDirectory) -> Reading:
     return Reading(
         manifest=answers.manifest,
         verdict=answers.verdict,
-        anomalies=answers.anomalies,
+        anomalies=groups_of(spelled_out, answers.verdict or Verdict.of(())),
         end_ns=end_ns,
         spans=spans,
         samples=samples,

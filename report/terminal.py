@@ -13,9 +13,8 @@ from rich.text import Text
 
 from checkers.verdict import CheckResult, Verdict
 from history.run_directory import RunDirectory
-from report.anomalies import AnomalyGroup
 from report.headline import Standing, headline_of
-from report.notation import figure, integer, length, printable
+from report.notation import figure, integer, length, one_line
 from report.reading import Answers, read_answers
 
 __all__ = ["verdict_lines", "verdict_text"]
@@ -61,50 +60,44 @@ def verdict_text(verdict: Verdict | None, run: RunDirectory) -> Text:
 
 
 def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iterator[_Line]:
-    groups = {group.check: group for group in answers.anomalies}
-    headline = headline_of(
-        verdict,
-        manifest=answers.manifest,
-        illegal_counts={check: group.illegal_count for check, group in groups.items()},
-    )
+    headline = headline_of(verdict, manifest=answers.manifest)
     tone = _TONES[headline.standing]
     yield _Line(text=f"{headline.standing.value.upper()}: {headline.sentence}", tone=tone)
     yield from (_Line(text=f"  {reason}", tone=tone) for reason in headline.reasons)
     if verdict is not None:
-        yield from _checks(verdict, groups)
+        yield from _checks(verdict)
     yield from _whereabouts(run, answers)
 
 
-def _checks(verdict: Verdict, groups: dict[str, AnomalyGroup]) -> Iterator[_Line]:
-    width = max((len(printable(result.check)) for result in verdict.checks), default=0)
+def _checks(verdict: Verdict) -> Iterator[_Line]:
+    width = max((len(one_line(result.check)) for result in verdict.checks), default=0)
     for result in verdict.checks:
         tone = _TONES[Standing(result.validity.value)]
         yield _Line(text=_check(result, width), tone=tone)
-        group = groups.get(result.check)
-        first = next((a for a in group.smallest if not a.allowed), None) if group else None
-        if group and first:
-            rest = group.illegal_count - 1
-            more = f" (and {integer(rest)} more)" if rest else ""
-            yield _Line(text=f"      {printable(first.detail)}{more}")
+        first = next((example for example in result.examples if not example.allowed), None)
+        if first is not None:
+            rest = result.anomaly_count - result.allowed_count - 1
+            more = f" (and {integer(rest)} more)" if rest > 0 else ""
+            yield _Line(text=f"      {one_line(first.detail)}{more}")
 
 
 def _check(result: CheckResult, width: int) -> str:
     figures = (" ".join(figure(*item)) for item in list(result.figures.items())[:_FIGURES_MAX])
     parts = (
-        f"  {result.validity.value:<8}{printable(result.check):<{width}}",
+        f"  {result.validity.value:<8}{one_line(result.check):<{width}}",
         f"{length(result.seconds * 1e9):>9}",
-        printable(", ".join(figures)),
+        one_line(", ".join(figures)),
     )
     return "  ".join(parts).rstrip()
 
 
 def _whereabouts(run: RunDirectory, answers: Answers) -> Iterator[_Line]:
     for trouble in answers.troubles:
-        yield _Line(text=f"note: {printable(trouble)}", tone=_Tone.UNKNOWN)
+        yield _Line(text=f"note: {one_line(trouble)}", tone=_Tone.UNKNOWN)
     if run.report_path.exists():
-        yield _Line(text=f"report: {printable(str(run.report_path))}")
+        yield _Line(text=f"report: {one_line(str(run.report_path))}")
     else:
-        yield _Line(text=f"run: {printable(str(run.root))}")
+        yield _Line(text=f"run: {one_line(str(run.root))}")
     if answers.manifest is not None:
         yield _Line(text=f"seed: {answers.manifest.seed}")
-        yield _Line(text=f"repeat: {printable(answers.manifest.command)}")
+        yield _Line(text=f"repeat: {one_line(answers.manifest.command)}")

@@ -48,7 +48,13 @@ BROKEN = (
 
 
 def result(
-    check: str, validity: Validity = Validity.VALID, *, reason: str = "", count: int = 0
+    check: str,
+    validity: Validity = Validity.VALID,
+    *,
+    reason: str = "",
+    count: int = 0,
+    allowed: int = 0,
+    examples: Sequence[Anomaly] = (),
 ) -> CheckResult:
     """One check's answer, with a figure."""
     return CheckResult(
@@ -56,6 +62,8 @@ def result(
         validity=validity,
         reason=reason,
         anomaly_count=count,
+        allowed_count=allowed,
+        examples=tuple(examples),
         figures={"keys_count": 3},
         seconds=0.25,
     )

@@ -5,12 +5,19 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic_run import RunSpec, write_run
+from synthetic_run import VERDICT, RunSpec, result, write_run
 
 from checkers.anomaly import ANOMALIES, Anomaly
+from checkers.verdict import Validity, Verdict
 from history.failure import HarnessError
 from history.reader import load_table, table_files
-from report.anomalies import RECORDS_AN_OPERATION_MAX, groups_in, operations_at, records_of
+from report.anomalies import (
+    RECORDS_AN_OPERATION_MAX,
+    groups_in,
+    groups_of,
+    operations_at,
+    records_of,
+)
 
 
 def anomaly(*operations: int, allowed: bool = False, **others: object) -> Anomaly:
@@ -55,11 +62,26 @@ def test_violated_checks_come_before_legal_findings(tmp_path: Path) -> None:
     write(tmp_path, [anomaly(1, allowed=True)], "a-legal")
     write(tmp_path, [anomaly(1)], "z-illegal")
     write(tmp_path, [], "empty")
-    assert [group.check for group in groups_in(tmp_path)] == ["z-illegal", "a-legal"]
+    groups = groups_of(groups_in(tmp_path), Verdict.of(()))
+    assert [group.check for group in groups] == ["z-illegal", "a-legal"]
+
+
+def test_the_verdict_counts_more_than_the_file_spells_out(tmp_path: Path) -> None:
+    write(tmp_path, [anomaly(1), anomaly(2)])
+    verdict = Verdict.of([result("duplicate", Validity.INVALID, count=1_000_000, allowed=7)])
+    (group,) = groups_of(groups_in(tmp_path), verdict)
+    assert (group.illegal_count, group.allowed_count, group.row_count) == (999_993, 7, 2)
+
+
+def test_where_a_file_is_gone_the_verdict_s_examples_stand(tmp_path: Path) -> None:
+    verdict = Verdict.of([result("duplicate", Validity.INVALID, count=3, examples=[anomaly(5)])])
+    (group,) = groups_of(groups_in(tmp_path), verdict)
+    assert group.smallest == (anomaly(5),)
+    assert group.row_count == 0
 
 
 def test_a_run_without_anomalies_has_no_groups(tmp_path: Path) -> None:
-    assert groups_in(tmp_path / "anomalies") == ()
+    assert groups_of(groups_in(tmp_path / "anomalies"), VERDICT) == ()
 
 
 def test_another_schema_is_refused_by_name(tmp_path: Path) -> None:

@@ -69,8 +69,14 @@ def test_a_valid_run_passes_every_check(tmp_path: Path) -> None:
 def test_invalid_is_a_failure_with_the_first_details(tmp_path: Path) -> None:
     spec = RunSpec(
         sealed=False,
-        anomalies=[anomaly("legal", allowed=True), anomaly("value 4 is gone")],
-        verdict=verdict_with(result("lost-write", Validity.INVALID, reason="1 value is gone.")),
+        verdict=verdict_with(
+            result(
+                "lost-write",
+                Validity.INVALID,
+                reason="1 value is gone.",
+                examples=[anomaly("legal", allowed=True), anomaly("value 4 is gone")],
+            )
+        ),
     )
     failure = suite_of(tmp_path, spec).find("testcase[@name='lost-write']/failure")
     assert failure.get("message") == "1 value is gone."
@@ -104,14 +110,9 @@ def test_the_properties_say_how_to_repeat_the_run(tmp_path: Path) -> None:
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
-    spec = RunSpec(
-        sealed=False,
-        title=HOSTILE.replace("\ud800", ""),
-        anomalies=[anomaly(HOSTILE.replace("\ud800", ""))],
-        verdict=verdict_with(
-            result("lost-write", Validity.INVALID, reason=HOSTILE.replace("\ud800", ""))
-        ),
-    )
+    shown = HOSTILE.replace("\ud800", "")
+    lost = result("lost-write", Validity.INVALID, reason=shown, examples=[anomaly(shown)])
+    spec = RunSpec(sealed=False, title=shown, verdict=verdict_with(lost))
     failure = suite_of(tmp_path, spec).find("testcase[@name='lost-write']/failure")
     assert failure.text.strip() == ']]></failure><x a="1" & �[31m �  </testsuite>'
     assert "</testsuite>" in failure.get("message")

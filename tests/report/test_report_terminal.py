@@ -4,15 +4,10 @@ from rich.console import Console
 from synthetic_run import VERDICT, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
-from checkers.verdict import Validity
+from checkers.verdict import Validity, Verdict
 from history.manifest import RunState
 from report.page import write_page
 from report.terminal import verdict_lines, verdict_text
-
-INVALID = verdict_with(
-    result("lost-write", Validity.INVALID, reason="2 values are gone.", count=2),
-    result("evidence", Validity.UNKNOWN, reason="Too few polls."),
-)
 
 
 def gone(detail: str) -> Anomaly:
@@ -27,6 +22,19 @@ def gone(detail: str) -> Anomaly:
     )
 
 
+def invalid(*details: str) -> Verdict:
+    return verdict_with(
+        result(
+            "lost-write",
+            Validity.INVALID,
+            reason="2 values are gone.",
+            count=len(details),
+            examples=[gone(detail) for detail in details],
+        ),
+        result("evidence", Validity.UNKNOWN, reason="Too few polls."),
+    )
+
+
 def test_a_valid_run_is_told_first_and_how_to_repeat_it_last(tmp_path: Path) -> None:
     run = write_run(tmp_path, RunSpec(rate=20, verdict=VERDICT))
     write_page(run)
@@ -38,14 +46,14 @@ def test_a_valid_run_is_told_first_and_how_to_repeat_it_last(tmp_path: Path) -> 
 
 
 def test_every_check_has_its_line_and_a_violated_one_its_first_proof(tmp_path: Path) -> None:
-    run = write_run(tmp_path, RunSpec(sealed=False, anomalies=[gone("value 4 is gone")] * 2))
-    lines = verdict_lines(INVALID, run)
+    verdict = invalid("value 4 is gone", "value 5 is gone")
+    lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
     assert lines[0] == "INVALID: 1 of 19 checks is violated: lost-write (2)."
     assert "  lost-write is invalid: 2 values are gone." in lines
     assert "  evidence is unknown: Too few polls." in lines
     place = next(i for i, line in enumerate(lines) if line.startswith("  invalid lost-write"))
     assert lines[place + 1] == "      value 4 is gone (and 1 more)"
-    for check in INVALID.checks:
+    for check in verdict.checks:
         assert sum(check.check in line.split()[:2] for line in lines) >= 1
 
 
@@ -57,16 +65,17 @@ def test_a_run_that_failed_says_why(tmp_path: Path) -> None:
 
 
 def test_hostile_text_neither_moves_the_cursor_nor_is_markup(tmp_path: Path) -> None:
-    run = write_run(tmp_path, RunSpec(sealed=False, anomalies=[gone("[red]a\x1b[2J\rb[/red]")]))
-    lines = verdict_lines(INVALID, run)
+    run = write_run(tmp_path, RunSpec(sealed=False))
+    lines = verdict_lines(invalid("[red]a\x1b[2J\r\nb[/red]"), run)
     assert not [line for line in lines if "\x1b" in line or "\r" in line]
-    assert "      [red]a�[2J�b[/red]" in lines
+    assert "      [red]a�[2J b[/red]" in lines
 
 
 def test_with_colours_the_words_are_the_same(tmp_path: Path) -> None:
-    run = write_run(tmp_path, RunSpec(sealed=False, anomalies=[gone("value 4 is gone")]))
-    text = verdict_text(INVALID, run)
-    assert text.plain.split("\n") == verdict_lines(INVALID, run)
+    run = write_run(tmp_path, RunSpec(sealed=False))
+    verdict = invalid("value 4 is gone")
+    text = verdict_text(verdict, run)
+    assert text.plain.split("\n") == verdict_lines(verdict, run)
     console = Console(force_terminal=True, width=200, color_system="standard")
     with console.capture() as capture:
         console.print(text)
