@@ -17,6 +17,10 @@ class Workload(Protocol):
         """What its clients are configured to be promised."""
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """What it writes to and reads."""
+
+    @property
     def pids(self) -> Mapping[str, int]:
         """The client processes that were started, by name; some may have ended."""
 

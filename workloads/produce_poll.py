@@ -39,8 +39,8 @@ _FINAL_READER_COUNT: Final = 2
 _UP_S_MAX: Final = 30.0
 _FLUSH_SLACK_MS: Final = 2000
 """librdkafka's time-outs are looked at once a second."""
-_CONSUMER_STOP_S: Final = 8.0
-"""The poll that is open, and the leaving of the group."""
+_CONSUMER_STOP_S: Final = 9.0
+"""To poll what was sent last, and to leave the group."""
 _KILL_S_MAX: Final = 10.0
 _READER_SLACK_S: Final = 3.0
 """To start a final reader and to end it."""
@@ -76,6 +76,11 @@ class ProducePoll:
     def promises(self) -> Promises:
         """What its clients are configured to be promised."""
         return self._spec.promises
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What it writes to and reads: every key of its topics."""
+        return self._keys
 
     @property
     def pids(self) -> Mapping[str, int]:

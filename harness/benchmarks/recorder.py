@@ -79,7 +79,7 @@ class RecorderFigures:
     def lines(self) -> list[str]:
         """For people."""
         return [
-            f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s runs",
+            f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record",
             "operations a second: min / median / max",
             f"  recorded            {_spread(self.recorded_per_s, '9,.0f')}",

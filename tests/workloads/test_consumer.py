@@ -41,6 +41,8 @@ def poll(settings: ConsumerConfig, script: list[Any]) -> tuple[PollNotes, Script
 
     poller = Poller(settings, generation=0, recorder=notes, connect=connect)
     told_to = poller.run(lambda: not script)
+    # Told to stop, it polled once more and found nothing.
+    assert (notes.polls.pop().records, made[0].calls.pop()[0]) == ([], "consume")
     return notes, made[0], told_to
 
 
@@ -164,6 +166,19 @@ def test_after_a_fatal_error_a_new_process_goes_on(tmp_path: Path) -> None:
     counts = live_counts(tmp_path)
     assert {name: client.polls for name, client in counts.by_client.items()} == {
         "consumer-0": 2,
-        "consumer-0.1": 2,
+        "consumer-0.1": 3,
     }
     assert [consumer.calls[-1] for consumer in made] == [("close", None)] * 2
+
+
+def test_told_to_stop_it_polls_on_until_a_poll_returns_nothing() -> None:
+    notes = PollNotes()
+    script: list[Any] = [[message(1)], [message(2)], [], [message(3)]]
+    poller = Poller(
+        config(subscribe=False),
+        generation=0,
+        recorder=notes,
+        connect=lambda conf: ScriptedConsumer(conf, script),  # type: ignore[arg-type,return-value]  # a double
+    )
+    poller.run(lambda: True)
+    assert [[value for _, _, value, _ in note.records] for note in notes.polls] == [[1], [2], []]

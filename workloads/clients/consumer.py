@@ -44,6 +44,7 @@ POLL_TIMEOUT_S: Final = 0.1
 """librdkafka gathers for this long or until it has the most records it may return. So there are ten
 polls a second of an idle consumer, which is what an empty one costs on disk and in CPU."""
 _COMMIT_NS: Final = 1_000_000_000
+_CATCH_UP_NS: Final = 2_000_000_000
 _CLOSE_S_MAX: Final = 5.0
 _GENERATIONS_MAX: Final = 100
 
@@ -95,9 +96,18 @@ class Poller:
             self._poll()
             if self._config.subscribe:
                 self._commit()
+        self._catch_up()
         return not self._failed
 
-    def _poll(self) -> None:
+    def _catch_up(self) -> None:
+        """Poll on until a poll returns nothing, within a bound: the last sends count as well."""
+        deadline_ns = self._clock.now_ns() + _CATCH_UP_NS
+        while not self._failed and self._clock.now_ns() < deadline_ns:
+            if self._poll() == 0:
+                return
+
+    def _poll(self) -> int:
+        """One poll, recorded; the records that it returned."""
         self._sessions.begin_poll()
         sequence = self._recorder.invoke(time_ns=self._clock.now_ns())
         # From here to `complete` nothing may raise: what was polled would be lost.
@@ -119,6 +129,7 @@ class Poller:
             self._sessions.sever()
             self._failed |= any(error.fatal() for error in errors)
             time.sleep(POLL_TIMEOUT_S)  # an error that comes at once would be recorded endlessly
+        return len(polled.keys)
 
     def _consume(self) -> tuple[list[Message], tuple[KafkaErrorLike, ...]]:
         try:

@@ -1,0 +1,69 @@
+"""One real cluster for all tests of clients, and a workload on a topic of its own for each."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.preparation import prepare
+from clusters.port import ClusterSpec, TopicSpec
+from history.clock import Clock
+from history.run_directory import RunDirectory
+from workloads.produce_poll import ProducePoll, ProducePollSpec
+
+Start = Callable[[ProducePollSpec], tuple[ProducePoll, RunDirectory]]
+
+
+@pytest.fixture(scope="module")
+def warden() -> Iterator[Warden]:
+    with Warden(run_id="tests-workloads") as warden:
+        yield warden
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, warden: Warden) -> Iterator[KafkaCluster]:
+    """1 controller and 3 brokers of the newest release."""
+    spec = ClusterSpec()
+    cluster = KafkaCluster(
+        spec,
+        prepared=prepare(spec, lambda _: None),
+        warden=warden,
+        directory=tmp_path_factory.mktemp("nodes"),
+        clock=Clock.start(),
+    )
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def make_workload(
+    request: pytest.FixtureRequest, tmp_path: Path, warden: Warden, cluster: KafkaCluster
+) -> Iterator[Start]:
+    """Makes a workload on a topic of four partitions; ended, whatever the test did."""
+    made: list[ProducePoll] = []
+
+    def make(spec: ProducePollSpec) -> tuple[ProducePoll, RunDirectory]:
+        topic = TopicSpec(name=f"{request.node.name.replace('_', '-')[:60]}", partitions=4)
+        cluster.create_topics([topic])
+        run = RunDirectory.create(tmp_path, "test", datetime.now(UTC))
+        workload = ProducePoll(
+            spec,
+            warden=warden,
+            bootstrap_servers=cluster.bootstrap_servers,
+            topics=[topic],
+            run=run,
+            clock=Clock.start(),
+            seed=7,
+        )
+        made.append(workload)
+        return workload, run
+
+    yield make
+    for workload in made:
+        workload.stop(timeout_s=0)

@@ -1,0 +1,33 @@
+"""A producer with a witness: `python witnessed_producer.py CONFIG.json`, killed at will.
+
+Each acknowledgement that it has recorded is then told to stdout, 8 bytes a value.
+"""
+
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+import workloads.clients.producer as program
+from history.operation import Outcome
+from history.segment import SendRecorder
+
+
+class _Witnessed(SendRecorder):
+    def complete(
+        self,
+        values: NDArray[np.int64],
+        *,
+        offsets: NDArray[np.int64],
+        outcomes: NDArray[np.uint8],
+        errors: NDArray[np.int16],
+        time_ns: int,
+    ) -> None:
+        super().complete(values, offsets=offsets, outcomes=outcomes, errors=errors, time_ns=time_ns)
+        sys.stdout.buffer.write(values[outcomes == Outcome.OK.code].tobytes())
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    vars(program)["SendRecorder"] = _Witnessed  # the one line that differs
+    sys.exit(program.main(sys.argv))
