@@ -83,7 +83,7 @@ class RunSpec:
     """What happened in a made-up run."""
 
     seconds: float = 45.0
-    rate: int = 200
+    rate: int = 60
     faults: Sequence[Fault] = ()
     anomalies: Sequence[Anomaly] = ()
     verdict: Verdict | None = None
@@ -92,7 +92,7 @@ class RunSpec:
     scenario: str = "smoke"
     failure: str | None = None
     sealed: bool = True
-    sampled: bool = True
+    sampled: bool = False
     seed: int = 7
     keys: tuple[str, ...] = ("t-0", "t-1", "t-2")
     lost: frozenset[int] = frozenset()

@@ -21,6 +21,8 @@ SCRIPT = "</script><script>alert(1)</script>"
 ONLOAD = "<img src=x onerror=alert(1)>"
 
 INVALID = RunSpec(
+    rate=200,
+    sampled=True,
     faults=BROKEN,
     lost=frozenset({401, 404}),
     anomalies=[
@@ -192,7 +194,7 @@ def test_a_run_that_was_recorded_and_not_checked_shows_its_plots(tmp_path: Path)
     page = page_of(tmp_path, RunSpec(state=RunState.RECORDED, faults=BROKEN))
     assert page.one(id="verdict").text == "not checked"
     assert page.all("section", id="checks") == []
-    assert len(plots_of(page)["roots"]) == 6
+    assert len(plots_of(page)["roots"]) == 4
 
 
 def test_a_damaged_table_is_a_trouble_and_the_rest_is_shown(tmp_path: Path) -> None:
@@ -232,7 +234,7 @@ def test_columns_of_another_history_are_a_trouble(tmp_path: Path) -> None:
 
 
 def test_an_empty_history_works(tmp_path: Path) -> None:
-    page = page_of(tmp_path, RunSpec(rate=0, sampled=False, verdict=VERDICT))
+    page = page_of(tmp_path, RunSpec(rate=0, verdict=VERDICT))
     assert "No operation was recorded." in page.one("section", id="operations").text
     assert "No fault was recorded." in page.one("section", id="faults").text
 
@@ -304,7 +306,7 @@ def test_each_kind_of_fault_has_a_legend_and_its_shades(invalid: Element) -> Non
 
 def test_a_long_run_has_bounded_plots(tmp_path: Path) -> None:
     short = write_page(write_run(tmp_path / "short", RunSpec(seconds=60, rate=20, verdict=VERDICT)))
-    spec = RunSpec(seconds=8 * 3600, rate=0, sampled=False, verdict=VERDICT)
+    spec = RunSpec(seconds=8 * 3600, rate=0, verdict=VERDICT)
     run = write_run(tmp_path / "long", spec)
     operations = tmp_path / "short/smoke/latest/history/operations/part-00.parquet"
     for part in run.table_path("operations").glob("*.parquet"):
