@@ -86,8 +86,11 @@ def _clients(directory: Path) -> Iterator[tuple[str, ClientCounts]]:
 
 
 def _counts(path: Path, kind: Kind) -> ClientCounts:
-    with path.open("rb", buffering=0) as file:
-        head = os.pread(file.fileno(), COUNTERS_AT + _COUNTERS.size, 0)
+    try:
+        with path.open("rb", buffering=0) as file:
+            head = file.read(COUNTERS_AT + _COUNTERS.size)
+    except FileNotFoundError:
+        return ClientCounts()  # Sealed since it was listed.
     if len(head) < COUNTERS_AT + _COUNTERS.size or not head.startswith(MAGIC):
         return ClientCounts()  # Cut or foreign: the seal says so, progress need not.
     counters = _COUNTERS.unpack_from(head, COUNTERS_AT)

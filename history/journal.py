@@ -88,9 +88,9 @@ class SampleJournal:
     def add(self, source: str, metric: str, value: float) -> None:
         """Record a figure, now: of a node, a client or "run"; the metric's suffix is its unit."""
         assert math.isfinite(value), f"{source} {metric} is {value}"
-        self._lines.write(
-            {"time_ns": self._clock.now_ns(), "source": source, "metric": metric, "value": value}
-        )
+        time_ns = self._clock.now_ns()
+        sample = {"time_ns": time_ns, "source": source, "metric": metric, "value": float(value)}
+        self._lines.write(sample)
 
     def close(self) -> None:
         """No more is written; the journal may be sealed. Idempotent."""

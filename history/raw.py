@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from history.failure import HarnessError
+from history.operation import F, Outcome
 from history.segment_format import (
     FORMAT_VERSION,
     HEADER,
@@ -70,9 +71,11 @@ class SegmentFile:
         if not (invoked["state"].all() and np.array_equal(invoked["value"], expected)):
             raise HarnessError(f"{self.path} is damaged: its slots are not numbered from {first}")
         lowest_key = 0 if self.kind is Kind.SENDS else NO_KEY
-        keys = invoked["key"]
-        if used and not (keys.min() >= lowest_key and keys.max() < len(self.keys)):
+        if not _within(invoked["key"], lowest_key, len(self.keys)):
             raise HarnessError(f"{self.path} is damaged: a slot names none of its keys")
+        known = _within(invoked["outcome"], 0, len(Outcome)) and _within(invoked["f"], 0, len(F))
+        if not known:
+            raise HarnessError(f"{self.path} is damaged: a slot has a code that nothing has")
         return invoked
 
     def rows(self) -> NDArray[np.void]:
@@ -83,7 +86,7 @@ class SegmentFile:
         if self.row_count == 0:
             return np.zeros(0, ROW)
         rows: NDArray[np.void] = np.fromfile(self.path, ROW, self.row_count, offset=self.rows_at)
-        if not (rows["key"].min() >= 0 and rows["key"].max() < len(self.keys)):
+        if not _within(rows["key"], 0, len(self.keys)):
             raise HarnessError(f"{self.path} is damaged: a row names none of its keys")
         return rows
 
@@ -204,3 +207,7 @@ def _segment(path: Path, header: np.void, text: Any, page: bytes) -> SegmentFile
 
 def _whole(size: int, item_bytes: int, count: int) -> int:
     return max(0, min(size // item_bytes, count))
+
+
+def _within(values: NDArray[Any], lowest: int, end: int) -> bool:
+    return len(values) == 0 or bool(values.min() >= lowest and values.max() < end)

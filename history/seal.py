@@ -50,12 +50,15 @@ def seal(run: RunDirectory) -> None:
     the file, if a client still records, if a file is not a recording of ours or is damaged, if
     another process seals the same run, or if the disk refuses; the recording is then as it was.
     """
-    with _locked(run.root):
-        _refuse_living(run.raw)
-        if not run.history.is_dir():
-            _build(run)
-        _note_digests(run)
-        _remove_raw(run.raw)
+    try:
+        with _locked(run.root):
+            _refuse_living(run.raw)
+            if not run.history.is_dir():
+                _build(run)
+            _note_digests(run)
+            _remove_raw(run.raw)
+    except OSError as error:
+        raise HarnessError(f"cannot seal {run.root}: {error}") from error
 
 
 def _build(run: RunDirectory) -> None:
@@ -164,10 +167,7 @@ def _refuse_living(raw: Path) -> None:
 
 @contextmanager
 def _locked(root: Path) -> Iterator[None]:
-    try:
-        descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise HarnessError(f"there is no run {root}: {error.strerror}") from error
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if not _lock(descriptor):
             raise HarnessError(f"another process is sealing {root}")

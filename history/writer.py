@@ -80,9 +80,11 @@ def new_history(run: RunDirectory) -> Iterator[Path]:
             sync(directory)
         os.replace(building, run.history)  # noqa: PTH105 - Path.replace hides that it is atomic
         sync(run.root)
-    except OSError as error:
+    except BaseException as error:
         shutil.rmtree(building, ignore_errors=True)
-        raise HarnessError(f"cannot write the history of {run.root}: {error}") from error
+        if isinstance(error, OSError):
+            raise HarnessError(f"cannot write the history of {run.root}: {error}") from error
+        raise
 
 
 def _write(path: Path, name: str, table: pa.Table | None) -> None:

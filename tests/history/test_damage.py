@@ -112,6 +112,7 @@ def test_a_foreign_file_is_refused_by_name(tmp_path: Path, content: bytes, messa
         (8192 + 64, "its slots are not numbered"),
         (8192 + 32, "a slot names none of its keys"),
         (8192 + 13, "its calls go back in time"),
+        (8192 + 38, "a slot has a code that nothing has"),
     ],
 )
 def test_a_damaged_segment_is_refused_by_name(tmp_path: Path, at: int, message: str) -> None:
@@ -123,6 +124,7 @@ def test_a_damaged_segment_is_refused_by_name(tmp_path: Path, at: int, message: 
     with pytest.raises(HarnessError, match=message) as raised:
         seal(run)
     assert str(segment) in str(raised.value)
+    assert [path.name for path in run.root.iterdir()] == ["raw"]
 
 
 def test_a_segment_missing_between_others_is_noticed(tmp_path: Path) -> None:
