@@ -2,13 +2,33 @@
 
 A check that crashed, ran out of its budget, was skipped, lacked grounds or whose assumptions do not
 hold is *unknown*. Unknown never passes a gate and never hides an invalid.
+
+`verdict.json` holds a verdict whole, with the first few anomalies of each check; all of them are in
+`anomalies/<check>.parquet`.
 """
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
 
-__all__ = ["EXIT_CODES", "CheckResult", "Validity", "Verdict", "worst"]
+from checkers.anomaly import Anomaly
+from history.atomic import write_atomically
+from history.failure import HarnessError
+
+__all__ = [
+    "EXIT_CODES",
+    "CheckResult",
+    "Validity",
+    "Verdict",
+    "read_verdict",
+    "worst",
+    "write_verdict",
+]
+
+_FORMAT_VERSION: Final = 1
 
 
 class Validity(StrEnum):
@@ -42,12 +62,18 @@ class CheckResult:
     """Its name in the catalogue, e.g. "lost-write"."""
     validity: Validity
     anomaly_count: int = 0
-    """Rows in `anomalies/<check>.parquet`, legal ones included."""
+    """All that were found, legal ones included; `anomalies/<check>.parquet` spells out at most
+    `checkers.anomaly.PROOFS_MAX` a key."""
+    allowed_count: int = 0
+    """Of these, the legal ones."""
     reason: str = ""
     """One sentence: why invalid or unknown. Empty when valid."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """What was measured on the way; units are suffixes."""
     seconds: float = 0.0
+    """Of one core."""
+    examples: tuple[Anomaly, ...] = ()
+    """The first few anomalies, those that are never allowed first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +82,63 @@ class Verdict:
 
     validity: Validity
     checks: tuple[CheckResult, ...]
+    run_id: str = ""
 
     @staticmethod
-    def of(checks: Iterable[CheckResult]) -> "Verdict":
+    def of(checks: Iterable[CheckResult], *, run_id: str = "") -> "Verdict":
         """The worst of these, which stand in the order of the catalogue."""
         kept = tuple(checks)
-        return Verdict(validity=worst(check.validity for check in kept), checks=kept)
+        validity = worst(check.validity for check in kept)
+        return Verdict(validity=validity, checks=kept, run_id=run_id)
 
     @property
     def exit_code(self) -> int:
         """0 valid, 1 invalid, 2 unknown."""
         return EXIT_CODES[self.validity]
+
+
+def write_verdict(path: Path, verdict: Verdict) -> None:
+    """Replace the verdict at `path`, atomically. Raises HarnessError if the disk refuses."""
+    content = {
+        "format_version": _FORMAT_VERSION,
+        "run_id": verdict.run_id,
+        "validity": verdict.validity,
+        "exit_code": verdict.exit_code,
+        "checks": [_written(check) for check in verdict.checks],
+    }
+    write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def read_verdict(path: Path) -> Verdict:
+    """The verdict at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise HarnessError(f"cannot read the verdict {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise HarnessError(f"the verdict {path} is not JSON: {error}") from error
+    found = content.get("format_version") if isinstance(content, dict) else None
+    if found != _FORMAT_VERSION:
+        raise HarnessError(f"the verdict {path} has format {found}, expected {_FORMAT_VERSION}")
+    try:
+        verdict = Verdict.of(map(_read, content["checks"]), run_id=content["run_id"])
+        stated = Validity(content["validity"])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise HarnessError(f"the verdict {path} is incomplete or wrong: {error!r}") from error
+    if stated is not verdict.validity:
+        raise HarnessError(f"the verdict {path} says {stated}, and its checks {verdict.validity}")
+    return verdict
+
+
+def _written(check: CheckResult) -> dict[str, Any]:
+    return {**asdict(check), "figures": dict(check.figures)}
+
+
+def _read(content: Mapping[str, Any]) -> CheckResult:
+    examples = tuple(
+        Anomaly(**item | {name: tuple(item[name]) for name in ("operations", "offsets", "values")})
+        for item in content["examples"]
+    )
+    return CheckResult(
+        **{**content, "validity": Validity(content["validity"]), "examples": examples}
+    )

@@ -10,7 +10,7 @@ go into buckets that are 1.1 % wide, so that quantiles of a run can be told from
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -109,6 +109,8 @@ _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 class FaultWindow:
     """When a fault was in effect; a fault that never healed ends at `OPEN_NS`."""
 
+    fault: int
+    """Its index."""
     effect_ns: int
     end_ns: int
 
@@ -185,8 +187,8 @@ def _by_time(
     yield "during", during
     yield "between", len(called) - before - during - after
     yield "after", after
-    for number, window in enumerate(windows):
-        yield str(number), _within(called, window)
+    for window in windows:
+        yield str(window.fault), _within(called, window)
 
 
 def _within(called: NDArray[np.int64], window: FaultWindow) -> int:
@@ -201,7 +203,7 @@ def _union(windows: Sequence[FaultWindow]) -> list[FaultWindow]:
         if union and window.effect_ns <= union[-1].end_ns:
             last = union.pop()
             end_ns = max(last.end_ns, window.end_ns)
-            union.append(FaultWindow(effect_ns=last.effect_ns, end_ns=end_ns))
+            union.append(replace(last, end_ns=end_ns))
         else:
             union.append(window)
     return union

@@ -19,7 +19,10 @@ _PAST = history(
     r1 final t-0 -> [v1@0]               in 60..70
     """
 )
-_WINDOWS = (FaultWindow(effect_ns=10, end_ns=15), FaultWindow(effect_ns=14, end_ns=20))
+_WINDOWS = (
+    FaultWindow(fault=0, effect_ns=10, end_ns=15),
+    FaultWindow(fault=1, effect_ns=14, end_ns=20),
+)
 
 
 def _count(sums: HistorySummary, f: F, outcome: Outcome, time: str) -> int:
@@ -53,7 +56,10 @@ def test_each_fault_counts_the_operations_called_during_it() -> None:
 
 
 def test_the_time_between_two_faults_is_not_during_them() -> None:
-    apart = (FaultWindow(effect_ns=10, end_ns=13), FaultWindow(effect_ns=60, end_ns=61))
+    apart = (
+        FaultWindow(fault=0, effect_ns=10, end_ns=13),
+        FaultWindow(fault=1, effect_ns=60, end_ns=61),
+    )
     sums = summary(_PAST.operations, windows=apart)
     assert _count(sums, F.POLL, Outcome.OK, "between") == 2
 

@@ -1,0 +1,182 @@
+"""Checks a stored run: the history in, the verdict out, on Spark, without a cluster.
+
+Two passes. The operations are summed up first: they say whether the history is what the checks take
+it for, whether there are grounds, which final reads are complete and which polls crashed. Then one
+pass over the records runs every check on every key.
+
+Whatever goes wrong costs an answer its validity and no other its own. A kernel that crashes is
+unknown for its key. A task that dies (killed for its memory, say) ends the whole pass, so every
+check is then run in a pass of its own, and those that die again are unknown. What stops the run of
+the checks altogether (no manifest, no history, a full disk) is a HarnessError.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from checkers.assumptions import run_assumptions
+from checkers.catalogue import CATALOGUE
+from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.passes import RecordsPass, records_pass
+from checkers.data_plane.summaries import summaries
+from checkers.grounds import fault_windows, run_grounds
+from checkers.history_summary import HistorySummary, history_summary
+from checkers.kernels.key_log import Setting
+from checkers.kernels.operations import SUMMARY
+from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
+from checkers.tables import (
+    JobError,
+    collected,
+    file_frame,
+    load_faults,
+    operation_files,
+    record_files,
+)
+from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
+from history.failure import HarnessError
+from history.manifest import Manifest, read_manifest
+from history.run_directory import RunDirectory
+
+__all__ = ["BUDGET_S", "check_run"]
+
+BUDGET_S: Final = 3600.0
+"""Of one pass; a pass that takes longer has failed, and its checks are unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Summed:
+    """The pass over the operations."""
+
+    summary: HistorySummary | None
+    """None if it failed, or some file could not be read."""
+    reason: str
+    seconds: float
+
+
+def check_run(
+    run: RunDirectory,
+    *,
+    spark: SparkSession,
+    checks: Mapping[str, Kernel] = CHECKS,
+    budget_s: float = BUDGET_S,
+) -> Verdict:
+    """Judge a sealed run; write `verdict.json` and `anomalies/<check>.parquet`; the verdict.
+
+    Raises HarnessError if the manifest, the faults or all operations are missing or not readable,
+    or if the disk refuses the verdict. Files of records that are missing or damaged make unknown.
+    """
+    manifest = read_manifest(run.manifest_path)
+    faults = load_faults(run)
+    summed = _summed(run, manifest, faults, spark=spark, budget_s=budget_s)
+    files = record_files(run, manifest)
+    setting = _setting(manifest, summed.summary)
+    found = records_pass(
+        file_frame(spark, files), setting=setting, checks=checks, budget_s=budget_s
+    )
+    answers = file_answers(found.findings, paths=(file.path for file in files))
+    results = {
+        result.check: result
+        for result in (
+            *_grounds(summed, faults, found=found, answers=answers),
+            *_answers(summed, found, answers, checks),
+        )
+    }
+    verdict = Verdict.of(
+        (results.get(entry.name, _not_run(entry.name)) for entry in CATALOGUE),
+        run_id=manifest.run_id,
+    )
+    _write(run, verdict, found.findings)
+    return verdict
+
+
+def _summed(
+    run: RunDirectory,
+    manifest: Manifest,
+    faults: pa.Table,
+    *,
+    spark: SparkSession,
+    budget_s: float,
+) -> _Summed:
+    started = perf_counter()
+    frame = summaries(
+        file_frame(spark, operation_files(run, manifest)), windows=fault_windows(faults)
+    )
+    try:
+        rows = collected(frame, schema=SUMMARY, budget_s=budget_s)
+        unreadable = [reason for reason in rows["unreadable"].to_pylist() if reason]
+        reason = "; ".join(unreadable)
+        summary = None if unreadable else history_summary(rows)
+    except JobError as error:
+        reason, summary = f"the pass over the operations failed: {error}", None
+    return _Summed(summary=summary, reason=reason, seconds=perf_counter() - started)
+
+
+def _setting(manifest: Manifest, summary: HistorySummary | None) -> Setting:
+    promises = manifest.promises
+    setting = Setting(idempotent=promises.idempotent, consume=promises.consume)
+    if summary is None:
+        return setting
+    return replace(setting, final_reads=summary.final_reads, info_polls=summary.info_polls)
+
+
+def _grounds(
+    summed: _Summed, faults: pa.Table, *, found: RecordsPass, answers: FileAnswers
+) -> Iterator[CheckResult]:
+    for result in run_grounds(summed.summary, why_no_summary=summed.reason, faults=faults):
+        if result.check != "statistics":
+            yield result
+            continue
+        spent = {
+            "operations_pass_seconds": summed.seconds,
+            "records_pass_seconds": found.seconds,
+        }
+        yield replace(result, figures={**result.figures, **spent}, seconds=answers.seconds)
+
+
+def _answers(
+    summed: _Summed, found: RecordsPass, answers: FileAnswers, checks: Mapping[str, Kernel]
+) -> Iterator[CheckResult]:
+    assumed = run_assumptions(
+        summed.summary,
+        why_no_summary=summed.reason,
+        record_count=answers.record_count,
+        unreadable=answers.unreadable,
+    )
+    yield from assumed.results
+    for name in (*KEY_ASSUMPTIONS, *checks):
+        yield result_of(
+            name,
+            found.findings,
+            files=answers,
+            broken=assumed.broken,
+            died=found.died.get(name, ""),
+        )
+
+
+def _not_run(name: str) -> CheckResult:
+    return CheckResult(check=name, validity=Validity.UNKNOWN, reason="it was not run")
+
+
+def _write(run: RunDirectory, verdict: Verdict, table: pa.Table) -> None:
+    """Anomalies first, the verdict last: a verdict that is there has its anomalies beside it."""
+    building = run.root / ".anomalies.building"
+    try:
+        run.verdict_path.unlink(missing_ok=True)
+        shutil.rmtree(building, ignore_errors=True)
+        building.mkdir()
+        for result in verdict.checks:
+            if result.anomaly_count:
+                anomalies = anomalies_found(result.check, table)
+                pq.write_table(anomalies, building / f"{result.check}.parquet", compression="zstd")
+        shutil.rmtree(run.anomalies, ignore_errors=True)
+        os.replace(building, run.anomalies)  # noqa: PTH105 - Path.replace hides that it is atomic
+    except OSError as error:
+        raise HarnessError(f"cannot write the anomalies of {run.root}: {error}") from error
+    write_verdict(run.verdict_path, verdict)

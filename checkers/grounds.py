@@ -1,0 +1,142 @@
+"""Whether enough was done, and enough went wrong, for a verdict to mean something; and figures.
+
+A cluster that does nothing breaks no promise, and faults that did nothing prove nothing. A run
+without any fault (a control) has its grounds in sends, polls and final reads alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.history_summary import HistorySummary
+from checkers.kernels.operations import BUCKETS_AN_OCTAVE, FaultWindow
+from checkers.kernels.rows import OPEN_NS
+from checkers.verdict import CheckResult, Validity
+from history.schema import F, Outcome
+
+__all__ = ["fault_windows", "run_grounds"]
+
+_TIMES: Final = ("before", "during", "between", "after")
+_FAULT_FIGURES_MAX: Final = 100
+"""Faults with figures of their own; hours of faults are better read from the tables."""
+_QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
+
+
+def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
+    """When each fault that took effect was in effect, in the order of the table."""
+    return tuple(
+        FaultWindow(
+            fault=row["index"],
+            effect_ns=row["effect_ns"],
+            end_ns=OPEN_NS if row["end_ns"] is None else row["end_ns"],
+        )
+        for row in faults.to_pylist()
+        if row["effect_ns"] is not None
+    )
+
+
+def run_grounds(
+    summary: HistorySummary | None, *, why_no_summary: str, faults: pa.Table
+) -> tuple[CheckResult, ...]:
+    """Statistics, fault effects and evidence, from the sums of the operations."""
+    effects = _result("fault-effects", _without_effect(faults))
+    if summary is None:
+        return (_result("statistics", why_no_summary), effects, _result("evidence", why_no_summary))
+    statistics = CheckResult(
+        check="statistics",
+        validity=Validity.VALID,
+        figures=dict(_figures(summary, fault_count=len(faults))),
+    )
+    lacking = "; ".join(_lacking(summary, faulty=bool(fault_windows(faults))))
+    return (statistics, effects, _result("evidence", lacking))
+
+
+def _without_effect(faults: pa.Table) -> str:
+    unseen = [row for row in faults.to_pylist() if row["effect_ns"] is None]
+    if not unseen:
+        return ""
+    first = unseen[0]
+    return (
+        f"{len(unseen)} of {len(faults)} faults were not seen to take effect; the first is "
+        f"{first['fault']} of {', '.join(first['targets'])} (fault {first['index']})"
+    )
+
+
+def _lacking(summary: HistorySummary, *, faulty: bool) -> Iterator[str]:
+    if not _count(summary, F.SEND):
+        yield "no send was acknowledged"
+    if not _count(summary, F.POLL, nonempty=True):
+        yield "no ok poll returned a record"
+    if not summary.final_reads:
+        yield "no final read is complete"
+    if faulty and not _count(summary, F.SEND, time="during"):
+        yield "no send that was called during a fault was acknowledged"
+    if faulty and not _count(summary, F.POLL, time="during", nonempty=True):
+        yield "no ok poll that was called during a fault returned a record"
+
+
+def _count(
+    summary: HistorySummary, f: F, *, time: str | None = None, nonempty: bool = False
+) -> int:
+    """Ok operations of a kind, of one time or of all times."""
+    return sum(
+        count
+        for called, count in summary.counts.items()
+        if called.f is f
+        and called.outcome is Outcome.OK
+        and (called.time == time if time else called.time in _TIMES)
+        and not (nonempty and called.empty)
+    )
+
+
+def _figures(summary: HistorySummary, *, fault_count: int) -> Iterator[tuple[str, float]]:
+    yield "operations_count", summary.row_count
+    yield "records_count", sum(summary.record_counts.values())
+    yield "faults_count", fault_count
+    yield from sorted(_counted(summary).items())
+    for (f, error), count in sorted(summary.errors.items()):
+        yield f"{_word(f)}_error_{error}_count", count
+    for f in F:
+        buckets = summary.latencies.get(f, {})
+        for name, milliseconds in _latencies(buckets):
+            yield f"{_word(f)}_latency_{name}_ms", milliseconds
+
+
+def _counted(summary: HistorySummary) -> Mapping[str, int]:
+    """Counts by kind, outcome and time; polls that returned nothing are counted beside."""
+    figures: dict[str, int] = {}
+    for called, count in summary.counts.items():
+        if called.time not in _TIMES and int(called.time) >= _FAULT_FIGURES_MAX:
+            continue
+        time = called.time if called.time in _TIMES else f"during_fault_{called.time}"
+        empty = "_empty" if called.empty and called.f is F.POLL else ""
+        name = f"{_word(called.f)}_{called.outcome}{empty}_{time}_count"
+        figures[name] = figures.get(name, 0) + count
+    return figures
+
+
+def _latencies(buckets: Mapping[int, int]) -> Iterator[tuple[str, float]]:
+    """Quantiles, as the upper bound of the bucket that each falls into."""
+    total = sum(buckets.values())
+    for name, share in _QUANTILES.items() if total else ():
+        reached = 0
+        for bucket in sorted(buckets):
+            reached += buckets[bucket]
+            if reached >= share * total:
+                yield name, _upper_ns(bucket) / 1e6
+                break
+
+
+def _upper_ns(bucket: int) -> float:
+    upper: float = 2 ** ((bucket + 1) / BUCKETS_AN_OCTAVE)
+    return upper
+
+
+def _word(f: F) -> str:
+    return f.value.replace("-", "_")
+
+
+def _result(name: str, reason: str) -> CheckResult:
+    validity = Validity.UNKNOWN if reason else Validity.VALID
+    return CheckResult(check=name, validity=validity, reason=reason)

@@ -1,0 +1,140 @@
+"""The Spark session of the checkers: the only place where one is built.
+
+Spark plans, distributes and collects here; the records themselves are read by pyarrow inside Python
+tasks. So the JVM is kept small and quick to start. A local session talks to itself over loopback
+only, shows no UI, and leaves no file where it was called. What its JVM says goes to a file of its
+own, which is named when the start fails.
+
+The JVM ends with the process that started it, however that one ends: its standard input closes.
+After `stop()` it idles, and the next session of the process starts in a fraction of a second.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from history.failure import HarnessError
+
+__all__ = ["spark_session"]
+
+_HERE: Final = Path(__file__).parent
+_LOG_TAIL_BYTES: Final = 2000
+
+_JAVA_OPTIONS: Final = (
+    # The driver's work is short: a quick compiler and a plain collector start sooner.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    f"-Dlog4j2.configurationFile={(_HERE / 'log4j2.properties').as_uri()}",
+)
+
+_ANYWHERE: Final[Mapping[str, str]] = {
+    "spark.app.name": "fencepost",
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What is shuffled or collected are findings, never records.
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.maxResultSize": "0",
+}
+
+_LOCAL: Final[Mapping[str, str]] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+_OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
+"""Settings of the environment that would start something else than PySpark's own jars."""
+
+
+def spark_session(*, java_home: Path, master: str = "local[*]") -> SparkSession:
+    """A session on `master`; of a process that has one already, that one.
+
+    `java_home`: a Java that PySpark can start (`bin/java` beneath it). Raises HarnessError with the
+    end of the JVM's log if it does not start.
+    """
+    local = master.startswith("local")
+    log = Path(tempfile.gettempdir()) / f"fencepost-spark-{os.getuid()}-{os.getpid()}.log"
+    with _environment(
+        _variables(java_home, local=local), without=_OF_ANOTHER_SPARK if local else ()
+    ):
+        try:
+            if SparkContext._active_spark_context is None:  # noqa: SLF001  # there is no public way to ask
+                _start(_conf(master, local=local), log)
+            session = SparkSession.builder.getOrCreate()
+        except (PySparkException, OSError) as error:
+            raise HarnessError(
+                f"Spark did not start on {master} with the Java in {java_home}: {error}; "
+                f"the end of {log}: {_tail(log)}"
+            ) from error
+    log.unlink(missing_ok=True)
+    return session
+
+
+def _start(conf: SparkConf, log: Path) -> None:
+    gateway: Any = SparkContext._gateway  # noqa: SLF001  # the JVM of an earlier session, still there
+    if gateway is None:
+        with log.open("wb") as output:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]  # it has no types
+                conf, {"stdout": output, "stderr": output}
+            )
+    SparkContext(conf=conf, gateway=gateway)
+
+
+def _conf(master: str, *, local: bool) -> SparkConf:
+    scratch = Path(tempfile.gettempdir())
+    settings = {
+        "spark.master": master,
+        "spark.sql.warehouse.dir": (scratch / "fencepost-warehouse").as_uri(),
+        "spark.driver.extraJavaOptions": " ".join(_JAVA_OPTIONS),
+        # A task imports the kernels by name; a wheel or a source tree has to be found there, too.
+        "spark.executorEnv.PYTHONPATH": _python_path(),
+    }
+    conf = SparkConf()
+    for name, value in ({**_ANYWHERE, **settings} | (dict(_LOCAL) if local else {})).items():
+        conf.set(name, value)
+    return conf
+
+
+def _variables(java_home: Path, *, local: bool) -> dict[str, str]:
+    variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    return variables | ({"SPARK_LOCAL_IP": "127.0.0.1"} if local else {})
+
+
+def _python_path() -> str:
+    inherited = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(filter(None, [str(_HERE.parent), inherited]))
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str], *, without: tuple[str, ...]) -> Iterator[None]:
+    """The environment that a JVM is started in; put back as it was afterwards."""
+    before = {name: os.environ.get(name) for name in (*variables, *without)}
+    try:
+        os.environ.update(variables)
+        for name in without:
+            os.environ.pop(name, None)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _tail(log: Path) -> str:
+    try:
+        return log.read_bytes()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
+    except OSError as error:
+        return f"(cannot be read: {error.strerror})"

@@ -1,0 +1,37 @@
+"""The catalogue, the checks and the documentation say the same."""
+
+from pathlib import Path
+
+from checkers.anomalies_page import anomalies_page
+from checkers.catalogue import CATALOGUE, Kind, Strength, entry_of, names_of
+from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_documentation_is_the_one_that_the_catalogue_generates() -> None:
+    assert (DOCS / "anomalies.md").read_text() == anomalies_page()
+
+
+def test_every_anomaly_has_a_kernel_and_every_kernel_an_entry() -> None:
+    assert names_of(Kind.ANOMALY) == tuple(CHECKS)
+    assert set(KEY_ASSUMPTIONS) <= set(names_of(Kind.ASSUMPTION))
+
+
+def test_names_and_ids_are_unique() -> None:
+    assert len({entry.name for entry in CATALOGUE}) == len(CATALOGUE)
+    assert len({entry.id for entry in CATALOGUE}) == len(CATALOGUE)
+
+
+def test_a_check_rests_on_assumptions_only() -> None:
+    for entry in CATALOGUE:
+        assert set(entry.rests_on) <= set(names_of(Kind.ASSUMPTION))
+
+
+def test_an_entry_says_when_it_is_allowed_if_and_only_if_it_may_be() -> None:
+    for entry in CATALOGUE:
+        assert bool(entry.allowed_if) == (entry.strength is Strength.ALLOWED_IF)
+
+
+def test_an_entry_is_found_by_its_name() -> None:
+    assert entry_of("lost-write").id == "D1"

@@ -1,0 +1,111 @@
+"""Without grounds there is no verdict."""
+
+import pyarrow as pa
+import pytest
+from histories import history
+from judging import summary
+
+from checkers.grounds import fault_windows, run_grounds
+from checkers.verdict import CheckResult, Validity
+from history.schema import FAULTS
+
+GOOD = """
+    p1 send t-0 v1 -> ok @0          in 0..4
+    c1 poll -> t-0 [v1@0]            in 5..9
+    p1 send t-0 v2 -> ok @1          in 12..14
+    c1 poll -> t-0 [v2@1]            in 14..19
+    r1 final t-0 -> [v1@0 v2@1]      in 30..40
+    """
+
+
+def _faults(*spans: tuple[int | None, int | None]) -> pa.Table:
+    rows = [
+        {
+            "index": index,
+            "fault": "kill",
+            "targets": ["broker-1"],
+            "begin_ns": 10,
+            "effect_ns": effect,
+            "end_ns": end,
+        }
+        for index, (effect, end) in enumerate(spans)
+    ]
+    return pa.Table.from_pylist(rows, schema=FAULTS)
+
+
+def _judged(text: str, faults: pa.Table) -> dict[str, CheckResult]:
+    sums = summary(history(text).operations, windows=fault_windows(faults))
+    results = run_grounds(sums, why_no_summary="", faults=faults)
+    return {result.check: result for result in results}
+
+
+def _evidence(text: str, faults: pa.Table) -> str:
+    return _judged(text, faults)["evidence"].reason
+
+
+def test_sends_polls_and_a_final_read_are_grounds_for_a_control() -> None:
+    assert not _evidence(GOOD, _faults())
+
+
+def test_sends_and_polls_during_the_faults_are_grounds() -> None:
+    assert not _evidence(GOOD, _faults((11, 15)))
+
+
+@pytest.mark.parametrize(
+    ("lines", "lacking"),
+    [
+        ("send", "no send was acknowledged"),
+        ("poll", "no ok poll returned a record"),
+        ("final", "no final read is complete"),
+    ],
+)
+def test_what_was_never_done_is_lacking(lines: str, lacking: str) -> None:
+    rest = "\n".join(line for line in GOOD.splitlines() if f" {lines} " not in line)
+    assert lacking in _evidence(rest, _faults())
+
+
+def test_operations_that_were_called_outside_the_faults_are_no_evidence() -> None:
+    reason = _evidence(GOOD, _faults((20, 25)))
+    assert "no send that was called during a fault was acknowledged" in reason
+    assert "no ok poll that was called during a fault returned a record" in reason
+
+
+def test_one_fault_with_evidence_is_enough_for_all_of_them_together() -> None:
+    assert not _evidence(GOOD, _faults((11, 15), (20, 25)))
+
+
+def test_a_fault_that_never_healed_lasts_to_the_end() -> None:
+    assert not _evidence(GOOD, _faults((11, None)))
+
+
+def test_a_poll_that_returned_nothing_is_no_evidence() -> None:
+    empty = GOOD.replace("c1 poll -> t-0 [v2@1] ", "c1 poll -> nothing     ")
+    assert "no ok poll that was called" in _evidence(empty, _faults((11, 15)))
+
+
+def test_a_fault_without_an_effect_is_unknown_by_name() -> None:
+    result = _judged(GOOD, _faults((11, 15), (None, None)))["fault-effects"]
+    assert result.validity is Validity.UNKNOWN
+    assert "1 of 2 faults" in result.reason
+    assert "kill of broker-1 (fault 1)" in result.reason
+
+
+def test_figures_count_operations_by_time_and_by_fault() -> None:
+    figures = _judged(GOOD, _faults((None, None), (11, 15)))["statistics"].figures
+    assert figures["send_ok_before_count"] == 1
+    assert figures["send_ok_during_count"] == 1
+    assert figures["send_ok_during_fault_1_count"] == 1
+    assert figures["final_read_ok_after_count"] == 1
+    assert figures["faults_count"] == 2
+
+
+def test_quantiles_of_latency_are_within_two_percent() -> None:
+    lines = [f"p1 send t-0 v{n} -> ok @{n} in {n}..{n + n * 1000}" for n in range(1, 101)]
+    figures = _judged("\n".join(lines), _faults())["statistics"].figures
+    assert figures["send_latency_p50_ms"] == pytest.approx(50_000 / 1e6, rel=0.02)
+    assert figures["send_latency_max_ms"] == pytest.approx(100_000 / 1e6, rel=0.02)
+
+
+def test_without_the_operations_there_are_no_grounds() -> None:
+    results = run_grounds(None, why_no_summary="torn", faults=_faults())
+    assert [result.reason for result in results] == ["torn", "", "torn"]

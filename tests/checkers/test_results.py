@@ -1,0 +1,129 @@
+"""How answers of keys and files become one answer a check, and how verdicts are kept."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from checkers.anomaly import Anomaly
+from checkers.assumptions import run_assumptions
+from checkers.data_plane.findings import FINDINGS
+from checkers.results import FileAnswers, file_answers, result_of
+from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, worst, write_verdict
+from history.failure import HarnessError
+
+WHOLE = FileAnswers(record_count=0, unreadable=(), seconds=0.0)
+PROOF = {"allowed": False, "operations": [1, 2], "offsets": [3], "values": [4], "detail": "gone"}
+
+
+def _row(key: str, **columns: object) -> dict[str, object]:
+    blank = {"check": "lost-write", "never_count": 0, "allowed_count": 0, "anomalies": []}
+    return {"path": "p", "key": key, "seconds": 0.0, **blank, **columns}
+
+
+def _result(*rows: dict[str, object], **options: object) -> CheckResult:
+    table = FINDINGS.empty_table().from_pylist(list(rows), schema=FINDINGS)
+    settled = {"files": WHOLE, "broken": frozenset(), "died": "", **options}
+    return result_of("lost-write", table, **settled)
+
+
+BAD = _row("t-0", never_count=2, anomalies=[PROOF, PROOF])
+
+
+def test_one_bad_key_makes_a_check_invalid_and_says_how() -> None:
+    result = _result(BAD, _row("t-1"))
+    assert result.validity is Validity.INVALID
+    assert result.reason == "2 found, on 1 of 2 keys: t-0: gone"
+    assert result.examples[0] == Anomaly(
+        check="lost-write",
+        key="t-0",
+        allowed=False,
+        operations=(1, 2),
+        offsets=(3,),
+        values=(4,),
+        detail="gone",
+    )
+
+
+def test_what_is_allowed_is_counted_and_valid() -> None:
+    result = _result(_row("t-0", allowed_count=1, anomalies=[PROOF | {"allowed": True}]))
+    assert result.validity is Validity.VALID
+    assert (result.anomaly_count, result.allowed_count) == (1, 1)
+
+
+def test_an_unknown_key_makes_unknown_and_hides_no_invalid_one() -> None:
+    doubt = _row("t-1", unknown="no final read")
+    assert _result(doubt).validity is Validity.UNKNOWN
+    assert _result(doubt).reason == "no final read"
+    assert _result(BAD, doubt).validity is Validity.INVALID
+
+
+def test_a_file_that_cannot_be_read_makes_unknown_and_hides_no_invalid_key() -> None:
+    torn = FileAnswers(record_count=0, unreadable=("cannot read x",), seconds=0.0)
+    assert _result(_row("t-0"), files=torn).reason == "cannot read x"
+    assert _result(BAD, files=torn).validity is Validity.INVALID
+
+
+def test_a_check_that_rests_on_a_broken_assumption_is_unknown_whatever_it_found() -> None:
+    for row in (BAD, _row("t-0")):
+        assert _result(row, broken=frozenset({"whole-records"})).validity is Validity.UNKNOWN
+    assert _result(BAD, broken=frozenset({"dense-indices"})).validity is Validity.INVALID
+
+
+def test_a_pass_that_died_is_unknown() -> None:
+    assert _result(died="the task was killed").reason == "the task was killed"
+
+
+def test_a_file_that_does_not_answer_counts_as_unreadable() -> None:
+    row = {"path": "a", "record_count": 7, "seconds": 1.0}
+    table = FINDINGS.empty_table().from_pylist([row], schema=FINDINGS)
+    answers = file_answers(table, paths=["a", "b"])
+    assert answers.record_count == 7
+    assert answers.unreadable == ("b was not answered for",)
+
+
+def test_reasons_are_listed_up_to_a_few() -> None:
+    result = _result(*(_row(f"t-{key}", unknown=f"why {key}") for key in range(5)))
+    assert result.reason == "why 0; why 1; why 2; and 2 more"
+
+
+def test_without_the_operations_no_assumption_holds() -> None:
+    assumed = run_assumptions(None, why_no_summary="torn", record_count=0, unreadable=())
+    assert {result.reason for result in assumed.results} == {"torn"}
+    assert assumed.broken == {"dense-indices", "one-poll-at-a-time", "whole-records"}
+
+
+def test_the_worst_answer_wins_and_no_answer_is_unknown() -> None:
+    valid, invalid, unknown = Validity.VALID, Validity.INVALID, Validity.UNKNOWN
+    assert worst([valid, unknown, invalid]) is invalid
+    assert worst([valid, unknown]) is unknown
+    assert worst([valid]) is valid
+    assert worst([]) is unknown
+
+
+def test_a_verdict_is_read_as_it_was_written(tmp_path: Path) -> None:
+    verdict = Verdict.of([_result(BAD), _result(_row("t-1"))], run_id="r")
+    write_verdict(tmp_path / "verdict.json", verdict)
+    assert read_verdict(tmp_path / "verdict.json") == verdict
+    assert json.loads((tmp_path / "verdict.json").read_text())["exit_code"] == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"format_version": 1}', '{"format_version": 2}', '{"format_version": 1, '],
+)
+def test_a_verdict_that_is_none_is_refused_by_its_path(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "verdict.json"
+    with pytest.raises(HarnessError, match=str(path)):
+        read_verdict(path)
+    path.write_text(content)
+    with pytest.raises(HarnessError, match=str(path)):
+        read_verdict(path)
+
+
+def test_a_verdict_that_contradicts_its_checks_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "verdict.json"
+    write_verdict(path, Verdict.of([_result(BAD)]))
+    path.write_text(path.read_text().replace('"invalid"', '"valid"', 1))
+    with pytest.raises(HarnessError, match="says valid, and its checks invalid"):
+        read_verdict(path)
