@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 from numpy.typing import NDArray
 
 from history.operation import F, Outcome
@@ -128,6 +128,7 @@ class QueueProducer:
         self.room = room
         self.refusal = 0
         self.answer_error = 0
+        self.fatal: KafkaError | None = None
         self.answering = True
         self.polls = 0
         self.log: dict[int, list[int]] = {}
@@ -165,6 +166,9 @@ class QueueProducer:
             else:
                 log.append(int.from_bytes(value[:8], "little", signed=True))
             on_delivery(report.error(), report)
+        fatal, self.fatal = self.fatal, None
+        if fatal is not None:
+            raise KafkaException(fatal)
         return len(answered)
 
     def purge(self) -> None:
@@ -174,9 +178,9 @@ class QueueProducer:
         assert not self._queue
 
     def fail_for_good(self) -> None:
-        """A fatal error, as librdkafka reports it."""
+        """A fatal error, as confluent-kafka reports it: the next poll raises, and no call back."""
         self.refusal = KafkaError._FATAL
-        self.config["error_cb"](KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, fatal=True))
+        self.fatal = KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, fatal=True)
 
 
 @dataclass

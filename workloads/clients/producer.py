@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
-from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from numpy.typing import NDArray
 
 from history.clock import Clock
@@ -105,9 +105,7 @@ class Sender:
         self._in_flight = 0
         self._fatal = False
         self._reports: list[Message] = []
-        self._producer = connect(
-            {**common.settings, "client.id": common.name(generation), "error_cb": self._on_error}
-        )
+        self._producer = connect({**common.settings, "client.id": common.name(generation)})
 
     def run(self) -> Ending:
         """Send until told to stop, then wait for the ends of what is in flight, within a bound."""
@@ -180,7 +178,14 @@ class Sender:
         )
 
     def _poll(self, timeout_s: float) -> None:
-        self._producer.poll(timeout_s)
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as exception:
+            # A fatal error is raised out of poll, whatever callback there is; the reports that
+            # came before it count.
+            if not _is_fatal(exception):
+                raise
+            self._fatal = True
         if not self._reports:
             return
         ends = ends_of(self._reports)
@@ -206,9 +211,10 @@ class Sender:
         # Called once a record: everything else is done once a poll.
         self._reports.append(message)
 
-    def _on_error(self, error: KafkaError) -> None:
-        # librdkafka logs its errors itself; of those that answer no send, only this counts.
-        self._fatal |= error.fatal()
+
+def _is_fatal(exception: KafkaException) -> bool:
+    (error, *_) = exception.args
+    return isinstance(error, KafkaError) and error.fatal()
 
 
 def main(argv: Sequence[str]) -> int:
