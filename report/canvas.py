@@ -5,6 +5,7 @@ plot, so that one need not aim at a line, and lists every figure of the bin and 
 open then.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +16,7 @@ from bokeh.models import (
     BoxZoomTool,
     ColumnDataSource,
     CrosshairTool,
+    FixedTicker,
     HoverTool,
     NumeralTickFormatter,
     Range1d,
@@ -34,6 +36,8 @@ __all__ = ["Canvas", "Columns", "Drawing", "Entry", "seconds", "width"]
 Columns = Mapping[str, NDArray[np.float64]]
 
 _NS: Final = 1e9
+_DECADES_APART: Final = 3
+"""Up to so many powers of ten, there is room for ticks between them."""
 _HEIGHT: Final = 190
 # Wide enough for the names of nodes and for "100,000", so that the time axes of all plots align.
 _BORDER_LEFT: Final = 84
@@ -122,8 +126,12 @@ class Canvas:
             min_border_right=12,
             min_border_top=6,
         )
-        if not logarithmic:
-            drawing.yaxis[0].ticker = BasicTicker(desired_num_ticks=5)
+        drawing.yaxis[0].ticker = (
+            FixedTicker(ticks=_round_ticks(*extent))
+            if logarithmic
+            else BasicTicker(desired_num_ticks=5)
+        )
+        drawing.ygrid[0].ticker = drawing.yaxis[0].ticker
         self._style(drawing)
         self._shade(drawing)
         self._mark_heal(drawing, top=extent[1])
@@ -230,3 +238,11 @@ def _listed(labels: Sequence[str]) -> str:
         rest = len(labels) - _FAULTS_NAMED_MAX
         return f"{', '.join(labels[:_FAULTS_NAMED_MAX])} and {rest} more"
     return ", ".join(labels) or "none"
+
+
+def _round_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten between two of them, and their threefold where that leaves few."""
+    decades = [10.0**power for power in range(round(math.log10(low)), round(math.log10(high)) + 1)]
+    if len(decades) > _DECADES_APART:
+        return decades
+    return sorted([*decades, *(3 * decade for decade in decades[:-1])])

@@ -40,7 +40,7 @@ def draw_faults(canvas: Canvas, marks: Sequence[Mark]) -> Drawing:
     """Each fault on the lane of each of its targets, and where the shown anomalies begin."""
     lanes = lanes_of(canvas.spans, run_end_ns=canvas.end_ns)
     targets = list(dict.fromkeys(lane.target for lane in lanes))
-    names = [*targets, *(["anomalies"] if marks else [])] or ["no faults"]
+    names = [*targets, *(["anomalies"] if marks else [])]
     # The first lane is the top one.
     base = {name: len(names) - 1 - place for place, name in enumerate(names)}
     drawing = canvas.plot(

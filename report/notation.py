@@ -72,7 +72,7 @@ def length(duration_ns: float) -> str:
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= scale:
             return f"{_three_digits(seconds / scale)} {unit}"
-    return f"{round(duration_ns)} ns"
+    return f"{round(duration_ns)} ns" if duration_ns else "0 s"
 
 
 def size(byte_count: float) -> str:

@@ -34,7 +34,7 @@ def plots_of(
 ) -> PlotSet:
     """Draw everything. `source_colours`: the CSS variable of each source of samples."""
     drawings = (
-        draw_faults(canvas, marks),
+        *([draw_faults(canvas, marks)] if canvas.spans or marks else []),
         draw_sends(canvas, timeline),
         draw_latencies(canvas, timeline),
         draw_polls(canvas, timeline),

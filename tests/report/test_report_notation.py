@@ -20,7 +20,7 @@ from report.notation import (
 @pytest.mark.parametrize(
     ("duration_ns", "text"),
     [
-        (0, "0 ns"),
+        (0, "0 s"),
         (999, "999 ns"),
         (340_000, "340 µs"),
         (3_420_000, "3.42 ms"),

@@ -12,7 +12,7 @@ from page_tree import Element, parse_page
 from synthetic_run import BROKEN, VERDICT, Fault, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
-from checkers.verdict import Validity
+from checkers.verdict import Validity, Verdict
 from history.manifest import RunState
 from report.page import write_page
 from report.timeline import BIN_COUNT_MAX
@@ -117,6 +117,16 @@ def test_every_check_stands_in_the_table_with_its_answer(invalid: Element) -> No
     assert "invalid" in rows["lost-write"].text
     assert "2 acknowledged values are gone." in rows["lost-write"].text
     assert "keys 3" in rows["lost-write"].text
+
+
+def test_of_many_figures_most_are_folded_away(tmp_path: Path) -> None:
+    figures = {f"send_ok_during_fault_{n}_count": 1000.0 + n for n in range(100)}
+    verdict = Verdict.of([replace(result("statistics"), figures=figures)])
+    row = page_of(tmp_path, RunSpec(sealed=False, verdict=verdict)).one(
+        "tr", data_check="statistics"
+    )
+    assert row.one("summary").text == "96 more"
+    assert "send ok during fault 99 1,099" in row.one("details").text
 
 
 def test_an_invalid_run_names_what_is_violated_and_why(invalid: Element) -> None:
@@ -302,6 +312,16 @@ def test_each_kind_of_fault_has_a_legend_and_its_shades(invalid: Element) -> Non
     tags = [m.get("attributes", {}).get("tags", []) for m in models_in(plots_of(invalid))]
     for kind in kinds:
         assert sum(f"entry=fault:{kind}" in found for found in tags) >= 6
+
+
+def test_without_faults_there_is_no_plot_of_them(tmp_path: Path) -> None:
+    page = page_of(tmp_path, RunSpec(verdict=VERDICT))
+    assert [f.one("h3").text for f in page.all("figure")] == [
+        "Sends",
+        "Latency of acknowledged sends",
+        "Polls",
+    ]
+    assert len(plots_of(page)["roots"]) == 3
 
 
 def test_a_long_run_has_bounded_plots(tmp_path: Path) -> None:
