@@ -42,8 +42,11 @@ _FLUSH_SLACK_MS: Final = 2000
 _CONSUMER_STOP_S: Final = 9.0
 """To poll what was sent last, and to leave the group."""
 _KILL_S_MAX: Final = 10.0
-_READER_SLACK_S: Final = 3.0
-"""To start a final reader and to end it."""
+_READER_SLACK_S: Final = 2.0
+"""For a final reader to end, after it gave up."""
+_BATCH_BYTES_MAX: Final = 8 << 20
+_IN_FLIGHT_BYTES_MAX: Final = 64 << 20
+"""Of one producer. With values of 100 B the counts of the spec come first."""
 _LOOK_S: Final = 0.02
 _TAIL_LINES: Final = 5
 
@@ -117,7 +120,8 @@ class ProducePoll:
             assert self._warden.exit_code(self._pids[name]) is not None, f"{name} still runs"
         count = min(_FINAL_READER_COUNT, len(self._keys))
         deadline_s = time.monotonic() + timeout_s
-        configs = [self._final_reader(index, count, timeout_s) for index in range(count)]
+        deadline_ns = self._clock.now_ns() + int((timeout_s - _READER_SLACK_S) * 1e9)
+        configs = [self._final_reader(index, count, deadline_ns) for index in range(count)]
         for config in configs:
             self._spawn("final_reader", config)
         for config in configs:
@@ -155,21 +159,22 @@ class ProducePoll:
 
     def _producer(self, index: int) -> ProducerConfig:
         spec = self._spec
+        in_flight_max = min(spec.in_flight_max, _IN_FLIGHT_BYTES_MAX // spec.value_bytes)
         settings = producer_settings(
             bootstrap_servers=self._bootstrap_servers,
             acks=spec.acks,
             idempotence=spec.idempotence,
             linger_ms=spec.linger_ms,
             message_timeout_ms=spec.message_timeout_ms,
-            in_flight_max=spec.in_flight_max,
+            in_flight_max=in_flight_max,
             settings=spec.settings,
         )
         return ProducerConfig(
             common=self._common(f"producer-{index}", process=index, settings=settings),
             rate=spec.rate / spec.producers,
             value_bytes=spec.value_bytes,
-            batch_max=spec.batch_max,
-            in_flight_max=spec.in_flight_max,
+            batch_max=min(spec.batch_max, _BATCH_BYTES_MAX // spec.value_bytes),
+            in_flight_max=in_flight_max,
             flush_ms=spec.message_timeout_ms + _FLUSH_SLACK_MS,
         )
 
@@ -188,7 +193,7 @@ class ProducePoll:
             reassign_s=spec.reassign_s,
         )
 
-    def _final_reader(self, index: int, count: int, timeout_s: float) -> FinalReaderConfig:
+    def _final_reader(self, index: int, count: int, deadline_ns: int) -> FinalReaderConfig:
         name = f"final-reader-{index}"
         settings = final_reader_settings(
             bootstrap_servers=self._bootstrap_servers, settings=self._spec.settings
@@ -197,7 +202,7 @@ class ProducePoll:
         return FinalReaderConfig(
             common=self._common(name, process=process, settings=settings),
             share=tuple(range(index, len(self._keys), count)),
-            timeout_s=max(timeout_s - _READER_SLACK_S, timeout_s / 2),
+            deadline_ns=deadline_ns,
             result=str(self._run.clients / f"{name}.result.json"),
         )
 

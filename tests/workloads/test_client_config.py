@@ -27,7 +27,7 @@ PRODUCER = ProducerConfig(
     common=COMMON, rate=12.5, value_bytes=8, batch_max=10, in_flight_max=20, flush_ms=30
 )
 CONSUMER = ConsumerConfig(common=COMMON, subscribe=True, reassign_s=1.5)
-READER = FinalReaderConfig(common=COMMON, share=(0, 1), timeout_s=60, result="/run/result.json")
+READER = FinalReaderConfig(common=COMMON, share=(0, 1), deadline_ns=60, result="/run/result.json")
 
 
 @pytest.mark.parametrize("config", [PRODUCER, CONSUMER, READER])

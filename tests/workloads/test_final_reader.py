@@ -40,10 +40,10 @@ def read(
             seed=1,
         ),
         share=(0,),
-        timeout_s=limit_s,
+        deadline_ns=int(limit_s * 1e9),
         result="",
     )
-    agenda = Agenda(config.share, deadline_ns=int(limit_s * 1e9))
+    agenda = Agenda(config.share, deadline_ns=config.deadline_ns)
     Reader(config, recorder=notes, connect=connect).run(agenda, lambda: False)
     return notes.polls, agenda, made[0]
 

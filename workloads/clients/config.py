@@ -87,7 +87,8 @@ class FinalReaderConfig:
     common: ClientConfig
     share: tuple[int, ...]
     """The indices of the keys that it reads."""
-    timeout_s: float
+    deadline_ns: int
+    """On the run's clock: when to give up."""
     result: str
     """Path of the JSON file in which it says which keys it read completely."""
 

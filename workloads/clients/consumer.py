@@ -33,20 +33,22 @@ from workloads.clients.config import ConsumerConfig, read_config
 from workloads.clients.places import key_indices, places_of
 from workloads.clients.recording import RecordsPolls
 from workloads.clients.sessions import Sessions
-from workloads.clients.shutdown import stop_on_sigterm
+from workloads.clients.shutdown import pause, stop_on_sigterm
 from workloads.generators.reassign import Reassign
 
-__all__ = ["GROUP", "Poller", "consume", "main"]
+__all__ = ["Poller", "consume", "main"]
 
-GROUP: Final = "fencepost"
-POLL_RECORDS_MAX: Final = 5000
-POLL_TIMEOUT_S: Final = 0.1
+_GROUP: Final = "fencepost"
+_POLL_RECORDS_MAX: Final = 5000
+_POLL_TIMEOUT_S: Final = 0.1
 """librdkafka gathers for this long or until it has the most records it may return. So there are ten
 polls a second of an idle consumer, which is what an empty one costs on disk and in CPU."""
 _COMMIT_NS: Final = 1_000_000_000
 _CATCH_UP_NS: Final = 2_000_000_000
 _CLOSE_S_MAX: Final = 5.0
-_GENERATIONS_MAX: Final = 100
+_GENERATIONS_MAX: Final = 50
+"""Logical clients of one process. One fatal error after the other is not a workload any more."""
+_GENERATION_GAP_S: Final = 0.5
 
 
 class Poller:
@@ -79,7 +81,7 @@ class Poller:
             {
                 **common.settings,
                 "client.id": common.name(generation),
-                "group.id": GROUP,
+                "group.id": _GROUP,
                 "error_cb": self._on_error,
             }
         )
@@ -128,12 +130,12 @@ class Poller:
         if errors:
             self._sessions.sever()
             self._failed |= any(error.fatal() for error in errors)
-            time.sleep(POLL_TIMEOUT_S)  # an error that comes at once would be recorded endlessly
+            time.sleep(_POLL_TIMEOUT_S)  # an error that comes at once would be recorded endlessly
         return len(polled.keys)
 
     def _consume(self) -> tuple[list[Message], tuple[KafkaErrorLike, ...]]:
         try:
-            return self._consumer.consume(POLL_RECORDS_MAX, POLL_TIMEOUT_S), ()
+            return self._consumer.consume(_POLL_RECORDS_MAX, _POLL_TIMEOUT_S), ()
         except KafkaException as exception:
             return [], (exception.args[0],)
 
@@ -212,6 +214,7 @@ def consume(
         poller.close()
         if told_to:
             return True
+        pause(_GENERATION_GAP_S, stopped)
     return False
 
 

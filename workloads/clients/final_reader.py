@@ -123,7 +123,9 @@ class Reader:
         place = TopicPartition(*self._places[key])
         while self._clock.now_ns() < until_ns:
             try:
-                found = self._consumer.get_watermark_offsets(place, _END_TIMEOUT_S, cached=False)
+                found = self._consumer.get_watermark_offsets(
+                    place, self._patience_s(until_ns), cached=False
+                )
             except KafkaException as exception:
                 _say(f"the end of {self._keys[key]} is not known yet: {exception.args[0]}")
                 found = None
@@ -132,13 +134,15 @@ class Reader:
             time.sleep(_RETRY_S)
         return None
 
+    def _patience_s(self, until_ns: int) -> float:
+        return min(_END_TIMEOUT_S, max(0.0, (until_ns - self._clock.now_ns()) / 1e9))
+
 
 def main(argv: Sequence[str]) -> int:
     """Read as the configuration says; 0 in any case."""
     config = read_config(Path(argv[1]), FinalReaderConfig)
     stopped = stop_on_sigterm()
-    now_ns = config.common.clock.now_ns()
-    agenda = Agenda(config.share, deadline_ns=now_ns + int(config.timeout_s * 1e9))
+    agenda = Agenda(config.share, deadline_ns=config.deadline_ns)
     recorder = PollRecorder(
         Path(config.common.raw),
         client=config.common.client,

@@ -27,22 +27,22 @@ from workloads.clients.columns import Ends, ends_of, messages_of
 from workloads.clients.config import ProducerConfig, read_config
 from workloads.clients.places import places_of
 from workloads.clients.recording import RecordsSends
-from workloads.clients.shutdown import stop_on_sigterm
+from workloads.clients.shutdown import pause, stop_on_sigterm
 from workloads.generators.keys import KeyCycle, by_key
 from workloads.generators.pace import Pace
 
 __all__ = ["Ending", "Produces", "Sender", "main", "produce"]
 
-TICK_NS: Final = 10_000_000
+_TICK_NS: Final = 10_000_000
 """100 wake-ups a second at most: at 500 records a second, 2-4 % of a core."""
 _BACKLOG_S: Final = 1.0
 """How much of its schedule a producer makes up for after it could not send."""
 _WAIT_S_MAX: Final = 0.1
 """The longest wait inside librdkafka: signals are seen after it."""
 _FATAL_DRAIN_S: Final = 5.0
-_GENERATIONS_MAX: Final = 100
-"""Logical clients of one process. A fatal error each few seconds for a whole run is not a workload
-any more."""
+_GENERATIONS_MAX: Final = 50
+"""Logical clients of one process. One fatal error after the other is not a workload any more."""
+_GENERATION_GAP_S: Final = 0.5
 
 
 class Produces(Protocol):
@@ -99,7 +99,7 @@ class Sender:
         self._pace = Pace(
             rate=config.rate,
             backlog_max=max(config.batch_max, int(config.rate * _BACKLOG_S)),
-            tick_ns=TICK_NS,
+            tick_ns=_TICK_NS,
             start_ns=clock.now_ns(),
         )
         self._in_flight = 0
@@ -115,7 +115,7 @@ class Sender:
             count = min(self._pace.due(now_ns), self._config.batch_max, room)
             if count > 0:
                 self._send(count, now_ns)
-            self._poll(self._wait_s(idle=count <= 0))
+            self._poll(self._wait_s())
         if self._fatal:
             self._drain(_FATAL_DRAIN_S)
             return Ending.FATAL
@@ -127,9 +127,11 @@ class Sender:
         self._producer.purge()
         self._producer.close()
 
-    def _wait_s(self, *, idle: bool) -> float:
+    def _wait_s(self) -> float:
+        if self._in_flight >= self._config.in_flight_max:
+            return _WAIT_S_MAX
         if self._pace.rate == 0:
-            return _WAIT_S_MAX if idle else 0.0
+            return 0.0
         # librdkafka waits whole milliseconds, and not at all for less than one.
         wait_s = self._pace.wait_ns(self._clock.now_ns()) / 1e9
         return min(_WAIT_S_MAX, max(0.001, wait_s))
@@ -259,6 +261,7 @@ def produce(
         sender.close()
         if ending is Ending.STOPPED:
             return True
+        pause(_GENERATION_GAP_S, stopped)
     return False
 
 

@@ -1,10 +1,14 @@
 """SIGTERM as a question that a client's loop asks once a round."""
 
 import signal
+import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Final
 
-__all__ = ["stop_on_sigterm"]
+__all__ = ["pause", "stop_on_sigterm"]
+
+_LOOK_S: Final = 0.1
 
 
 def stop_on_sigterm() -> Callable[[], bool]:
@@ -22,3 +26,10 @@ def stop_on_sigterm() -> Callable[[], bool]:
     signal.signal(signal.SIGTERM, note)
     signal.signal(signal.SIGINT, note)
     return lambda: asked
+
+
+def pause(seconds: float, stopped: Callable[[], bool]) -> None:
+    """Wait for so long, or until told to stop."""
+    until_s = time.monotonic() + seconds
+    while not stopped() and (left_s := until_s - time.monotonic()) > 0:
+        time.sleep(min(_LOOK_S, left_s))

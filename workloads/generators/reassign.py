@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 __all__ = ["Reassign"]
 
-_LOOK_BACK_MAX: Final = 2000
-"""Records a key. What is read twice is recorded twice, so this bounds the price."""
+_LOOK_BACK_MAX: Final = 10_000
+"""Records of all keys together. What is read twice is recorded twice: this bounds the price."""
 
 
 class Reassign:
@@ -38,7 +38,8 @@ class Reassign:
     def offsets(self, now_ns: int) -> list[int]:
         """Where to start each key, as of now; the next time is a random while later."""
         self._at_ns = now_ns + self._interval_ns()
-        back = self._rng.integers(0, _LOOK_BACK_MAX, size=len(self._next), endpoint=True)
+        back_max = _LOOK_BACK_MAX // len(self._next)
+        back = self._rng.integers(0, back_max, size=len(self._next), endpoint=True)
         starts: list[int] = np.maximum(self._next - back, 0).tolist()
         return starts
 
