@@ -8,9 +8,9 @@ from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Final
 
-from clusters.hosts.process import await_state, process_state
+from clusters.hosts.process import await_state, process_state, process_usage
 from clusters.hosts.warden import Warden
-from clusters.port import NodeState
+from clusters.port import NodeState, NodeUsage
 from history.failure import HarnessError
 
 __all__ = ["LocalProcess"]
@@ -46,6 +46,13 @@ class LocalProcess:
         state = process_state(self._pid)
         # Asked afterwards: if it has been reaped, its pid may be somebody else's.
         return NodeState.DOWN if self.exit_code is not None else state
+
+    def usage(self) -> NodeUsage | None:
+        """What it uses now; None if it is down."""
+        if self._pid is None:
+            return None
+        usage = process_usage(self._pid)
+        return usage if self.exit_code is None else None
 
     def start(self, argv: Sequence[str]) -> None:
         """Start it inside its directory. It must be down."""

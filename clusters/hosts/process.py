@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.port import NodeState
+from clusters.port import NodeState, NodeUsage
 from history.failure import HarnessError
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "harness_mark",
     "orphans",
     "process_state",
+    "process_usage",
 ]
 
 RUN_VARIABLE: Final = "FENCEPOST_RUN"
@@ -55,6 +56,22 @@ def process_state(pid: int) -> NodeState:
     if not states:
         return NodeState.DOWN
     return NodeState.PAUSED if states <= _STOPPED else NodeState.RUNNING
+
+
+def process_usage(pid: int) -> NodeUsage | None:
+    """What a process uses, all its threads together; None if there is none."""
+    try:
+        fields = _stat_fields(_PROC / str(pid))
+        resident_pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    if fields[0] in _GONE:
+        return None
+    ticks = int(fields[11]) + int(fields[12])
+    return NodeUsage(
+        rss_bytes=resident_pages * os.sysconf("SC_PAGE_SIZE"),
+        cpu_s=ticks / os.sysconf("SC_CLK_TCK"),
+    )
 
 
 def await_state(pid: int, wanted: NodeState, *, timeout_s: float) -> bool:

@@ -28,9 +28,9 @@ from clusters.kafka.node import KafkaNode
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.topics import create_topics
-from clusters.port import ClusterSpec, ClusterView, NodeName, NodeState, Role, TopicSpec
+from clusters.port import ClusterSpec, ClusterView, NodeName, NodeState, NodeUsage, Role, TopicSpec
 from history.clock import Clock
-from history.failure import HarnessError
+from history.failure import HarnessError, UsageError
 
 __all__ = ["KafkaCluster"]
 
@@ -164,12 +164,22 @@ class KafkaCluster:
         """What the host says of the node's process, now."""
         return self._nodes[node].process.state()
 
+    def usage(self, node: NodeName) -> NodeUsage | None:
+        """What the node's process uses now; None if it has none."""
+        return self._nodes[node].process.usage()
+
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
         """Create topics; return when every unfenced broker shows a leader for each partition.
 
         Brokers in an assignment are named by their number. Raises UsageError if Kafka finds a
         topic impossible, HarnessError if it exists already or is not there within 30 s.
         """
+        for topic in topics:
+            if topic.assignment is None and topic.replication_factor > self._spec.brokers:
+                raise UsageError(
+                    f"topic {topic.name} asks for {topic.replication_factor} replicas of each "
+                    f"partition, but there are {self._spec.brokers} brokers"
+                )
         create_topics(topics, brokers=lambda: self._running(Role.BROKER))
 
     def view(self) -> ClusterView:

@@ -11,6 +11,7 @@ The voters are static (`controller.quorum.voters`): with bootstrap servers a nod
 controllers' own addresses and go around any route.
 """
 
+import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -157,13 +158,17 @@ def properties(
 
 def properties_file(properties: Mapping[str, str]) -> str:
     """As the text of a Java properties file."""
-    return "".join(f"{key}={_escaped(value)}\n" for key, value in sorted(properties.items()))
+    return "".join(
+        f"{_escaped_key(key)}={_escaped_value(value)}\n"
+        for key, value in sorted(properties.items())
+    )
 
 
 def hosts_file(source: Node, *, nodes: tuple[Node, ...], route: Route = direct) -> str:
     """The names of all nodes as this one is to resolve them; the JVM asks nobody else."""
     addresses = {
-        node.host: LOOPBACK if node is source else route(source.name, node.name) for node in nodes
+        node.host: LOOPBACK if node.name == source.name else route(source.name, node.name)
+        for node in nodes
     }
     own = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK}
     return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
@@ -234,13 +239,21 @@ def _defaults(broker_count: int, *, version: str) -> dict[str, str]:
     return chosen
 
 
+def _escaped_value(value: str) -> str:
+    text = _escaped(value)
+    return f"\\{text}" if text[:1] in (" ", "\t", "\f") else text
+
+
 def _escaped(value: str) -> str:
-    """A value as `Properties.load` reads it back; that takes what is not ASCII for Latin-1."""
+    """As `Properties.load` reads it back; that takes what is not ASCII for Latin-1."""
     text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    text = "".join(
+    return "".join(
         one if one.isascii() else "".join(f"\\u{unit:04x}" for unit in _utf16(one)) for one in text
     )
-    return f"\\{text}" if text[:1] in (" ", "\t", "\f") else text
+
+
+def _escaped_key(key: str) -> str:
+    return re.sub(r"([=:#! \t\f])", r"\\\1", _escaped(key))
 
 
 def _utf16(text: str) -> tuple[int, ...]:

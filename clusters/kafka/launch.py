@@ -18,11 +18,14 @@ _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 _COLLECTOR: Final = "-XX:+UseSerialGC"
 _HEAP: Final = "-Xmx256m"
 
-# One line a message, with time and thread, on stdout: the node's log.
+# One line a message, with time and thread, on stdout: the node's log. The first three are for the
+# back end that is fetched with a release; a build of the user's own has one of the other two.
 _LOGGING: Final = (
     "-Dorg.slf4j.simpleLogger.logFile=System.out",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
+    f"-Dlog4j.configuration={Path(__file__).with_name('log4j.properties').as_uri()}",
+    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
 )
 
 

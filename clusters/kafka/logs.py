@@ -1,4 +1,4 @@
-"""What a node's log says about its end, in one line."""
+"""Why a node died, as its log tells it, in one line."""
 
 import re
 from pathlib import Path
@@ -6,23 +6,35 @@ from typing import Final
 
 __all__ = ["last_words"]
 
-_TAIL_BYTES: Final = 1 << 18
+_TAIL_BYTES: Final = 1 << 20
 _WORDS_MAX: Final = 3
-_LINE_LENGTH_MAX: Final = 400
-_TROUBLE = re.compile(
-    r"\b(?:ERROR|FATAL)\b|^Caused by: |^Exception in thread|^Error|^[\w.$]+(?:Exception|Error)\b"
-)
-_PREFIX = re.compile(r"^\S+ \[[^\]]*\] (?:ERROR|FATAL) ")
+_LINE_LENGTH_MAX: Final = 300
+_LOGGED = re.compile(r"\S+ \[[^\]]*\] (?P<level>[A-Z]+) (?P<message>.*)")
 
 
 def last_words(log: Path, *, since: int = 0) -> str:
-    """The last few errors in a log from the byte `since` on; its last lines if it names none."""
-    lines = [line.strip() for line in _tail(log, since=since).splitlines()]
-    spoken = [line for line in lines if line and not line.startswith("at ")]
-    errors = [_PREFIX.sub("", line) for line in spoken if _TROUBLE.search(line)]
-    # The same exception is mostly logged by several layers.
-    chosen = list(dict.fromkeys(errors or spoken))[-_WORDS_MAX:]
-    return " | ".join(line[:_LINE_LENGTH_MAX] for line in chosen) or "the log is empty"
+    """The first errors in a log from the byte `since` on, and the last one.
+
+    An error is what was logged as such, or was written without the logger: by the JVM, or as the
+    head of a stack trace. If there is none, the last lines.
+    """
+    lines = [line.rstrip() for line in _tail(log, since=since).splitlines() if line.strip()]
+    # The same exception is mostly told by several layers.
+    errors = list(dict.fromkeys(word for line in lines if (word := _error_in(line))))
+    if len(errors) > _WORDS_MAX:
+        # The first ones are the cause; the last one is how it ended.
+        errors = [*errors[: _WORDS_MAX - 1], errors[-1]]
+    chosen = errors or [line.strip() for line in lines[-_WORDS_MAX:]]
+    return " | ".join(line[:_LINE_LENGTH_MAX] for line in chosen) or "its log is empty"
+
+
+def _error_in(line: str) -> str | None:
+    if line[0].isspace():  # a frame of a stack trace, or a table of settings
+        return None
+    logged = _LOGGED.fullmatch(line)
+    if logged is None:
+        return line
+    return logged["message"] if logged["level"] in ("ERROR", "FATAL") else None
 
 
 def _tail(log: Path, *, since: int) -> str:

@@ -20,7 +20,7 @@ from history.failure import HarnessError, UsageError
 
 __all__ = ["KNOWN_RELEASES", "Release", "fetch_release", "version_numbers"]
 
-KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.5.2", "3.9.2", "4.3.1")
+KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.6.2", "3.9.2", "4.0.0", "4.3.1")
 """Releases that were run; any other since the first of them may be asked for."""
 
 _OLDEST: Final = (3, 3)
@@ -126,6 +126,8 @@ def _fingerprint(jar: Path) -> dict[str, object]:
 def _own_build(name: str) -> Release:
     """An unpacked distribution (its jars are in `libs`), or a directory of jars."""
     root = Path(name.removeprefix(_OWN_BUILD)).expanduser().absolute()
+    if ":" in str(root):
+        raise UsageError(f'{name}: Java takes the ":" in {root} for the end of a path; rename it')
     jars = _jars_in(root / "libs") or _jars_in(root)
     clients = [
         found for jar in jars if (found := re.fullmatch(r"kafka-clients-(.+)\.jar", jar.name))

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,6 +18,7 @@ from clusters.hosts.process import (
     harness_mark,
     orphans,
     process_state,
+    process_usage,
 )
 from clusters.port import NodeState
 
@@ -38,6 +40,15 @@ def process(*argv: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
             yield started
         finally:
             started.kill()
+
+
+def await_cpu(pid: int, *, more_than_s: float) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        usage = process_usage(pid)
+        if usage is not None and usage.cpu_s > more_than_s:
+            return True
+    return False
 
 
 def dead_harness_mark() -> str:
@@ -65,6 +76,20 @@ def test_a_zombie_and_a_missing_process_are_down() -> None:
         os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
         assert process_state(started.pid) is NodeState.DOWN
     assert process_state(started.pid) is NodeState.DOWN
+
+
+def test_usage_grows_with_what_a_process_does_and_ends_with_it() -> None:
+    program = "x = bytearray(50_000_000); print('ready', flush=True)\nwhile True: pass"
+    with process(sys.executable, "-c", program) as started:
+        assert started.stdout is not None
+        started.stdout.readline()
+        first = process_usage(started.pid)
+        assert first is not None
+        assert 50_000_000 < first.rss_bytes < 500_000_000
+        assert await_cpu(started.pid, more_than_s=first.cpu_s)
+        started.kill()
+        started.wait()
+        assert process_usage(started.pid) is None
 
 
 def test_awaiting_a_state_that_never_comes_ends_at_the_bound() -> None:

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from clusters.hosts.process import await_state, process_state
 from clusters.hosts.warden import Warden
 from clusters.port import NodeState
 from history.failure import HarnessError
+
+Until = Callable[..., bool]
 
 IGNORES_SIGTERM = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
 
@@ -41,21 +42,6 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "child.log"
 
 
-@pytest.fixture
-def warden() -> Iterator[Warden]:
-    with Warden(run_id="test") as it:
-        yield it
-
-
-def until(claim: Callable[[], bool], *, timeout_s: float = 10.0) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while not claim():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.002)
-    return True
-
-
 def gone(pid: int) -> bool:
     return process_state(pid) is NodeState.DOWN
 
@@ -76,7 +62,7 @@ def harness(log: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
 
 
 def test_nothing_outlives_a_harness_that_is_killed(
-    harness: tuple[subprocess.Popen[str], list[int]],
+    harness: tuple[subprocess.Popen[str], list[int]], until: Until
 ) -> None:
     process, pids = harness
     process.kill()
@@ -85,7 +71,7 @@ def test_nothing_outlives_a_harness_that_is_killed(
 
 
 def test_nothing_outlives_a_warden_that_is_killed(
-    harness: tuple[subprocess.Popen[str], list[int]],
+    harness: tuple[subprocess.Popen[str], list[int]], until: Until
 ) -> None:
     _, pids = harness
     os.kill(pids[0], signal.SIGKILL)
@@ -93,7 +79,7 @@ def test_nothing_outlives_a_warden_that_is_killed(
 
 
 def test_nothing_outlives_harness_and_warden_killed_together(
-    harness: tuple[subprocess.Popen[str], list[int]],
+    harness: tuple[subprocess.Popen[str], list[int]], until: Until
 ) -> None:
     process, pids = harness
     os.kill(pids[0], signal.SIGSTOP)
@@ -102,7 +88,9 @@ def test_nothing_outlives_harness_and_warden_killed_together(
     assert until(lambda: all(map(gone, pids)))
 
 
-def test_a_forked_copy_of_the_harness_does_not_keep_its_children_alive(log: Path) -> None:
+def test_a_forked_copy_of_the_harness_does_not_keep_its_children_alive(
+    log: Path, until: Until
+) -> None:
     program = HARNESS.replace("print(", "import os\nif os.fork() == 0: time.sleep(600)\nprint(")
     command = [sys.executable, "-W", "ignore", "-c", program, str(log), IGNORES_SIGTERM]
     with subprocess.Popen(
@@ -134,7 +122,9 @@ def test_children_live_on_when_the_thread_that_started_them_has_ended(log: Path)
         assert process_state(pid) is NodeState.RUNNING
 
 
-def test_closing_kills_every_child_and_what_it_started(warden: Warden, log: Path) -> None:
+def test_closing_kills_every_child_and_what_it_started(
+    warden: Warden, log: Path, until: Until
+) -> None:
     argv = ["sh", "-c", "sleep 600 & echo $!; wait"]
     pid = warden.spawn(argv, name="family", log=log)
     assert until(lambda: log.read_text().endswith("\n"))
@@ -145,7 +135,7 @@ def test_closing_kills_every_child_and_what_it_started(warden: Warden, log: Path
     assert until(lambda: gone(grandchild))
 
 
-def test_what_a_child_leaves_behind_ends_with_it(warden: Warden, log: Path) -> None:
+def test_what_a_child_leaves_behind_ends_with_it(warden: Warden, log: Path, until: Until) -> None:
     pid = warden.spawn(["sh", "-c", "sleep 600 & echo $!"], name="child", log=log)
     assert warden.wait(pid, timeout_s=5) == 0
     assert until(lambda: gone(int(log.read_text())))
@@ -261,7 +251,7 @@ def test_a_child_gets_its_environment_directory_and_a_session_of_its_own(
     assert log.read_text().split() == ["test", "this", "none", str(tmp_path), str(pid)]
 
 
-def test_a_dead_warden_is_named_by_every_call(log: Path) -> None:
+def test_a_dead_warden_is_named_by_every_call(log: Path, until: Until) -> None:
     with Warden(run_id="test") as warden:
         pid = warden.spawn(["sleep", "600"], name="child", log=log)
         os.kill(warden.pid, signal.SIGKILL)

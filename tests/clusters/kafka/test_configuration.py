@@ -1,0 +1,183 @@
+"""Each node's configuration follows from the spec, and each link has a name of its own."""
+
+import itertools
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusters.kafka.configuration import (
+    CLIENTS,
+    Listener,
+    Node,
+    Route,
+    direct,
+    hosts_file,
+    nodes_of,
+    properties,
+    properties_file,
+    refuse_reserved_settings,
+)
+from clusters.port import ClusterSpec, NodeName, Role
+from history.failure import UsageError
+
+SPEC = ClusterSpec(controllers=3, brokers=2)
+
+
+def numbered(count: int) -> tuple[int, ...]:
+    return tuple(itertools.islice(itertools.count(9001), count))
+
+
+def configured(
+    spec: ClusterSpec, name: str, *, version: str = "4.3.1", route: Route = direct
+) -> dict[str, str]:
+    nodes = nodes_of(spec, ports=numbered)
+    [node] = [node for node in nodes if node.name == name]
+    return properties(spec, node, nodes=nodes, data=Path("/data"), version=version, route=route)
+
+
+def by_name(name: str) -> Node:
+    return next(node for node in nodes_of(SPEC, ports=numbered) if node.name == name)
+
+
+def test_controllers_come_first_and_every_listener_has_a_port_of_its_own() -> None:
+    nodes = nodes_of(SPEC, ports=numbered)
+    assert [(node.name, node.node_id) for node in nodes] == [
+        ("controller-1", 1001),
+        ("controller-2", 1002),
+        ("controller-3", 1003),
+        ("broker-1", 1),
+        ("broker-2", 2),
+    ]
+    ports = [port for node in nodes for port in node.ports.values()]
+    assert ports == list(range(9001, 9008))
+    assert set(by_name("broker-1").ports) == {Listener.CLIENT, Listener.REPLICATION}
+    assert by_name("controller-1").role is Role.CONTROLLER
+
+
+def test_a_broker_says_who_it_is_and_where_it_is_found() -> None:
+    found = configured(SPEC, "broker-2")
+    assert {
+        "node.id": "2",
+        "process.roles": "broker",
+        "log.dirs": "/data",
+        "listeners": "CLIENT://127.0.0.1:9006,REPL://127.0.0.1:9007",
+        "advertised.listeners": "CLIENT://127.0.0.1:9006,REPL://broker-2.repl:9007",
+        "inter.broker.listener.name": "REPL",
+        "controller.quorum.voters": (
+            "1001@controller-1.raft:9001,1002@controller-2.raft:9002,1003@controller-3.raft:9003"
+        ),
+    }.items() <= found.items()
+
+
+def test_a_controller_listens_for_nothing_else() -> None:
+    found = configured(SPEC, "controller-2")
+    assert found["listeners"] == "CONTROLLER://127.0.0.1:9002"
+    assert "advertised.listeners" not in found
+    assert "inter.broker.listener.name" not in found
+
+
+def test_settings_win_over_defaults_and_those_of_the_role_over_those_of_all() -> None:
+    spec = ClusterSpec(
+        settings={"replica.lag.time.max.ms": "1", "num.io.threads": "7", "any.key": "passes"},
+        broker_settings={"num.io.threads": "9"},
+    )
+    broker, controller = configured(spec, "broker-1"), configured(spec, "controller-1")
+    assert (broker["replica.lag.time.max.ms"], controller["replica.lag.time.max.ms"]) == ("1", "1")
+    assert (broker["num.io.threads"], controller["num.io.threads"]) == ("9", "7")
+    assert broker["any.key"] == "passes"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "factor", "isr"), [(1, "1", "1"), (2, "2", "2"), (5, "3", "2")]
+)
+def test_internal_topics_are_replicated_as_far_as_there_are_brokers(
+    brokers: int, factor: str, isr: str
+) -> None:
+    found = configured(ClusterSpec(brokers=brokers), "broker-1")
+    assert found["offsets.topic.replication.factor"] == factor
+    assert found["transaction.state.log.min.isr"] == isr
+    assert found["share.coordinator.state.topic.replication.factor"] == factor
+
+
+def test_a_release_gets_no_setting_that_it_does_not_know() -> None:
+    assert not any(
+        key.startswith("share.") for key in configured(SPEC, "broker-1", version="3.9.2")
+    )
+
+
+TAKEN = {"node.id": "7", "listeners": "X", "num.io.threads": "1"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ClusterSpec(settings=TAKEN),
+        ClusterSpec(controller_settings=TAKEN),
+        ClusterSpec(broker_settings=TAKEN),
+    ],
+    ids=["common", "of controllers", "of brokers"],
+)
+def test_what_the_harness_decides_cannot_be_set(spec: ClusterSpec) -> None:
+    with pytest.raises(UsageError, match=r"not free to choose: listeners, node\.id \("):
+        refuse_reserved_settings(spec)
+
+
+def lettered(source: NodeName, target: NodeName) -> str:
+    """An address for each link, to be recognised by."""
+    names = [CLIENTS, *(node.name for node in nodes_of(SPEC, ports=numbered))]
+    return f"127.1.{names.index(source)}.{names.index(target)}"
+
+
+def test_each_node_finds_the_others_at_the_address_of_the_link() -> None:
+    nodes = nodes_of(SPEC, ports=numbered)
+    hosts = hosts_file(by_name("broker-1"), nodes=nodes, route=lettered)
+    assert hosts.splitlines() == [
+        "127.0.0.1 localhost",
+        f"127.0.0.1 {socket.gethostname()}",
+        "127.1.4.1 controller-1.raft",
+        "127.1.4.2 controller-2.raft",
+        "127.1.4.3 controller-3.raft",
+        "127.0.0.1 broker-1.repl",
+        "127.1.4.5 broker-2.repl",
+    ]
+
+
+def test_clients_find_a_broker_at_the_address_of_their_link() -> None:
+    advertised = configured(SPEC, "broker-2", route=lettered)["advertised.listeners"]
+    assert advertised == "CLIENT://127.1.0.5:9006,REPL://broker-2.repl:9007"
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """`java.util.Properties.load` for what we write: slow and obvious."""
+    escapes = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
+    found: dict[str, str] = {}
+    for line in text.split("\n")[:-1]:
+        parts, at = ["", ""], 0
+        characters = iter(line)
+        for one in characters:
+            if one == "\\":
+                following = next(characters)
+                if following == "u":
+                    code = "".join(itertools.islice(characters, 4))
+                    parts[at] += chr(int(code, 16))
+                else:
+                    parts[at] += escapes.get(following, following)
+            elif one == "=" and at == 0:
+                at = 1
+            elif not (parts[at] == "" and one in " \t\f"):
+                parts[at] += one
+        key, value = (part.encode("utf-16", "surrogatepass").decode("utf-16") for part in parts)
+        found[key] = value
+    return found
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8"), min_size=1), st.text(st.characters(codec="utf-8"))
+    )
+)
+def test_any_setting_survives_the_properties_file(settings: dict[str, str]) -> None:
+    assert read_properties(properties_file(settings)) == settings

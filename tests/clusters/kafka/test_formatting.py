@@ -1,0 +1,154 @@
+"""Directories are formatted as Kafka's own tool does it, and impossible versions are refused."""
+
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from clusters.cache import CACHE_VARIABLE
+from clusters.hosts.command import Completed
+from clusters.hosts.warden import Warden
+from clusters.java import Java
+from clusters.kafka import formatting
+from clusters.kafka.formatting import (
+    Bootstrap,
+    bootstrap_of,
+    directory_id_of,
+    format_directory,
+    new_id,
+)
+from clusters.kafka.releases import Release
+from clusters.port import ClusterSpec
+from history.failure import HarnessError, UsageError
+
+JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")
+BOOTSTRAP = Bootstrap(checkpoint=b"levels", metadata_version="3.9-IV0", names_directories=True)
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Release:
+    """A release whose enumeration ends with a version that is not stable yet."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    names = [b"IBP_3_0_IV1", b"IBP_3_3_IV3", b"IBP_3_10_IV0", b"IBP_3_4_IV0", b"IBP_4_0_IV0"]
+    with zipfile.ZipFile(tmp_path / "kafka-server-common.jar", "w") as jar:
+        content = b"\x01".join(names)
+        jar.writestr("org/apache/kafka/server/common/MetadataVersion.class", content)
+    return Release(
+        name="3.10.0",
+        version="3.10.0",
+        jars=(tmp_path / "kafka-server-common.jar",),
+        digest="d" * 64,
+    )
+
+
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The calls of a StorageTool whose own version is 3.10-IV0, and which knows 3.4 besides."""
+    calls: list[list[str]] = []
+
+    def run_command(argv: list[str], *, directory: Path, **_: object) -> Completed:
+        calls.append(argv)
+        asked = argv[-1] if "--release-version" in argv else "3.10"
+        if asked not in ("3.4", "3.10"):
+            return Completed(exit_code=1, output=f"Version {asked} is not a valid version\n")
+        (directory / "data").mkdir()
+        (directory / "data" / "bootstrap.checkpoint").write_bytes(asked.encode())
+        (directory / "data" / "meta.properties").write_text("#\nversion=1\ndirectory.id=x\n")
+        return Completed(exit_code=0, output=f"Formatting x with metadata.version {asked}-IV0.\n")
+
+    monkeypatch.setattr(formatting, "run_command", run_command)
+    return calls
+
+
+def bootstrap(spec: ClusterSpec, release: Release, warden: Warden) -> Bootstrap:
+    return bootstrap_of(spec, release=release, java=JAVA, warden=warden, progress=lambda _: None)
+
+
+def test_the_tool_runs_once_for_each_metadata_version(
+    release: Release, tool: list[list[str]], warden: Warden
+) -> None:
+    own = bootstrap(ClusterSpec(), release, warden)
+    older = bootstrap(ClusterSpec(metadata_version="3.4"), release, warden)
+    assert (own.checkpoint, own.metadata_version, own.names_directories) == (
+        b"3.10",
+        "3.10-IV0",
+        True,
+    )
+    assert (older.checkpoint, older.metadata_version) == (b"3.4", "3.4-IV0")
+    assert bootstrap(ClusterSpec(), release, warden) == own
+    assert len(tool) == 2
+
+
+def test_whether_unstable_versions_are_allowed_makes_a_difference(
+    release: Release, tool: list[list[str]], warden: Warden
+) -> None:
+    bootstrap(ClusterSpec(), release, warden)
+    unstable = {"unstable.feature.versions.enable": "true"}
+    bootstrap(ClusterSpec(controller_settings=unstable), release, warden)
+    assert len(tool) == 2
+
+
+@pytest.mark.parametrize("version", ["9.9", "3.0", "4.0-IV0", "3.4-IV1"])
+@pytest.mark.usefixtures("tool")
+def test_a_version_that_the_release_does_not_accept_is_refused_with_those_it_does(
+    release: Release, warden: Warden, version: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        bootstrap(ClusterSpec(metadata_version=version), release, warden)
+    assert str(raised.value) == (
+        f'Kafka 3.10.0 cannot start a cluster at metadata version "{version}"; '
+        "it can at: 3.3-IV3, 3.4-IV0, 3.10-IV0"
+    )
+
+
+@pytest.mark.usefixtures("tool")
+def test_a_tool_that_fails_on_an_accepted_version_is_not_the_users_error(
+    release: Release, warden: Warden
+) -> None:
+    with pytest.raises(HarnessError) as raised:
+        bootstrap(ClusterSpec(metadata_version="3.3"), release, warden)
+    assert str(raised.value) == (
+        "the StorageTool of Kafka 3.10.0 failed: Version 3.3 is not a valid version"
+    )
+
+
+@pytest.mark.parametrize("version", ["", "latest", "3", "3.4-IVx", "3.4.1", "../3.4"])
+def test_what_is_no_metadata_version_is_refused_at_once(
+    release: Release, tool: list[list[str]], warden: Warden, version: str
+) -> None:
+    with pytest.raises(UsageError, match="is not a metadata version, such as"):
+        bootstrap(ClusterSpec(metadata_version=version), release, warden)
+    assert tool == []
+
+
+def test_a_formatted_directory_holds_three_ids_and_the_checkpoint(tmp_path: Path) -> None:
+    data = tmp_path / "node" / "data"
+    format_directory(data, bootstrap=BOOTSTRAP, cluster_id="c", node_id=7, directory_id="directory")
+    assert (data / "bootstrap.checkpoint").read_bytes() == b"levels"
+    assert (data / "meta.properties").read_text() == (
+        "version=1\ncluster.id=c\nnode.id=7\ndirectory.id=directory\n"
+    )
+    assert directory_id_of(data) == "directory"
+
+
+def test_each_directory_gets_an_id_of_its_own_if_the_release_names_them(tmp_path: Path) -> None:
+    for name, names_directories in (("new", True), ("newer", True), ("old", False)):
+        format_directory(
+            tmp_path / name,
+            bootstrap=Bootstrap(
+                checkpoint=b"", metadata_version="3.4-IV0", names_directories=names_directories
+            ),
+            cluster_id="c",
+            node_id=1,
+            directory_id=None,
+        )
+    ids = [directory_id_of(tmp_path / name) for name in ("new", "newer", "old")]
+    assert ids[0] != ids[1]
+    assert ids[2] is None
+
+
+def test_ids_are_as_kafka_writes_them() -> None:
+    ids = {new_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", text) for text in ids)
