@@ -118,6 +118,18 @@ _ASSUMPTIONS: Final = (
 
 _GROUNDS: Final = (
     Entry(
+        id="G0",
+        name="as-planned",
+        title="The run went as planned, to its end",
+        kind=Kind.GROUND,
+        rule="The manifest has the end of the run and no shortfall: every step of the play was "
+        "done, every await was met, no node or client died by itself, the cluster recovered "
+        "after healing, and every key was read to its end.",
+        meaning="A schedule that was not performed proves nothing about what it would have done.",
+        source="history/manifest.py, shortfalls",
+        strength=Strength.NEVER,
+    ),
+    Entry(
         id="G1",
         name="statistics",
         title="What was done, and how it went",
@@ -159,8 +171,10 @@ _DATA_PLANE: Final = (
         title="A record is missing below what was read",
         kind=Kind.ANOMALY,
         rule="The bound is the highest position that any ok read reached. Each value at or below "
-        "it that must have happened and that no ok read returned is lost. Where no read went over "
-        "its place and no complete final read followed, the key is unknown instead.",
+        "it that must have happened and that no ok read returned is lost; so is each acknowledged "
+        "value that an ok read returned and a complete final read called after both did not. Where "
+        "no read went over its place and no complete final read followed, the key is unknown "
+        "instead.",
         meaning="An acknowledged record is gone, while later ones are there.",
         source=f"{_JEPSEN}, `lost-write`",
         strength=Strength.NEVER,
@@ -284,8 +298,8 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="A value that an ok read returned, and that a complete final read of its key which "
         "was called afterwards did not return.",
-        meaning="A consumer has acted on a record that the cluster no longer has. Neither "
-        "lost-write nor unseen sees this: both ask for values that nobody ever read.",
+        meaning="A consumer has acted on a record that the cluster no longer has. The consumers' "
+        "side of a lost write: it asks for no acknowledgement.",
         source="Apache Kafka's documentation, Replication: only committed records are given to "
         "consumers, and they are not lost; KIP-101, KIP-966",
         strength=Strength.NEVER,

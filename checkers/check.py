@@ -26,7 +26,7 @@ from checkers.catalogue import CATALOGUE
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.summaries import summaries
-from checkers.grounds import fault_windows, run_grounds
+from checkers.grounds import course, fault_windows, run_grounds
 from checkers.history_summary import HistorySummary, history_summary
 from checkers.kernels.key_log import Setting
 from checkers.kernels.operations import SUMMARY
@@ -84,6 +84,7 @@ def check_run(
     results = {
         result.check: result
         for result in (
+            course(manifest),
             *_grounds(summed, faults, found=found, answers=answers),
             *_answers(summed, found, answers, checks),
         )

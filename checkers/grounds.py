@@ -13,9 +13,10 @@ from checkers.history_summary import HistorySummary
 from checkers.kernels.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.kernels.rows import OPEN_NS
 from checkers.verdict import CheckResult, Validity
+from history.manifest import Manifest
 from history.schema import F, Outcome
 
-__all__ = ["fault_windows", "run_grounds"]
+__all__ = ["course", "fault_windows", "run_grounds"]
 
 _TIMES: Final = ("before", "during", "between", "after")
 _FAULT_FIGURES_MAX: Final = 100
@@ -34,6 +35,14 @@ def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
         for row in faults.to_pylist()
         if row["effect_ns"] is not None
     )
+
+
+def course(manifest: Manifest) -> CheckResult:
+    """Whether the run went as planned, to its end; what did not, else."""
+    reasons = list(manifest.shortfalls)
+    if manifest.end_ns is None:
+        reasons.append(manifest.failure or "the recording did not come to its end")
+    return _result("as-planned", "; ".join(reasons))
 
 
 def run_grounds(

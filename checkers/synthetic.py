@@ -91,6 +91,7 @@ def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
             fencepost_version="",
             keys=recipe.key_names,
             promises=Promises(idempotent=recipe.idempotent, acks="all", consume="assign"),
+            end_ns=int(made.operations["call_ns"][-1].as_py()),
         ),
     )
     return made

@@ -194,7 +194,7 @@ LIES: Final[Mapping[str, Lie]] = {
     "internal-skipped-poll": Lie(raises=("internal-skipped-poll",), tell_readers=_leave_out),
     "nonmonotonic-send": Lie(raises=("nonmonotonic-send",), tell_log=_swap_sends),
     "unseen": Lie(raises=("unseen",), tell_readers=_acknowledge_beyond),
-    "vanished": Lie(raises=("vanished",), tell_readers=_cut_tail),
+    "vanished": Lie(raises=("vanished", "lost-write"), tell_readers=_cut_tail),
     "sent-values": Lie(raises=("sent-values",), tell_log=_append_a_stranger),
     "unique-values": Lie(raises=("unique-values",), tell_readers=_send_again),
 }

@@ -58,8 +58,10 @@ class Document:
     def without(self, *keys: str) -> "Document":
         """This document without these keys of its top."""
         kept = {key: value for key, value in self.data.items() if key not in keys}
-        dropped = dict.fromkeys(((key,) for key in keys), "command line")
-        return replace(self, data=kept, flags={**self.flags, **dropped})
+        flags = dict(self.flags)
+        for key in keys:
+            flags[(key,)] = "command line"
+        return replace(self, data=kept, flags=flags)
 
     def with_flag(self, path: Path_, value: object, flag: str) -> "Document":
         """This document with the value at `path` (mapping keys only) replaced by a flag's."""

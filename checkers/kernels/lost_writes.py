@@ -13,8 +13,14 @@ Sound because
   lost (a consumer that resumed behind it after a crash). It is then a doubt, not an anomaly, and
   the key cannot be called valid.
 
-It does not see a value whose offset nobody knows, nor one above the bound (D13), nor one that was
-returned once and is gone now (D18). Records must not be removed by retention or compaction.
+A value that was read once and is gone in the end is lost, too: a consumer that keeps up with the
+producers returns every value within milliseconds, and when the log is cut after that, no reader is
+missing anything. So an acknowledged value is also lost if an ok read returned it and a complete
+final read that was called after both the acknowledgement and that read did not (compare D18, which
+asks for no acknowledgement).
+
+It does not see a value whose offset nobody knows, nor one above the bound (D13). Records must not
+be removed by retention or compaction.
 
 Source: Jepsen's Kafka workload (`lost-write`).
 """
@@ -22,14 +28,15 @@ Source: Jepsen's Kafka workload (`lost-write`).
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found
-from checkers.kernels.key_log import KeyLog
+from checkers.kernels.key_log import FinalRead, KeyLog
 from checkers.kernels.missing import acknowledged_before, looked_over, missing
+from checkers.kernels.vanished import gone
 
 __all__ = ["lost_writes"]
 
 
 def lost_writes(log: KeyLog) -> Found:
-    """Values at or below the bound that must have happened and that no ok read returned."""
+    """Values at or below the bound that no ok read returned, or that a final read lacks again."""
     absent = missing(log)
     below = absent.where((absent.position >= 0) & (absent.position <= log.bound))
     proven = looked_over(log, below.position) | acknowledged_before(log, below.send)
@@ -37,7 +44,11 @@ def lost_writes(log: KeyLog) -> Found:
     reader = _reader_of_the_bound(log)
     offset_at = log.log.offset[np.searchsorted(log.log.position, lost.position)]
 
+    forgotten = _forgotten(log)
+
     def proof(number: int) -> Proof:
+        if number >= len(lost.send):
+            return _proof_of_forgotten(log, forgotten[number - len(lost.send)])
         send = lost.send[number]
         offset, value = int(offset_at[number]), int(log.sends.value[send])
         operation = int(log.sends.operation[send])
@@ -52,13 +63,45 @@ def lost_writes(log: KeyLog) -> Found:
             f"returned it",
         )
 
-    numbers = np.arange(len(lost.send))
+    numbers = np.arange(len(lost.send) + len(forgotten))
     return found(
         "lost-write",
         log.key,
         never=numbers,
         proof=proof,
         doubt=_doubt(log, int(np.count_nonzero(~proven))),
+    )
+
+
+def _forgotten(log: KeyLog) -> list[tuple[int, int, FinalRead]]:
+    """(send, read, final read) rows of acknowledged values that were read, and then not any more.
+
+    Strictly: acknowledged before the final read was called. At equal times they were concurrent.
+    """
+    vanished = gone(log)
+    if not vanished:
+        return []
+    acknowledged = np.flatnonzero(log.sends.ok)
+    send_of = dict(zip(log.sends.value[acknowledged].tolist(), acknowledged.tolist(), strict=True))
+    return [
+        (send, row, final_read)
+        for row, final_read in vanished
+        if (send := send_of.get(int(log.reads.value[row]))) is not None
+        and log.sends.return_ns[send] < final_read.call_ns
+    ]
+
+
+def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> Proof:
+    send, row, final_read = found_row
+    value, offset = int(log.sends.value[send]), int(log.reads.offset[row])
+    operation, reading = int(log.sends.operation[send]), int(log.reads.operation[row])
+    return Proof(
+        operations=(operation, reading, final_read.operation),
+        offsets=(offset,),
+        values=(value,),
+        detail=f"value {value} was acknowledged (operation {operation}) and read at offset "
+        f"{offset} (operation {reading}), and the complete final read that was called afterwards "
+        f"(operation {final_read.operation}) did not return it",
     )
 
 

@@ -1,10 +1,9 @@
 """D18 vanished: a record that a reader was shown is not in a later, complete final read.
 
-D1 and D13 ask for values that nobody ever returned. A consumer that keeps up with the producers
-returns every value within milliseconds, and when the log is then cut, neither of the two has
-anything to report. But a broker shows a consumer only what is below the high watermark, which
-survives every election that is not unclean. So what an ok read returned must be in every complete
-final read that was called after that read had returned.
+This is the consumers' side of a lost write: it asks for no acknowledgement. A broker shows a
+consumer only what is below the high watermark, which survives every election that is not unclean.
+So what an ok read returned must be in every complete final read that was called after that read had
+returned.
 
 Sound because
 - returned and called are compared strictly: at equal times the two were concurrent;
@@ -24,17 +23,12 @@ from checkers.anomaly import Found, Proof, found
 from checkers.kernels.key_log import FinalRead, KeyLog
 from checkers.kernels.membership import is_among
 
-__all__ = ["vanished"]
+__all__ = ["gone", "vanished"]
 
 
 def vanished(log: KeyLog) -> Found:
     """Values that an ok read returned and that a later complete final read did not."""
-    # One anomaly a value, proven by the first final read that lacks it.
-    first: dict[int, tuple[int, FinalRead]] = {}
-    for final_read in log.final_reads:
-        for row in _not_in(final_read, log).tolist():
-            first.setdefault(int(log.reads.value[row]), (row, final_read))
-    proven = sorted(first.values(), key=lambda pair: pair[0])
+    proven = gone(log)
 
     def proof(number: int) -> Proof:
         row, final_read = proven[number]
@@ -49,6 +43,15 @@ def vanished(log: KeyLog) -> Found:
         )
 
     return found("vanished", log.key, never=np.arange(len(proven)), proof=proof)
+
+
+def gone(log: KeyLog) -> list[tuple[int, FinalRead]]:
+    """A read row of each value that vanished, and the first complete final read that lacks it."""
+    first: dict[int, tuple[int, FinalRead]] = {}
+    for final_read in log.final_reads:
+        for row in _not_in(final_read, log).tolist():
+            first.setdefault(int(log.reads.value[row]), (row, final_read))
+    return sorted(first.values(), key=lambda pair: pair[0])
 
 
 def _not_in(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:

@@ -24,8 +24,8 @@ from history.clock import Clock
 from history.operation import Outcome
 from history.segment import SendRecorder
 from workloads.clients.config import ClientConfig, ProducerConfig
-from workloads.clients.producer import Sender
 from workloads.clients.recording import RecordsSends
+from workloads.clients.sender import Sender
 from workloads.librdkafka import producer_settings
 
 __all__ = ["RecorderFigures", "recorder_bench"]

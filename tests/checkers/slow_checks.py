@@ -89,7 +89,25 @@ class SlowKey:
                 yield send, proven
 
     def lost_write(self) -> Found:
-        return [(False, (send["value"],)) for send, proven in self._lost() if proven]
+        never_read = [(False, (send["value"],)) for send, proven in self._lost() if proven]
+        return never_read + [(False, (value,)) for value in self._forgotten()]
+
+    def _forgotten(self) -> set[int]:
+        """Acknowledged, read, and missing from a complete final read called after both."""
+        return {
+            send["value"]
+            for send in self.sends
+            for final in self.final_reads
+            for row in self.ok_reads
+            if send["outcome"] == "ok"
+            and send["return_ns"] < final["call_ns"]
+            and row["value"] == send["value"]
+            and row["return_ns"] < final["call_ns"]
+            and not any(
+                other["value"] == send["value"] and other["operation"] == final["index"]
+                for other in self.reads
+            )
+        }
 
     def doubts(self) -> set[str]:
         found = set()

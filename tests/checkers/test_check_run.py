@@ -153,7 +153,7 @@ def test_a_job_that_outlasts_its_budget_does_not_answer(spark: SparkSession) -> 
         yield FINDINGS.empty_table()
 
     files = file_frame(spark, [SealedFile(path="x", digest="")])
-    with pytest.raises(JobError, match="within its budget of 0.5 s"):
+    with pytest.raises(JobError, match=r"within its budget of 0\.5 s"):
         collected(scanned(files, dawdle, schema=FINDINGS), schema=FINDINGS, budget_s=0.5)
 
 

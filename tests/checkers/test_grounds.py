@@ -5,8 +5,9 @@ import pytest
 from histories import history
 from judging import summary
 
-from checkers.grounds import fault_windows, run_grounds
+from checkers.grounds import course, fault_windows, run_grounds
 from checkers.verdict import CheckResult, Validity
+from history.manifest import Manifest, Promises, RunState
 from history.schema import FAULTS
 
 GOOD = """
@@ -41,6 +42,36 @@ def _judged(text: str, faults: pa.Table) -> dict[str, CheckResult]:
 
 def _evidence(text: str, faults: pa.Table) -> str:
     return _judged(text, faults)["evidence"].reason
+
+
+def _manifest(*, end_ns: int | None = 50, shortfalls: tuple[str, ...] = ()) -> Manifest:
+    return Manifest(
+        run_id="s/1",
+        state=RunState.RECORDED,
+        scenario="s",
+        title="s",
+        seed=1,
+        started_at="2026-01-01T00:00:00+00:00",
+        origin_ns=0,
+        command="fencepost run s",
+        fencepost_version="1",
+        promises=Promises(idempotent=True, acks="all", consume="assign"),
+        end_ns=end_ns,
+        shortfalls=shortfalls,
+    )
+
+
+def test_a_run_that_went_as_planned_to_its_end_has_that_ground() -> None:
+    assert course(_manifest()).validity is Validity.VALID
+
+
+def test_a_step_whose_bound_passed_makes_the_run_unknown_and_is_named() -> None:
+    result = course(_manifest(shortfalls=("step 2 of 5: its bound passed",)))
+    assert (result.validity, result.reason) == (Validity.UNKNOWN, "step 2 of 5: its bound passed")
+
+
+def test_a_recording_that_did_not_come_to_its_end_is_unknown() -> None:
+    assert course(_manifest(end_ns=None)).validity is Validity.UNKNOWN
 
 
 def test_sends_polls_and_a_final_read_are_grounds_for_a_control() -> None:

@@ -107,7 +107,7 @@ def test_a_complete_final_read_turns_the_doubt_into_a_loss() -> None:
         c1 poll -> t-0 s1 [v2@1]
         r1 final t-0 -> []
         """
-    assert never(resumed)["lost-write"] == [(1,)]
+    assert never(resumed)["lost-write"] == [(1,), (2,)]
 
 
 def test_a_process_that_subscribed_may_start_anywhere() -> None:

@@ -59,7 +59,8 @@ def test_a_value_that_was_read_and_is_not_in_the_final_read_has_vanished() -> No
         c1 poll -> t-0 [v1@0 v2@1]
         r1 final t-0 -> [v1@0]
         """
-    assert never(cut) == {"vanished": [(2,)]}
+    assert never(cut) == {"vanished": [(2,)], "lost-write": [(2,)]}
+    assert never(cut.replace("v2 -> ok @1", "v2 -> info")) == {"vanished": [(2,)]}
     assert not never(cut.replace("-> [v1@0]", "-> [v1@0 v2@1]"))
 
 
@@ -70,7 +71,7 @@ def test_a_key_that_was_read_and_is_empty_in_the_end_has_vanished() -> None:
         c1 poll -> t-0 [v1@0]
         r1 final t-0 -> []
         """
-    ) == {"vanished": [(1,)]}
+    ) == {"vanished": [(1,)], "lost-write": [(1,)]}
 
 
 def test_a_value_that_only_a_crashed_poll_saw_cannot_vanish() -> None:
