@@ -19,8 +19,10 @@ __all__ = [
     "ClusterSpec",
     "ClusterView",
     "Kills",
+    "Measures",
     "NodeName",
     "NodeState",
+    "NodeUsage",
     "PartitionView",
     "Pauses",
     "Role",
@@ -218,3 +220,20 @@ class Snapshots(Protocol):
 
     def rollback_node(self, node: NodeName, name: str) -> None:
         """Replace the data of a node that is down by the copy `name`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUsage:
+    """What a node's process uses at this moment."""
+
+    rss_bytes: int
+    cpu_s: float
+    """CPU time since its start, user and system, all threads."""
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """Can say what a node's process uses."""
+
+    def usage(self, node: NodeName) -> NodeUsage | None:
+        """The usage now, or None if it has no process."""
