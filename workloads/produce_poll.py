@@ -22,31 +22,23 @@ from history.failure import HarnessError
 from history.manifest import Promises
 from history.run_directory import RunDirectory
 from history.segment import Counts, live_counts
+from workloads.client_plan import ClientPlan
 from workloads.clients.config import (
-    ClientConfig,
     ConsumerConfig,
     FinalReaderConfig,
     ProducerConfig,
     write_config,
 )
-from workloads.librdkafka import consumer_settings, final_reader_settings, producer_settings
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["Consume", "ProducePoll", "ProducePollSpec"]
 
-_FINAL_READER_COUNT: Final = 2
-"""One a core of a small machine; a reader takes in about 150 000 records a second."""
 _UP_S_MAX: Final = 30.0
-_FLUSH_SLACK_MS: Final = 2000
-"""librdkafka's time-outs are looked at once a second."""
 _CONSUMER_STOP_S: Final = 9.0
 """To poll what was sent last, and to leave the group."""
 _KILL_S_MAX: Final = 10.0
 _READER_SLACK_S: Final = 2.0
 """For a final reader to end, after it gave up."""
-_BATCH_BYTES_MAX: Final = 8 << 20
-_IN_FLIGHT_BYTES_MAX: Final = 64 << 20
-"""Of one producer. With values of 100 B the counts of the spec come first."""
 _LOOK_S: Final = 0.02
 _TAIL_LINES: Final = 5
 
@@ -67,11 +59,16 @@ class ProducePoll:
     ) -> None:
         self._spec = spec
         self._warden = warden
-        self._bootstrap_servers = bootstrap_servers
         self._run = run
-        self._keys = tuple(key for topic in topics for key in topic.keys)
         self._clock = clock
-        self._seed = seed
+        self._plan = ClientPlan(
+            spec=spec,
+            bootstrap_servers=bootstrap_servers,
+            keys=tuple(key for topic in topics for key in topic.keys),
+            run=run,
+            origin_ns=clock.origin_ns,
+            seed=seed,
+        )
         self._pids: dict[str, int] = {}
         self._overstayed: list[str] = []
 
@@ -83,7 +80,7 @@ class ProducePoll:
     @property
     def keys(self) -> tuple[str, ...]:
         """What it writes to and reads: every key of its topics."""
-        return self._keys
+        return self._plan.keys
 
     @property
     def pids(self) -> Mapping[str, int]:
@@ -95,10 +92,10 @@ class ProducePoll:
 
         Raises HarnessError with the end of a client's log if that client does not come up.
         """
-        for index in range(self._spec.consumers):
-            self._spawn("consumer", self._consumer(index))
-        for index in range(self._spec.producers):
-            self._spawn("producer", self._producer(index))
+        for consumer in self._plan.consumers():
+            self._spawn("consumer", consumer)
+        for producer in self._plan.producers():
+            self._spawn("producer", producer)
         self._await_operations()
 
     def stop(self, timeout_s: float) -> None:
@@ -118,10 +115,9 @@ class ProducePoll:
         """
         for name in self._named("producer"):
             assert self._warden.exit_code(self._pids[name]) is not None, f"{name} still runs"
-        count = min(_FINAL_READER_COUNT, len(self._keys))
         deadline_s = time.monotonic() + timeout_s
         deadline_ns = self._clock.now_ns() + int((timeout_s - _READER_SLACK_S) * 1e9)
-        configs = [self._final_reader(index, count, deadline_ns) for index in range(count)]
+        configs = self._plan.final_readers(deadline_ns=deadline_ns)
         for config in configs:
             self._spawn("final_reader", config)
         for config in configs:
@@ -129,7 +125,7 @@ class ProducePoll:
             self._warden.wait(self._pids[config.common.client], timeout_s=left_s)
         self._end([config.common.client for config in configs], deadline_s=deadline_s)
         complete = {key for config in configs for key in _complete(Path(config.result))}
-        return tuple(key for key in self._keys if key in complete)
+        return tuple(key for key in self._plan.keys if key in complete)
 
     def counts(self) -> Counts:
         """How far the clients are; cheap enough to ask many times a second."""
@@ -155,67 +151,6 @@ class ProducePoll:
             name=name,
             log=self._log(name),
             env=_environment(),
-        )
-
-    def _producer(self, index: int) -> ProducerConfig:
-        spec = self._spec
-        in_flight_max = min(spec.in_flight_max, _IN_FLIGHT_BYTES_MAX // spec.value_bytes)
-        settings = producer_settings(
-            bootstrap_servers=self._bootstrap_servers,
-            acks=spec.acks,
-            idempotence=spec.idempotence,
-            linger_ms=spec.linger_ms,
-            message_timeout_ms=spec.message_timeout_ms,
-            in_flight_max=in_flight_max,
-            settings=spec.settings,
-        )
-        return ProducerConfig(
-            common=self._common(f"producer-{index}", process=index, settings=settings),
-            rate=spec.rate / spec.producers,
-            value_bytes=spec.value_bytes,
-            batch_max=min(spec.batch_max, _BATCH_BYTES_MAX // spec.value_bytes),
-            in_flight_max=in_flight_max,
-            flush_ms=spec.message_timeout_ms + _FLUSH_SLACK_MS,
-        )
-
-    def _consumer(self, index: int) -> ConsumerConfig:
-        spec = self._spec
-        settings = consumer_settings(
-            bootstrap_servers=self._bootstrap_servers,
-            isolation=spec.isolation,
-            settings=spec.settings,
-        )
-        process = spec.producers + index
-        return ConsumerConfig(
-            common=self._common(f"consumer-{index}", process=process, settings=settings),
-            subscribe=spec.consume == Consume.SUBSCRIBE
-            or (spec.consume == Consume.BOTH and index % 2 == 1),
-            reassign_s=spec.reassign_s,
-        )
-
-    def _final_reader(self, index: int, count: int, deadline_ns: int) -> FinalReaderConfig:
-        name = f"final-reader-{index}"
-        settings = final_reader_settings(
-            bootstrap_servers=self._bootstrap_servers, settings=self._spec.settings
-        )
-        process = self._spec.producers + self._spec.consumers + index
-        return FinalReaderConfig(
-            common=self._common(name, process=process, settings=settings),
-            share=tuple(range(index, len(self._keys), count)),
-            deadline_ns=deadline_ns,
-            result=str(self._run.clients / f"{name}.result.json"),
-        )
-
-    def _common(self, name: str, *, process: int, settings: Mapping[str, str]) -> ClientConfig:
-        return ClientConfig(
-            client=name,
-            process=process,
-            process_stride=self._spec.producers + self._spec.consumers + _FINAL_READER_COUNT,
-            raw=str(self._run.raw.resolve()),
-            origin_ns=self._clock.origin_ns,
-            keys=self._keys,
-            settings=settings,
-            seed=self._seed,
         )
 
     def _await_operations(self) -> None:

@@ -11,7 +11,8 @@ from history.clock import Clock
 from history.operation import Outcome
 from history.segment import live_counts
 from workloads.clients.config import ClientConfig, ProducerConfig
-from workloads.clients.producer import Ending, Sender, produce
+from workloads.clients.producer import produce
+from workloads.clients.sender import Ending, Sender
 
 
 def config(raw: Path | str = "", *, flush_ms: int = 50, in_flight_max: int = 100) -> ProducerConfig:

@@ -19,7 +19,6 @@ import numpy as np
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    KafkaError,
     KafkaException,
     Message,
     TopicPartition,
@@ -78,12 +77,7 @@ class Poller:
         self._failed = False
         self._recorder = recorder
         self._consumer = connect(
-            {
-                **common.settings,
-                "client.id": common.name(generation),
-                "group.id": _GROUP,
-                "error_cb": self._on_error,
-            }
+            {**common.settings, "client.id": common.name(generation), "group.id": _GROUP}
         )
 
     def run(self, stopped: Callable[[], bool]) -> bool:
@@ -112,7 +106,7 @@ class Poller:
         """One poll, recorded; the records that it returned."""
         self._sessions.begin_poll()
         sequence = self._recorder.invoke(time_ns=self._clock.now_ns())
-        # From here to `complete` nothing may raise: what was polled would be lost.
+        # From here to `complete` nothing of ours may raise: what was polled would be lost.
         messages, errors = self._consume()
         polled = polled_of(messages, key_of=self._key_of)
         errors = (*errors, *polled.errors)
@@ -134,6 +128,7 @@ class Poller:
         return len(polled.keys)
 
     def _consume(self) -> tuple[list[Message], tuple[KafkaErrorLike, ...]]:
+        # confluent-kafka raises a fatal error, and drops what the poll had gathered: info, then.
         try:
             return self._consumer.consume(_POLL_RECORDS_MAX, _POLL_TIMEOUT_S), ()
         except KafkaException as exception:
@@ -176,10 +171,6 @@ class Poller:
         closing = Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(_CLOSE_S_MAX)
-
-    def _on_error(self, error: KafkaError) -> None:
-        # librdkafka logs its errors itself; of those that answer no poll, only this counts.
-        self._failed |= error.fatal()
 
 
 def main(argv: Sequence[str]) -> int:

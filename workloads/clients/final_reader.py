@@ -96,7 +96,10 @@ class Reader:
                 return _TIMED_OUT
             # No more than are left: librdkafka would wait for the rest.
             wanted = min(_POLL_RECORDS_MAX, end - offset)
-            messages = self._consumer.consume(wanted, _POLL_TIMEOUT_S)
+            try:
+                messages = self._consumer.consume(wanted, _POLL_TIMEOUT_S)
+            except KafkaException as exception:
+                return int(exception.args[0].code())
             offset = max(offset, self._record(sequence, key, messages))
             if error := _first_error(messages):
                 return error

@@ -1,0 +1,113 @@
+"""Which clients a produce-poll workload has, and what each of them is told."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from history.run_directory import RunDirectory
+from workloads.clients.config import (
+    ClientConfig,
+    ConsumerConfig,
+    FinalReaderConfig,
+    ProducerConfig,
+)
+from workloads.librdkafka import consumer_settings, final_reader_settings, producer_settings
+from workloads.produce_poll_spec import Consume, ProducePollSpec
+
+__all__ = ["ClientPlan"]
+
+_FINAL_READERS_MAX: Final = 2
+"""One a core of a small machine; a reader takes in about 150 000 records a second."""
+_BATCH_BYTES_MAX: Final = 8 << 20
+_IN_FLIGHT_BYTES_MAX: Final = 64 << 20
+"""Of one producer. With values of 100 B the counts of the spec come first."""
+_FLUSH_SLACK_MS: Final = 2000
+"""librdkafka's time-outs are looked at once a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientPlan:
+    """From the spec to the configurations: no process has the number of another, restarts and
+    final readers included.
+    """
+
+    spec: ProducePollSpec
+    bootstrap_servers: str
+    keys: tuple[str, ...]
+    run: RunDirectory
+    origin_ns: int
+    seed: int
+
+    def producers(self) -> tuple[ProducerConfig, ...]:
+        """Processes 0, 1, …"""
+        return tuple(self._producer(index) for index in range(self.spec.producers))
+
+    def consumers(self) -> tuple[ConsumerConfig, ...]:
+        """Processes from the number of producers on."""
+        return tuple(self._consumer(index) for index in range(self.spec.consumers))
+
+    def final_readers(self, *, deadline_ns: int) -> tuple[FinalReaderConfig, ...]:
+        """Processes after those of the consumers; each key is one reader's."""
+        count = min(_FINAL_READERS_MAX, len(self.keys))
+        return tuple(self._final_reader(index, count, deadline_ns) for index in range(count))
+
+    def _producer(self, index: int) -> ProducerConfig:
+        spec = self.spec
+        in_flight_max = min(spec.in_flight_max, _IN_FLIGHT_BYTES_MAX // spec.value_bytes)
+        settings = producer_settings(
+            bootstrap_servers=self.bootstrap_servers,
+            acks=spec.acks,
+            idempotence=spec.idempotence,
+            linger_ms=spec.linger_ms,
+            message_timeout_ms=spec.message_timeout_ms,
+            in_flight_max=in_flight_max,
+            settings=spec.settings,
+        )
+        return ProducerConfig(
+            common=self._common(f"producer-{index}", process=index, settings=settings),
+            rate=spec.rate / spec.producers,
+            value_bytes=spec.value_bytes,
+            batch_max=min(spec.batch_max, _BATCH_BYTES_MAX // spec.value_bytes),
+            in_flight_max=in_flight_max,
+            flush_ms=spec.message_timeout_ms + _FLUSH_SLACK_MS,
+        )
+
+    def _consumer(self, index: int) -> ConsumerConfig:
+        spec = self.spec
+        settings = consumer_settings(
+            bootstrap_servers=self.bootstrap_servers,
+            isolation=spec.isolation,
+            settings=spec.settings,
+        )
+        process = spec.producers + index
+        every_other = spec.consume == Consume.BOTH and index % 2 == 1
+        return ConsumerConfig(
+            common=self._common(f"consumer-{index}", process=process, settings=settings),
+            subscribe=spec.consume == Consume.SUBSCRIBE or every_other,
+            reassign_s=spec.reassign_s,
+        )
+
+    def _final_reader(self, index: int, count: int, deadline_ns: int) -> FinalReaderConfig:
+        name = f"final-reader-{index}"
+        settings = final_reader_settings(
+            bootstrap_servers=self.bootstrap_servers, settings=self.spec.settings
+        )
+        process = self.spec.producers + self.spec.consumers + index
+        return FinalReaderConfig(
+            common=self._common(name, process=process, settings=settings),
+            share=tuple(range(index, len(self.keys), count)),
+            deadline_ns=deadline_ns,
+            result=str(self.run.clients / f"{name}.result.json"),
+        )
+
+    def _common(self, name: str, *, process: int, settings: Mapping[str, str]) -> ClientConfig:
+        return ClientConfig(
+            client=name,
+            process=process,
+            process_stride=self.spec.producers + self.spec.consumers + _FINAL_READERS_MAX,
+            raw=str(self.run.raw.resolve()),
+            origin_ns=self.origin_ns,
+            keys=self.keys,
+            settings=settings,
+            seed=self.seed,
+        )
