@@ -27,8 +27,9 @@ _FLUSH_SLACK_MS: Final = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPlan:
-    """From the spec to the configurations: no process has the number of another, restarts and
-    final readers included.
+    """From the spec to the configurations.
+
+    No logical client has the number of another, restarts and final readers included.
     """
 
     spec: ProducePollSpec
@@ -39,7 +40,7 @@ class ClientPlan:
     seed: int
 
     def producers(self) -> tuple[ProducerConfig, ...]:
-        """Processes 0, 1, …"""
+        """Processes from 0 on."""
         return tuple(self._producer(index) for index in range(self.spec.producers))
 
     def consumers(self) -> tuple[ConsumerConfig, ...]:

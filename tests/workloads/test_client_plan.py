@@ -20,14 +20,12 @@ def plan(spec: ProducePollSpec, *, key_count: int = 5) -> ClientPlan:
 
 def test_no_two_logical_clients_of_a_run_have_one_process_number() -> None:
     clients = plan(ProducePollSpec(producers=3, consumers=4))
-    configs = [
-        *clients.producers(),
-        *clients.consumers(),
-        *clients.final_readers(deadline_ns=0),
+    of_all_kinds = [
+        *(producer.common for producer in clients.producers()),
+        *(consumer.common for consumer in clients.consumers()),
+        *(reader.common for reader in clients.final_readers(deadline_ns=0)),
     ]
-    numbers = [
-        config.common.process_of(generation) for config in configs for generation in range(9)
-    ]
+    numbers = [client.process_of(generation) for client in of_all_kinds for generation in range(9)]
     assert len(set(numbers)) == len(numbers)
 
 
