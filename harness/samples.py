@@ -45,6 +45,6 @@ class Sampler:
                 continue
             self._journal.add(node, "rss_bytes", usage.rss_bytes)
             if node in self._cpu_s:
-                cores = max(0.0, usage.cpu_s - self._cpu_s[node]) / passed_s
-                self._journal.add(node, "cpu_cores", cores)
+                of_one_core = max(0.0, usage.cpu_s - self._cpu_s[node]) / passed_s
+                self._journal.add(node, "cpu_fraction", of_one_core)
             self._cpu_s[node] = usage.cpu_s

@@ -1,20 +1,20 @@
 """A verdict in a few lines of a terminal: plain ones, and the same with colours.
 
-The lines stand in the order of urgency: the verdict, what is wrong, each check, where the evidence
+The lines stand in the order of urgency: the verdict, what is wrong, what holds, where the evidence
 lies, and last, so that it is what one sees, the command that repeats the run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from rich.text import Text
 
-from checkers.verdict import CheckResult, Verdict
+from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
 from report.headline import Standing, headline_of
-from report.notation import figure, integer, length, one_line
+from report.notation import figure, integer, one_line
 from report.reading import Answers, read_answers
 
 __all__ = ["verdict_lines", "verdict_text"]
@@ -70,25 +70,35 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iter
 
 
 def _checks(verdict: Verdict) -> Iterator[_Line]:
-    width = max((len(one_line(result.check)) for result in verdict.checks), default=0)
+    """What does not hold, each with its first proof; then what holds, in one line, and how much."""
+    sound = [result for result in verdict.checks if result.validity is Validity.VALID]
     for result in verdict.checks:
+        if result in sound:
+            continue
         tone = _TONES[Standing(result.validity.value)]
-        yield _Line(text=_check(result, width), tone=tone)
+        yield _Line(text=f"  {result.validity.value:<8}{one_line(result.check)}", tone=tone)
         first = next((example for example in result.examples if not example.allowed), None)
         if first is not None:
             rest = result.anomaly_count - result.allowed_count - 1
             more = f" (and {integer(rest)} more)" if rest > 0 else ""
             yield _Line(text=f"      {one_line(first.detail)}{more}")
-
-
-def _check(result: CheckResult, width: int) -> str:
-    figures = (" ".join(figure(*item)) for item in list(result.figures.items())[:_FIGURES_MAX])
-    parts = (
-        f"  {result.validity.value:<8}{one_line(result.check):<{width}}",
-        f"{length(result.seconds * 1e9):>9}",
-        one_line(", ".join(figures)),
+    if sound:
+        names = ", ".join(one_line(result.check) for result in sound)
+        yield _Line(text=f"  valid   {names}", tone=_Tone.VALID)
+    yield from (
+        _Line(text=f"  judged  {_sums(result)}") for result in verdict.checks if _sums(result)
     )
-    return "  ".join(parts).rstrip()
+
+
+def _sums(result: CheckResult) -> str:
+    """How much the verdict rests on: operations, records, faults."""
+    if result.check != "statistics":
+        return ""
+    return one_line(", ".join(" ".join(figure(*item)) for item in _first(result.figures)))
+
+
+def _first(figures: Mapping[str, float]) -> list[tuple[str, float]]:
+    return list(figures.items())[:_FIGURES_MAX]
 
 
 def _whereabouts(run: RunDirectory, answers: Answers) -> Iterator[_Line]:

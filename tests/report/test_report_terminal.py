@@ -39,22 +39,22 @@ def test_a_valid_run_is_told_first_and_how_to_repeat_it_last(tmp_path: Path) -> 
     run = write_run(tmp_path, RunSpec(rate=20, verdict=VERDICT))
     write_page(run)
     lines = verdict_lines(VERDICT, run)
-    assert lines[0] == "VALID: All 19 checks hold."
+    assert lines[0] == f"VALID: All {len(VERDICT.checks)} checks hold."
     assert f"report: {run.report_path}" in lines
     assert lines[-1] == "repeat: fencepost run scenarios/smoke.yaml --kafka 4.3.1 --seed 7"
     assert "seed: 7" in lines
 
 
-def test_every_check_has_its_line_and_a_violated_one_its_first_proof(tmp_path: Path) -> None:
+def test_every_check_is_named_and_a_violated_one_has_its_first_proof(tmp_path: Path) -> None:
     verdict = invalid("value 4 is gone", "value 5 is gone")
     lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
-    assert lines[0] == "INVALID: 1 of 19 checks is violated: lost-write (2)."
+    assert lines[0] == f"INVALID: 1 of {len(verdict.checks)} checks is violated: lost-write (2)."
     assert "  lost-write is invalid: 2 values are gone." in lines
     assert "  evidence is unknown: Too few polls." in lines
     place = next(i for i, line in enumerate(lines) if line.startswith("  invalid lost-write"))
     assert lines[place + 1] == "      value 4 is gone (and 1 more)"
     for check in verdict.checks:
-        assert sum(check.check in line.split()[:2] for line in lines) >= 1
+        assert any(check.check in line for line in lines if line.startswith("  "))
 
 
 def test_a_run_that_failed_says_why(tmp_path: Path) -> None:
