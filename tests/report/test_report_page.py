@@ -132,7 +132,7 @@ def test_of_many_figures_most_are_folded_away(tmp_path: Path) -> None:
 def test_an_invalid_run_names_what_is_violated_and_why(invalid: Element) -> None:
     assert invalid.one(id="verdict").text == "invalid"
     answer = invalid.one("div", class_="answer").text
-    assert "1 of 19 checks is violated: lost-write (2)." in answer
+    assert "1 of 20 checks is violated: lost-write (2)." in answer
     assert "2 acknowledged values are gone." in answer
 
 
