@@ -161,14 +161,11 @@ def test_a_producer_killed_at_full_speed_loses_no_acknowledged_send(
     config = replace(config, common=replace(config.common, client="witnessed", process=100))
     write_config(tmp_path / "witnessed.json", config)
     witness = tmp_path / "witness"
+    program = Path(__file__).with_name("witnessed_producer.py")
     pid = warden.spawn(
-        [
-            sys.executable,
-            str(Path(__file__).with_name("witnessed_producer.py")),
-            str(tmp_path / "witnessed.json"),
-        ],
+        [sys.executable, str(program), str(tmp_path / "witnessed.json"), str(witness)],
         name="witnessed",
-        log=witness,
+        log=tmp_path / "witnessed.log",
         env={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
     )
     wait_until(lambda: seen_by(run, "witnessed") > 50_000, "50 000 acknowledged sends")

@@ -1,9 +1,10 @@
-"""A producer with a witness: `python witnessed_producer.py CONFIG.json`, killed at will.
+"""A producer with a witness: `python witnessed_producer.py CONFIG.json WITNESS`, killed at will.
 
-Each acknowledgement that it has recorded is then told to stdout, 8 bytes a value.
+Each acknowledgement that it has recorded is then told to the file WITNESS, 8 bytes a value.
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,10 @@ class _Witnessed(SendRecorder):
         time_ns: int,
     ) -> None:
         super().complete(values, offsets=offsets, outcomes=outcomes, errors=errors, time_ns=time_ns)
-        sys.stdout.buffer.write(values[outcomes == Outcome.OK.code].tobytes())
-        sys.stdout.buffer.flush()
+        _witness.write(values[outcomes == Outcome.OK.code].tobytes())
 
 
 if __name__ == "__main__":
+    _witness = Path(sys.argv[2]).open("wb", buffering=0)  # noqa: SIM115  # until it is killed
     vars(program)["SendRecorder"] = _Witnessed  # the one line that differs
     sys.exit(program.main(sys.argv))
