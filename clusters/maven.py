@@ -21,7 +21,6 @@ from clusters.java import Java, network_options
 from history.failure import HarnessError, UsageError
 
 __all__ = [
-    "CENTRAL",
     "MIRROR_VARIABLE",
     "Coordinates",
     "NotInRepositoryError",
@@ -31,7 +30,6 @@ __all__ = [
 
 MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
 """Environment variable: the URL of a repository to use instead of Maven Central."""
-CENTRAL: Final = "https://central.example/maven2/"
 
 _FETCH_TIMEOUT_S: Final = 800.0
 _MIRRORS_OF_CENTRAL: Final = frozenset({"central", "*", "external:*"})
@@ -51,9 +49,14 @@ class NotInRepositoryError(HarnessError):
     """The repository answered, and does not have it."""
 
 
-def repository() -> str:
-    """The URL to fetch from, with a slash at its end. Raises UsageError if it is not a URL."""
-    chosen = os.environ.get(MIRROR_VARIABLE) or _mirror_in(_maven_settings()) or CENTRAL
+def repository() -> str | None:
+    """The URL of a mirror to fetch from, with a slash at its end; None: Ivy's own Maven Central.
+
+    Raises UsageError if it is not a URL.
+    """
+    chosen = os.environ.get(MIRROR_VARIABLE) or _mirror_in(_maven_settings())
+    if chosen is None:
+        return None
     if not re.match(r"(https?|file)://?\S+$", chosen):
         raise UsageError(f"{MIRROR_VARIABLE}={chosen} is not a URL (http:, https: or file:)")
     return chosen.rstrip("/") + "/"
@@ -110,7 +113,8 @@ def _ivy_jar() -> Path:
     return jars[-1]
 
 
-def _ivy_settings(root: str, *, cache: Path) -> str:
+def _ivy_settings(root: str | None, *, cache: Path) -> str:
+    mirrored = f" root={quoteattr(root)}" if root else ""
     return f"""<ivysettings>
   <settings defaultResolver="repository"/>
   <caches defaultCacheDir={quoteattr(str(cache))}/>
@@ -119,7 +123,7 @@ def _ivy_settings(root: str, *, cache: Path) -> str:
   </timeout-constraints>
   <resolvers>
     <ibiblio name="repository" m2compatible="true" useMavenMetadata="false"
-             timeoutConstraint="patience" root={quoteattr(root)}/>
+             timeoutConstraint="patience"{mirrored}/>
   </resolvers>
 </ivysettings>
 """
@@ -143,15 +147,16 @@ def _ivy_module(wanted: Sequence[Coordinates]) -> str:
 
 def _failure(output: str) -> HarnessError:
     """What Ivy's pages of output come down to."""
+    where = repository() or "Maven Central"
     if "No space left on device" in output:
         return HarnessError("no space left on device")
     if failed := _FAILURE.search(output):
         return HarnessError(
-            f"{repository()} could not be reached: {failed[1]}: {failed[2]}; "
+            f"{where} could not be reached: {failed[1]}: {failed[2]}; "
             f"set {MIRROR_VARIABLE} to a repository that can"
         )
     if missing := re.findall(r":: (\S+#\S+;\S+): not found", output):
-        return NotInRepositoryError(f"{repository()} does not have {', '.join(missing)}")
+        return NotInRepositoryError(f"{where} does not have {', '.join(missing)}")
     if missing := re.findall(r"\[NOT FOUND  \] (\S+)", output):
-        return NotInRepositoryError(f"{repository()} does not have {', '.join(missing)}")
+        return NotInRepositoryError(f"{where} does not have {', '.join(missing)}")
     return HarnessError(f"Ivy failed: {' '.join(output.split()[-40:])}")

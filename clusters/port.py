@@ -61,7 +61,7 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
-    """A topic to create. `assignment` (partition → broker numbers, leader first) wins over counts."""
+    """A topic to create: `assignment` (by partition, broker numbers, leader first) or counts."""
 
     name: str
     partitions: int = 1
@@ -115,8 +115,10 @@ class ClusterView:
 
 @runtime_checkable
 class Cluster(Protocol):
-    """A running (or not yet running) cluster: start it, look at it, stop it. Never leaves a
-    process behind, whatever happens to the harness."""
+    """A running (or not yet running) cluster: start it, look at it, stop it.
+
+    It never leaves a process behind, whatever happens to the harness.
+    """
 
     @property
     def spec(self) -> ClusterSpec:
@@ -132,7 +134,7 @@ class Cluster(Protocol):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What is really under test, for the manifest: release, jar digest, Java, metadata version."""
+        """What is really under test: release, digest of its jars, Java, metadata version."""
 
     def start(self) -> None:
         """Format and start every node, and wait until a topic can be created on all brokers.
