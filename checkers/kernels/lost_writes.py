@@ -26,11 +26,13 @@ Source: Jepsen's Kafka workload (`lost-write`).
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
 from checkers.kernels.key_log import FinalRead, KeyLog
+from checkers.kernels.membership import is_among
 from checkers.kernels.missing import acknowledged_before, looked_over, missing
-from checkers.kernels.vanished import gone
+from checkers.kernels.vanished import vanished_before
 
 __all__ = ["lost_writes"]
 
@@ -43,7 +45,6 @@ def lost_writes(log: KeyLog) -> Found:
     lost = below.where(proven)
     reader = _reader_of_the_bound(log)
     offset_at = log.log.offset[np.searchsorted(log.log.position, lost.position)]
-
     forgotten = _forgotten(log)
 
     def proof(number: int) -> Proof:
@@ -76,19 +77,29 @@ def lost_writes(log: KeyLog) -> Found:
 def _forgotten(log: KeyLog) -> list[tuple[int, int, FinalRead]]:
     """(send, read, final read) rows of acknowledged values that were read, and then not any more.
 
-    Strictly: acknowledged before the final read was called. At equal times they were concurrent.
+    One a value, by the order of the reads, with the first final read that proves it.
     """
-    vanished = gone(log)
-    if not vanished:
-        return []
-    acknowledged = np.flatnonzero(log.sends.ok)
-    send_of = dict(zip(log.sends.value[acknowledged].tolist(), acknowledged.tolist(), strict=True))
-    return [
-        (send, row, final_read)
-        for row, final_read in vanished
-        if (send := send_of.get(int(log.reads.value[row]))) is not None
-        and log.sends.return_ns[send] < final_read.call_ns
-    ]
+    first: dict[int, tuple[int, int, FinalRead]] = {}
+    for final_read in log.final_reads:
+        row = vanished_before(final_read, log)
+        send = _acknowledged(log, log.reads.value[row], before_ns=final_read.call_ns)
+        for one_send, one_row in zip(send.tolist(), row.tolist(), strict=True):
+            if one_send >= 0:
+                first.setdefault(int(log.reads.value[one_row]), (one_send, one_row, final_read))
+    return sorted(first.values(), key=lambda found_row: found_row[1])
+
+
+def _acknowledged(log: KeyLog, values: NDArray[np.int64], *, before_ns: int) -> NDArray[np.int64]:
+    """The send of each of these distinct values, if it was acknowledged before; else -1.
+
+    Strictly: at equal times the acknowledgement and the final read were concurrent.
+    """
+    earlier = np.flatnonzero(log.sends.ok & (log.sends.return_ns < before_ns))
+    earlier = earlier[is_among(log.sends.value[earlier], values)]
+    order = np.argsort(values)
+    send = np.full(len(values), -1, dtype=np.int64)
+    send[order[np.searchsorted(values[order], log.sends.value[earlier])]] = earlier
+    return send
 
 
 def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> Proof:

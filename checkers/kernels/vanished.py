@@ -23,12 +23,17 @@ from checkers.anomaly import Found, Proof, found
 from checkers.kernels.key_log import FinalRead, KeyLog
 from checkers.kernels.membership import is_among
 
-__all__ = ["gone", "vanished"]
+__all__ = ["vanished", "vanished_before"]
 
 
 def vanished(log: KeyLog) -> Found:
     """Values that an ok read returned and that a later complete final read did not."""
-    proven = gone(log)
+    # One anomaly a value, proven by the first final read that lacks it.
+    first: dict[int, tuple[int, FinalRead]] = {}
+    for final_read in log.final_reads:
+        for row in vanished_before(final_read, log).tolist():
+            first.setdefault(int(log.reads.value[row]), (row, final_read))
+    proven = sorted(first.values(), key=lambda pair: pair[0])
 
     def proof(number: int) -> Proof:
         row, final_read = proven[number]
@@ -45,16 +50,7 @@ def vanished(log: KeyLog) -> Found:
     return found("vanished", log.key, never=np.arange(len(proven)), proof=proof)
 
 
-def gone(log: KeyLog) -> list[tuple[int, FinalRead]]:
-    """A read row of each value that vanished, and the first complete final read that lacks it."""
-    first: dict[int, tuple[int, FinalRead]] = {}
-    for final_read in log.final_reads:
-        for row in _not_in(final_read, log).tolist():
-            first.setdefault(int(log.reads.value[row]), (row, final_read))
-    return sorted(first.values(), key=lambda pair: pair[0])
-
-
-def _not_in(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
+def vanished_before(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
     """A read row of each value that was returned before `final_read` was called and not by it."""
     reads = log.reads
     first, end = np.searchsorted(reads.operation, [final_read.operation, final_read.operation + 1])

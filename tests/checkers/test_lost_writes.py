@@ -139,3 +139,14 @@ def test_the_bound_is_a_position_and_not_an_offset() -> None:
     log = log_of("p1 send t-0 v1 -> ok @70\nc1 poll -> t-0 [v1@70]")
     assert log.bound == 0
     assert np.array_equal(log.log.offset, [70])
+
+
+def test_a_value_that_was_read_is_lost_by_the_first_final_read_that_had_to_return_it() -> None:
+    late = """
+        p1 send t-0 v1 -> ok @0          in 0..40
+        c1 poll -> t-0 [v1@0]            in 5..10
+        r1 final t-0 -> []               in 20..30
+        r1 final t-0 -> []               in {}..60
+        """
+    assert never(late.format(50)) == {"lost-write": [(1,)], "vanished": [(1,)]}
+    assert never(late.format(40)) == {"vanished": [(1,)]}
