@@ -142,6 +142,8 @@ class _Recording:
             interpreter.idle(time_limit_s=1.0)  # operations after the last heal, for the record
         self.workload.stop(timeout_s=_CLIENT_STOP_LIMIT_S)
         self._final_read(interpreter.shortfalls)
+        # A client that had to be killed recorded all it did; what it still had open is info.
+        interpreter.shortfalls += [f"a client: {words}" for words in self.workload.failures()]
         _note(self.run, end_ns=self.clock.now_ns(), shortfalls=tuple(interpreter.shortfalls))
 
     def _break(self, interpreter: Interpreter) -> None:

@@ -21,7 +21,8 @@ def bench() -> None:
 @as_json
 def recorder(pairs: int, seconds: int, as_json: bool) -> int:
     """Recorded operations a second with real acks=all produce, and the same without recording."""
-    figures = recorder_bench(pairs=pairs, seconds=seconds)
+    with terminal_progress() as progress:
+        figures = recorder_bench(pairs=pairs, seconds=seconds, say=progress.say)
     if as_json:
         emit_json(figures.as_data())
     else:
