@@ -52,7 +52,7 @@ def expectation_for(expectations: tuple[Expectation, ...], *, release: str) -> E
     A build without a version of its own fits only entries without a `kafka` key.
     """
     try:
-        version: Version | None = Version(release)
+        version: Version | None = Version(release.replace("-SNAPSHOT", ".dev0"))
     except InvalidVersion:
         version = None
     for expectation in expectations:

@@ -1,0 +1,131 @@
+"""The small parts of the harness: seeds, the lock, expectations, replays, what is left behind."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from checkers.verdict import CheckResult, Validity, Verdict
+from harness.clean import clean_machine
+from harness.expectation import expectation_for, is_met, parse_expectations
+from harness.library import find_scenario
+from harness.lock import only_run
+from harness.replay import replayed
+from harness.scenario import load_scenario
+from harness.seeds import stream, stream_seed
+from history.failure import UsageError
+from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
+from nemesis.play import Act, Word
+
+
+def test_a_stream_is_the_same_on_every_machine_and_independent_of_the_others() -> None:
+    assert stream_seed(7, "nemesis") == 1_832_843_859
+    assert stream(7, "mix").random() == stream(7, "mix").random()
+    assert stream(7, "mix").random() != stream(7, "nemesis").random()
+    assert stream(7, "mix").random() != stream(8, "mix").random()
+
+
+def test_a_second_run_is_refused_with_the_place_of_the_first(tmp_path: Path) -> None:
+    with only_run(tmp_path, what="smoke on Kafka 4.3.1", alongside=False):
+        with pytest.raises(UsageError, match=r"under way: smoke on Kafka 4.3.1 \(pid \d+\); wait"):
+            only_run(tmp_path, what="another", alongside=False).__enter__()
+        with only_run(tmp_path, what="another", alongside=True):
+            pass
+    with only_run(tmp_path, what="the next", alongside=False):
+        pass
+
+
+def verdict(**validities: Validity) -> Verdict:
+    return Verdict.of(
+        (
+            CheckResult(check=check.replace("_", "-"), validity=validity)
+            for check, validity in validities.items()
+        ),
+        run_id="t/1",
+    )
+
+
+LOST = verdict(lost_write=Validity.INVALID, duplicate=Validity.VALID)
+
+
+@pytest.mark.parametrize(
+    ("release", "found", "as_expected"),
+    [
+        ("3.4.1", LOST, True),
+        ("3.4.1", verdict(lost_write=Validity.VALID), False),
+        ("3.4.1", verdict(duplicate=Validity.INVALID), False),
+        ("3.5.2", LOST, False),
+        ("3.5.2", verdict(lost_write=Validity.UNKNOWN), False),
+        ("4.4.0-SNAPSHOT", verdict(lost_write=Validity.VALID), True),
+    ],
+)
+def test_the_first_expectation_that_fits_the_release_counts(
+    release: str, found: Verdict, *, as_expected: bool
+) -> None:
+    expected = parse_expectations(
+        [{"kafka": "<3.5", "invalid": ["lost-write"]}, {"kafka": ">=3.5", "valid": True}]
+    )
+    chosen = expectation_for(expected, release=release)
+    assert chosen is not None
+    assert is_met(chosen, found) is as_expected
+
+
+def manifest(**changes: object) -> Manifest:
+    made = Manifest(
+        run_id="s/1",
+        state=RunState.RUNNING,
+        scenario="s",
+        title="s",
+        seed=1,
+        started_at="2026-01-01T00:00:00+00:00",
+        origin_ns=0,
+        command="fencepost run s",
+        fencepost_version="1",
+        promises=Promises(idempotent=True, acks="all", consume="assign"),
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]  # by name
+
+
+def dead_pid() -> int:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+def test_a_run_whose_harness_is_dead_is_closed_and_a_living_one_is_left(tmp_path: Path) -> None:
+    for name, pid in (("20260101T000000Z", dead_pid()), ("20260101T000001Z", os.getpid())):
+        run = RunDirectory(tmp_path / "s" / name)
+        run.root.mkdir(parents=True)
+        write_manifest(run.manifest_path, manifest(harness_pid=pid))
+    (line,) = clean_machine(tmp_path)
+    assert "20260101T000000Z as failed: the harness died while it recorded" in line
+    states = [read_manifest(p).state for p in sorted(tmp_path.glob("s/2*/manifest.json"))]
+    assert states == [RunState.FAILED, RunState.RUNNING]
+    assert clean_machine(tmp_path) == []
+
+
+def test_a_replay_is_the_runs_scenario_with_the_play_it_performed(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    original = load_scenario(find_scenario("smoke"), [])
+    run.scenario_path.write_text(original.document.resolved())
+    run.play_path.write_text(
+        "# What was performed.\n- {at: 3.5s, kill: broker-2}\n- {at: 50s, start: broker-2}\n"
+    )
+    scenario = replayed(run, kafka="3.9.2")
+    assert scenario.cluster.release == "3.9.2"
+    assert scenario.workload == original.workload
+    assert scenario.mix is None
+    assert [(s.at_s, s.word) for s in scenario.play or () if isinstance(s, Act)] == [
+        (3.5, Word.KILL),
+        (50.0, Word.START),
+    ]
+    assert scenario.time_limit_s > 50
+
+
+def test_a_run_that_performed_nothing_cannot_be_replayed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="performed no play"):
+        replayed(RunDirectory(tmp_path), kafka=None)
