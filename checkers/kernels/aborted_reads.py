@@ -27,12 +27,14 @@ def aborted_reads(log: KeyLog) -> Found:
     sent = np.append(log.entry_sent, np.False_)[log.read_entry]
     suspect = np.flatnonzero(log.reads.ok & ~sent)
     row = suspect[is_among(log.reads.value[suspect], log.sends.value[failed])]
+    by_value = failed[np.argsort(log.sends.value[failed], kind="stable")]
+    sender_of = by_value[np.searchsorted(log.sends.value[by_value], log.reads.value[row])]
 
     def proof(number: int) -> Proof:
         read = row[number]
         value, offset = int(log.reads.value[read]), int(log.reads.offset[read])
-        sender = failed[np.argmax(log.sends.value[failed] == value)]
-        send, reading = int(log.sends.operation[sender]), int(log.reads.operation[read])
+        send = int(log.sends.operation[sender_of[number]])
+        reading = int(log.reads.operation[read])
         return Proof(
             operations=(send, reading),
             offsets=(offset,),

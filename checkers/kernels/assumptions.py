@@ -10,25 +10,34 @@
 A broken assumption is unknown, with its proof, and never invalid.
 """
 
+from typing import Final
+
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.key_log import KeyLog
-from checkers.kernels.membership import is_among
+from checkers.kernels.membership import has_repeats, is_among
 
 __all__ = ["sent_values", "unique_values"]
+
+_SENDS_MAX: Final = 8
+"""Sends that a proof names."""
 
 
 def unique_values(log: KeyLog) -> Found:
     """Values that more than one send carries."""
-    ordered = np.sort(log.sends.value)
+    if not has_repeats(log.sends.value):
+        return none("unique-values", log.key)
+    order = np.argsort(log.sends.value, kind="stable")
+    ordered = log.sends.value[order]
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    first = np.searchsorted(ordered, repeated)
+    end = np.searchsorted(ordered, repeated, side="right")
 
     def proof(number: int) -> Proof:
-        value = int(repeated[number])
-        sends = log.sends.operation[log.sends.value == value].tolist()
+        value, sends = int(repeated[number]), order[first[number] : end[number]]
         return Proof(
-            operations=tuple(sends),
+            operations=tuple(log.sends.operation[sends[:_SENDS_MAX]].tolist()),
             offsets=(),
             values=(value,),
             detail=f"value {value} was sent {len(sends)} times; values must be unique a key",

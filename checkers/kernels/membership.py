@@ -1,11 +1,11 @@
-"""Which of these values are among those: exact, and cheap when either side is small."""
+"""Sets of values: which of these are among those, and whether any comes twice."""
 
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["is_among"]
+__all__ = ["has_repeats", "is_among"]
 
 _SMALL: Final = 50
 """How many times smaller one side must be, for a search in it to beat a sort of both."""
@@ -20,6 +20,12 @@ def is_among(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np
     if len(others) * _SMALL < len(values):
         return _in_sorted(values, np.sort(others))
     return np.isin(values, others)
+
+
+def has_repeats(values: NDArray[np.int64]) -> bool:
+    """Whether any value comes twice; a plain sort, several times quicker than one with order."""
+    ordered = np.sort(values)
+    return bool(np.any(ordered[1:] == ordered[:-1]))
 
 
 def _by_searching_values(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -12,15 +12,18 @@ with its offset; a send that may not have happened adds nothing.
 Source: Jepsen's Kafka workload (`inconsistent-offsets`, `duplicate`); KIP-98 for idempotence.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.key_log import KeyLog
+from checkers.kernels.membership import has_repeats
 
 __all__ = ["duplicates", "inconsistent_offsets"]
 
-_OPERATIONS_MAX = 8
+_ENTRIES_MAX = 8
 """Operations that a proof names a pair; two would do, all of them may be thousands."""
 
 
@@ -28,13 +31,16 @@ def inconsistent_offsets(log: KeyLog) -> Found:
     """Offsets at which two values stand; one anomaly an offset."""
     first, count = _groups(log.log.offset)
     first, count = first[count > 1], count[count > 1]
+    if not len(first):
+        return none("inconsistent-offset", log.key)
+    witnesses = _Witnesses.of(log)
 
     def proof(number: int) -> Proof:
         entries = range(int(first[number]), int(first[number] + count[number]))
         offset = int(log.log.offset[entries[0]])
         values = tuple(int(log.log.value[entry]) for entry in entries)
         return Proof(
-            operations=_witnesses(log, list(entries)),
+            operations=witnesses.operations(list(entries)),
             offsets=(offset,),
             values=values,
             detail=f"offset {offset} holds {len(values)} values: {_words(values)}",
@@ -45,18 +51,19 @@ def inconsistent_offsets(log: KeyLog) -> Found:
 
 def duplicates(log: KeyLog) -> Found:
     """Values that stand at two offsets or more; one anomaly a value."""
-    if not _has_duplicates(log.log.value):
-        return found("duplicate", log.key, never=np.arange(0), proof=_no_proof)
+    if not has_repeats(log.log.value):
+        return none("duplicate", log.key)
     order = np.argsort(log.log.value, kind="stable")
     first, count = _groups(log.log.value[order])
     first, count = first[count > 1], count[count > 1]
+    witnesses = _Witnesses.of(log)
 
     def proof(number: int) -> Proof:
         entries = order[first[number] : first[number] + count[number]].tolist()
         value = int(log.log.value[entries[0]])
         offsets = tuple(int(log.log.offset[entry]) for entry in entries)
         return Proof(
-            operations=_witnesses(log, entries),
+            operations=witnesses.operations(entries),
             offsets=offsets,
             values=(value,),
             detail=f"value {value} stands at {len(offsets)} offsets: {_words(offsets)}",
@@ -67,32 +74,42 @@ def duplicates(log: KeyLog) -> Found:
     return found("duplicate", log.key, never=never, allowed=allowed, proof=proof)
 
 
-def _has_duplicates(values: NDArray[np.int64]) -> bool:
-    ordered = np.sort(values)
-    return bool(np.any(ordered[1:] == ordered[:-1]))
-
-
 def _groups(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where each run of equal numbers starts, and how long it is."""
     first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     return first, np.diff(first, append=len(ordered))
 
 
-def _witnesses(log: KeyLog, entries: list[int]) -> tuple[int, ...]:
-    """For each entry, an operation that was promised or given it: the send if there is one."""
-    operations = []
-    for entry in entries[:_OPERATIONS_MAX]:
-        send = np.flatnonzero(log.send_entry == entry)
-        read = np.flatnonzero(log.read_entry == entry)
-        operations += log.sends.operation[send[:1]].tolist()
-        operations += log.reads.operation[read[:1]].tolist()
-    return tuple(sorted(set(operations)))
+@dataclass(frozen=True, slots=True)
+class _Witnesses:
+    """For each entry of the log, the first send and the first read row that stand at it; or -1."""
+
+    log: KeyLog
+    send: NDArray[np.int64]
+    read: NDArray[np.int64]
+
+    @staticmethod
+    def of(log: KeyLog) -> "_Witnesses":
+        size = len(log.log)
+        return _Witnesses(
+            log, _first_row(log.send_entry, size=size), _first_row(log.read_entry, size=size)
+        )
+
+    def operations(self, entries: list[int]) -> tuple[int, ...]:
+        """Who was promised or given the first few of these entries."""
+        few = entries[:_ENTRIES_MAX]
+        sends = [self.log.sends.operation[row] for row in self.send[few] if row >= 0]
+        reads = [self.log.reads.operation[row] for row in self.read[few] if row >= 0]
+        return tuple(sorted({int(operation) for operation in (*sends, *reads)}))
+
+
+def _first_row(entry: NDArray[np.int64], *, size: int) -> NDArray[np.int64]:
+    first = np.full(size + 1, -1, dtype=np.int64)
+    # Of several rows at one entry, the last one written here is the first one of the history.
+    first[entry[::-1]] = np.arange(len(entry))[::-1]
+    return first[:-1]
 
 
 def _words(numbers: tuple[int, ...]) -> str:
-    shown = ", ".join(str(number) for number in numbers[:_OPERATIONS_MAX])
-    return shown if len(numbers) <= _OPERATIONS_MAX else f"{shown}, …"
-
-
-def _no_proof(number: int) -> Proof:
-    raise AssertionError(f"nothing was found, so anomaly {number} has no proof")
+    shown = ", ".join(str(number) for number in numbers[:_ENTRIES_MAX])
+    return shown if len(numbers) <= _ENTRIES_MAX else f"{shown}, …"
