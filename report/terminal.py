@@ -14,7 +14,7 @@ from rich.text import Text
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
 from report.headline import Standing, headline_of
-from report.notation import figure, integer, one_line
+from report.notation import figure, one_line
 from report.reading import Answers, read_answers
 
 __all__ = ["verdict_lines", "verdict_text"]
@@ -63,25 +63,21 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iter
     headline = headline_of(verdict, manifest=answers.manifest)
     tone = _TONES[headline.standing]
     yield _Line(text=f"{headline.standing.value.upper()}: {headline.sentence}", tone=tone)
-    yield from (_Line(text=f"  {reason}", tone=tone) for reason in headline.reasons)
-    if verdict is not None:
+    if verdict is None:
+        yield from (_Line(text=f"  {reason}", tone=tone) for reason in headline.reasons)
+    else:
         yield from _checks(verdict)
     yield from _whereabouts(run, answers)
 
 
 def _checks(verdict: Verdict) -> Iterator[_Line]:
-    """What does not hold, each with its first proof; then what holds, in one line, and how much."""
+    """What does not hold, each with its reason; then what holds, in one line, and how much."""
     sound = [result for result in verdict.checks if result.validity is Validity.VALID]
     for result in verdict.checks:
-        if result in sound:
-            continue
-        tone = _TONES[Standing(result.validity.value)]
-        yield _Line(text=f"  {result.validity.value:<8}{one_line(result.check)}", tone=tone)
-        first = next((example for example in result.examples if not example.allowed), None)
-        if first is not None:
-            rest = result.anomaly_count - result.allowed_count - 1
-            more = f" (and {integer(rest)} more)" if rest > 0 else ""
-            yield _Line(text=f"      {one_line(first.detail)}{more}")
+        if result not in sound:
+            tone = _TONES[Standing(result.validity.value)]
+            words = f"  {result.validity.value:<8}{one_line(result.check)}"
+            yield _Line(text=f"{words}: {one_line(result.reason)}", tone=tone)
     if sound:
         names = ", ".join(one_line(result.check) for result in sound)
         yield _Line(text=f"  valid   {names}", tone=_Tone.VALID)
