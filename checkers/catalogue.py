@@ -124,7 +124,7 @@ _GROUNDS: Final = (
         kind=Kind.GROUND,
         rule="The manifest has the end of the run and no shortfall: every step of the play was "
         "done, every await was met, no node or client died by itself, the cluster recovered "
-        "after healing, and every key was read to its end.",
+        "after healing, every key was read to its end, and no client's recording is cut short.",
         meaning="A schedule that was not performed proves nothing about what it would have done.",
         source="history/manifest.py, shortfalls",
         strength=Strength.NEVER,

@@ -36,6 +36,7 @@ from checkers.tables import (
     collected,
     file_frame,
     load_faults,
+    load_samples,
     operation_files,
     record_files,
 )
@@ -84,7 +85,7 @@ def check_run(
     results = {
         result.check: result
         for result in (
-            course(manifest),
+            course(manifest, load_samples(run)),
             *_grounds(summed, faults, found=found, answers=answers),
             *_answers(summed, found, answers, checks),
         )

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers.history_summary import HistorySummary
 from checkers.kernels.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.kernels.rows import OPEN_NS
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
-from history.schema import F, Outcome
+from history.schema import CUT_SEGMENTS, F, Outcome
 
 __all__ = ["course", "fault_windows", "run_grounds"]
 
@@ -37,9 +38,14 @@ def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
     )
 
 
-def course(manifest: Manifest) -> CheckResult:
-    """Whether the run went as planned, to its end; what did not, else."""
+def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
+    """Whether the run went as planned, to its end; what did not, else.
+
+    `samples` tell of clients whose recording was found cut short when it was sealed.
+    """
     reasons = list(manifest.shortfalls)
+    cut = samples.filter(pc.equal(samples["metric"], CUT_SEGMENTS))
+    reasons += [f"the recording of {client} is cut short" for client in cut["source"].to_pylist()]
     if manifest.end_ns is None:
         reasons.append(manifest.failure or "the recording did not come to its end")
     return _result("as-planned", "; ".join(reasons))

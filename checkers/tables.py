@@ -39,6 +39,7 @@ __all__ = [
     "file_frame",
     "keys_in",
     "load_faults",
+    "load_samples",
     "operation_files",
     "operations_in",
     "record_files",
@@ -77,6 +78,11 @@ def record_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...
 def load_faults(run: RunDirectory) -> pa.Table:
     """The faults of the run. Raises HarnessError if the table is missing or damaged."""
     return load_table(run, "faults")
+
+
+def load_samples(run: RunDirectory) -> pa.Table:
+    """The samples of the run. Raises HarnessError if the table is missing or damaged."""
+    return load_table(run, "samples")
 
 
 def file_frame(spark: SparkSession, files: Sequence[SealedFile]) -> DataFrame:

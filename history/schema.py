@@ -20,6 +20,7 @@ import pyarrow as pa
 from history.operation import F, Outcome
 
 __all__ = [
+    "CUT_SEGMENTS",
     "FAULTS",
     "OPERATIONS",
     "RECORDS",
@@ -104,6 +105,10 @@ SAMPLES: Final = pa.schema(
         pa.field("value", pa.float64(), nullable=False),
     ]
 )
+
+CUT_SEGMENTS: Final = "cut_segment_count"
+"""The metric of `samples` that tells how many segments of a client were cut short: its operations
+are missing from the history."""
 
 TABLES: Final = {
     "operations": OPERATIONS,

@@ -30,7 +30,7 @@ from history.polled_rows import PolledRows
 from history.raw import RawHistory, read_raw
 from history.records import records_of
 from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, SAMPLES
+from history.schema import CUT_SEGMENTS, RECORD_BUCKET_COUNT, SAMPLES
 from history.segment_format import Kind
 from history.spill import RecordSpill
 from history.table_file import PartFiles, TableFile
@@ -120,7 +120,7 @@ def _write_key(number: int, key: str, file: TableFile, spill: RecordSpill) -> No
 def _write_samples(journal: Path, raw: RawHistory, path: Path) -> None:
     cut = Counter(path.name.rpartition("-")[0] for path in raw.cut)
     lost = [
-        {"time_ns": 0, "source": client, "metric": "cut_segment_count", "value": float(count)}
+        {"time_ns": 0, "source": client, "metric": CUT_SEGMENTS, "value": float(count)}
         for client, count in sorted(cut.items())
     ]
     with TableFile(path, "samples") as file:

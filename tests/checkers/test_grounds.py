@@ -8,7 +8,7 @@ from judging import summary
 from checkers.grounds import course, fault_windows, run_grounds
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest, Promises, RunState
-from history.schema import FAULTS
+from history.schema import CUT_SEGMENTS, FAULTS, SAMPLES
 
 GOOD = """
     p1 send t-0 v1 -> ok @0          in 0..4
@@ -61,17 +61,30 @@ def _manifest(*, end_ns: int | None = 50, shortfalls: tuple[str, ...] = ()) -> M
     )
 
 
+def _samples(*sources: str) -> pa.Table:
+    rows = [
+        {"time_ns": 0, "source": source, "metric": CUT_SEGMENTS, "value": 1.0} for source in sources
+    ]
+    return pa.Table.from_pylist(rows, schema=SAMPLES)
+
+
 def test_a_run_that_went_as_planned_to_its_end_has_that_ground() -> None:
-    assert course(_manifest()).validity is Validity.VALID
+    assert course(_manifest(), _samples()).validity is Validity.VALID
+
+
+def test_a_recording_that_was_cut_short_is_unknown() -> None:
+    result = course(_manifest(), _samples("producer-0"))
+    assert result.validity is Validity.UNKNOWN
+    assert result.reason == "the recording of producer-0 is cut short"
 
 
 def test_a_step_whose_bound_passed_makes_the_run_unknown_and_is_named() -> None:
-    result = course(_manifest(shortfalls=("step 2 of 5: its bound passed",)))
+    result = course(_manifest(shortfalls=("step 2 of 5: its bound passed",)), _samples())
     assert (result.validity, result.reason) == (Validity.UNKNOWN, "step 2 of 5: its bound passed")
 
 
 def test_a_recording_that_did_not_come_to_its_end_is_unknown() -> None:
-    assert course(_manifest(end_ns=None)).validity is Validity.UNKNOWN
+    assert course(_manifest(end_ns=None), _samples()).validity is Validity.UNKNOWN
 
 
 def test_sends_polls_and_a_final_read_are_grounds_for_a_control() -> None:
