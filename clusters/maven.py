@@ -33,7 +33,13 @@ MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
 
 _FETCH_TIMEOUT_S: Final = 800.0
 _MIRRORS_OF_CENTRAL: Final = frozenset({"central", "*", "external:*"})
-_FAILURE = re.compile(r"\(?(?:java|javax|sun)\.[\w.]*?(\w+(?:Exception|Error)): ([^\n)]*)")
+_UNREACHABLE = re.compile(
+    r"\((?:java|javax|sun)\.[\w.]*?(\w+(?:Exception|Error): .*)\)$", re.MULTILINE
+)
+_NO_HOST = re.compile(r"Host (\S+) not found")
+"""Ivy's warning where names do not resolve (no network); it calls the jars "not found", too."""
+_MISSING = re.compile(r":: (\S+#\S+;\S+): not found|\[NOT FOUND +\] (\S+)")
+_DAMAGED = re.compile(r"\[FAILED +\] (\S+: .*) \(\d+ms\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,13 +156,19 @@ def _failure(output: str) -> HarnessError:
     where = repository() or "Maven Central"
     if "No space left on device" in output:
         return HarnessError("no space left on device")
-    if failed := _FAILURE.search(output):
+    if no_host := _NO_HOST.search(output):
         return HarnessError(
-            f"{where} could not be reached: {failed[1]}: {failed[2]}; "
+            f"{where} could not be reached: there is no host {no_host[1]} to be found; is there a "
+            f"network? {MIRROR_VARIABLE} names a repository that can be reached"
+        )
+    if failed := _UNREACHABLE.search(output):
+        return HarnessError(
+            f"{where} could not be reached: {failed[1]}; "
             f"set {MIRROR_VARIABLE} to a repository that can"
         )
-    if missing := re.findall(r":: (\S+#\S+;\S+): not found", output):
-        return NotInRepositoryError(f"{where} does not have {', '.join(missing)}")
-    if missing := re.findall(r"\[NOT FOUND  \] (\S+)", output):
-        return NotInRepositoryError(f"{where} does not have {', '.join(missing)}")
+    if missing := _MISSING.findall(output):
+        names = sorted({module or artifact for module, artifact in missing})
+        return NotInRepositoryError(f"{where} does not have {', '.join(names)}")
+    if damaged := _DAMAGED.search(output):
+        return HarnessError(f"{where} sent a damaged file: {damaged[1]}")
     return HarnessError(f"Ivy failed: {' '.join(output.split()[-40:])}")

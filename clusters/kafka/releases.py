@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.cache import Progress, cache_dir, kept
+from clusters.fingerprints import Fingerprint, fingerprint_of, is_unchanged, sha256_of
 from clusters.hosts.warden import Warden
 from clusters.java import Java
 from clusters.maven import Coordinates, NotInRepositoryError, fetch_jars
@@ -92,35 +93,23 @@ def _fetch(name: str, *, draft: Path, java: Java, warden: Warden) -> None:
     except HarnessError as error:
         raise HarnessError(f"Kafka {name} is not in the cache, and {error}") from error
     shutil.rmtree(work)
-    index = {jar.name: _fingerprint(jar) for jar in _jars_in(draft / "jars")}
+    index = {jar.name: fingerprint_of(jar) for jar in _jars_in(draft / "jars")}
     (draft / _INDEX).write_text(json.dumps(index, indent=1))
 
 
 def _whole(home: Path) -> Release | None:
     """The release kept here, or None if there is none or a jar is not what was fetched."""
     try:
-        index: dict[str, dict[str, object]] = json.loads((home / _INDEX).read_text())
+        index: dict[str, Fingerprint] = json.loads((home / _INDEX).read_text())
         jars = _jars_in(home / "jars")
         if [jar.name for jar in jars] != sorted(index):
             return None
-        if not all(_is_unchanged(jar, index[jar.name]) for jar in jars):
+        if not all(is_unchanged(jar, index[jar.name]) for jar in jars):
             return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyError):
         return None
     digests = {name: str(fingerprint["sha256"]) for name, fingerprint in index.items()}
     return Release(name=home.name, version=home.name, jars=jars, digest=_digest(digests))
-
-
-def _is_unchanged(jar: Path, fingerprint: dict[str, object]) -> bool:
-    status = jar.stat()
-    if status.st_size != fingerprint["size"]:
-        return False
-    return status.st_mtime_ns == fingerprint["mtime_ns"] or _sha256(jar) == fingerprint["sha256"]
-
-
-def _fingerprint(jar: Path) -> dict[str, object]:
-    status = jar.stat()
-    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": _sha256(jar)}
 
 
 def _own_build(name: str) -> Release:
@@ -140,7 +129,7 @@ def _own_build(name: str) -> Release:
     if len(clients) > 1:
         versions = ", ".join(found[1] for found in clients)
         raise UsageError(f"{name}: jars of several versions of Kafka in one place: {versions}")
-    digests = {jar.name: _sha256(jar) for jar in jars}
+    digests = {jar.name: sha256_of(jar) for jar in jars}
     return Release(name=name, version=clients[0][1], jars=jars, digest=_digest(digests))
 
 
@@ -152,8 +141,3 @@ def _jars_in(directory: Path) -> tuple[Path, ...]:
 def _digest(digests: dict[str, str]) -> str:
     lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -1,4 +1,9 @@
-"""Topics are created for certain: asked for once or again, and then seen on every broker."""
+"""Topics are created for certain: asked for once or again, and then seen on every broker.
+
+The active controller is asked itself. Through a broker it would take 30 s
+(`controller.socket.timeout.ms`) where the controller that led before is paused: the broker waits
+for its answer.
+"""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,27 +59,29 @@ _PASSING: Final = frozenset(
 
 Brokers = Callable[[], Mapping[NodeName, Address]]
 """The brokers that run at the time of asking, with their addresses for clients."""
+Leader = Callable[[], Mapping[NodeName, Address]]
+"""The active controller at the time of asking, if there is one."""
 
 
-def create_topics(topics: Sequence[TopicSpec], *, brokers: Brokers) -> None:
+def create_topics(topics: Sequence[TopicSpec], *, leader: Leader, brokers: Brokers) -> None:
     """Create topics, and return when every unfenced broker shows a leader for each partition.
 
     Raises UsageError if Kafka finds a topic impossible, HarnessError if one exists already or is
     not seen everywhere within 30 s.
     """
     deadline = time.monotonic() + _CREATION_TIMEOUT_S
-    _create(topics, brokers=brokers, deadline=deadline)
+    _create(topics, leader=leader, deadline=deadline)
     _await_leaders(topics, brokers=brokers, deadline=deadline)
 
 
-def _create(topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float) -> None:
+def _create(topics: Sequence[TopicSpec], *, leader: Leader, deadline: float) -> None:
     missing = {topic.name: topic for topic in topics}
     attempted = False
-    problem = "no broker answered"
+    problem = "no controller answered"
     while missing:
         if time.monotonic() > deadline:
             raise HarnessError(f"topics {', '.join(missing)} could not be created: {problem}")
-        for result in _attempt(missing.values(), brokers=brokers):
+        for result in _attempt(missing.values(), leader=leader()):
             # After an attempt without an answer, an existing topic may well be ours.
             if _is_created(result, attempted=attempted):
                 del missing[str(result.name)]
@@ -85,17 +92,15 @@ def _create(topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float) -
             time.sleep(_POLL_S)
 
 
-def _attempt(topics: Iterable[TopicSpec], *, brokers: Brokers) -> tuple[CreatableTopicResult, ...]:
-    """Ask one broker after the other (each passes it on to the controller) until one answers."""
+def _attempt(
+    topics: Iterable[TopicSpec], *, leader: Mapping[NodeName, Address]
+) -> tuple[CreatableTopicResult, ...]:
     request = CreateTopicsRequest(
         topics=tuple(_creatable(topic) for topic in topics),
         timeout=i32Timedelta.parse(timedelta(seconds=_REQUEST_TIMEOUT_S)),
     )
-    for name, address in brokers().items():
-        answers = ask({name: address}, request, CreateTopicsResponse, timeout_s=_REQUEST_TIMEOUT_S)
-        if answers:
-            return answers[name].topics
-    return ()
+    answers = ask(leader, request, CreateTopicsResponse, timeout_s=_REQUEST_TIMEOUT_S)
+    return tuple(result for answer in answers.values() for result in answer.topics)
 
 
 def _is_created(result: CreatableTopicResult, *, attempted: bool) -> bool:

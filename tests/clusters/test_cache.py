@@ -27,6 +27,10 @@ def keep(entry: Path, said: list[str], *, build: Callable[[Path], None] = write)
     return kept(entry, read=read, build=build, doing="making it", progress=said.append)
 
 
+def refuse(_draft: Path) -> None:
+    raise AssertionError("built again")
+
+
 def make_once(entry: Path) -> None:
     """In a process of its own: note each build beside the entry."""
 
@@ -48,7 +52,7 @@ def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
 def test_an_entry_is_made_once_and_then_read_in_silence(tmp_path: Path) -> None:
     said: list[str] = []
     assert keep(tmp_path / "a" / "entry", said) == "made"
-    assert keep(tmp_path / "a" / "entry", said, build=pytest.fail) == "made"
+    assert keep(tmp_path / "a" / "entry", said, build=refuse) == "made"
     assert said == ["making it"]
 
 

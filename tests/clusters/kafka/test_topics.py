@@ -52,6 +52,12 @@ def brokers(*scripts: Mapping[int, Script]) -> Iterator[Callable[[], dict[NodeNa
         yield lambda: addresses
 
 
+def first(addresses: Mapping[NodeName, Address]) -> dict[NodeName, Address]:
+    """The first of these answers as the controller, too."""
+    name = next(iter(addresses))
+    return {name: addresses[name]}
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "_CREATION_TIMEOUT_S", 0.5)
@@ -61,7 +67,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_returns_once_every_broker_shows_every_leader() -> None:
     lagging: dict[int, Script] = {METADATA: [metadata([1]), HALF_LED, LED]}
     with brokers({CREATE: [created()], METADATA: [LED]}, lagging) as running:
-        create_topics([TOPIC], brokers=running)
+        create_topics([TOPIC], leader=lambda: first(running()), brokers=running)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,7 @@ def test_it_returns_once_every_broker_shows_every_leader() -> None:
 def test_what_passes_is_tried_again(code: ErrorCode) -> None:
     script: dict[int, Script] = {CREATE: [created(code), created()], METADATA: [LED]}
     with brokers(script) as running:
-        create_topics([TOPIC], brokers=running)
+        create_topics([TOPIC], leader=running, brokers=running)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -81,14 +87,14 @@ def test_a_topic_created_by_an_attempt_without_an_answer_counts_as_created() -> 
         METADATA: [LED],
     }
     with brokers(script) as running:
-        create_topics([TOPIC], brokers=running)
+        create_topics([TOPIC], leader=running, brokers=running)
 
 
 def test_a_topic_that_was_there_before_is_an_error() -> None:
     message = "Topic 't' already exists."
     script = {CREATE: [created(ErrorCode.topic_already_exists, message)]}
     with brokers(script) as running, pytest.raises(HarnessError) as raised:
-        create_topics([TOPIC], brokers=running)
+        create_topics([TOPIC], leader=running, brokers=running)
     assert str(raised.value) == f"topic t cannot be created: {message}"
 
 
@@ -96,7 +102,7 @@ def test_an_impossible_topic_is_the_users_error_in_kafkas_words() -> None:
     message = "Unknown topic config name: min.isr"
     script = {CREATE: [created(ErrorCode.invalid_config, message)]}
     with brokers(script) as running, pytest.raises(UsageError, match=message):
-        create_topics([TOPIC], brokers=running)
+        create_topics([TOPIC], leader=running, brokers=running)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -104,7 +110,7 @@ def test_a_topic_that_is_never_created_says_why() -> None:
     code, message = ErrorCode.invalid_replication_factor, "3 replicas, 1 broker is unfenced"
     script = {CREATE: [created(code, message)]}
     with brokers(script) as running, pytest.raises(HarnessError) as raised:
-        create_topics([TOPIC], brokers=running)
+        create_topics([TOPIC], leader=running, brokers=running)
     assert str(raised.value) == f"topics t could not be created: t: {message}"
 
 
@@ -114,10 +120,10 @@ def test_a_leader_that_is_never_seen_says_where_and_which() -> None:
         brokers({CREATE: [created()], METADATA: [LED]}, {METADATA: [HALF_LED]}) as running,
         pytest.raises(HarnessError, match="no leader seen: broker-2 lacks t-1"),
     ):
-        create_topics([TOPIC], brokers=running)
+        create_topics([TOPIC], leader=lambda: first(running()), brokers=running)
 
 
 @pytest.mark.usefixtures("impatient")
-def test_without_any_broker_it_ends_at_the_bound() -> None:
-    with pytest.raises(HarnessError, match="topics t could not be created: no broker answered"):
-        create_topics([TOPIC], brokers=dict)
+def test_without_any_controller_it_ends_at_the_bound() -> None:
+    with pytest.raises(HarnessError, match="topics t could not be created: no controller answered"):
+        create_topics([TOPIC], leader=dict, brokers=dict)

@@ -1,0 +1,35 @@
+"""Whether a file is still what it was: cheaply if nothing touched it, by its digest otherwise."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["Fingerprint", "fingerprint_of", "is_unchanged", "sha256_of"]
+
+Fingerprint = Mapping[str, str | int]
+"""`size`, `mtime_ns` and `sha256`, as JSON keeps them."""
+
+
+def fingerprint_of(path: Path) -> Fingerprint:
+    """The file as it is now."""
+    status = path.stat()
+    return {"size": status.st_size, "mtime_ns": status.st_mtime_ns, "sha256": sha256_of(path)}
+
+
+def is_unchanged(path: Path, fingerprint: Fingerprint) -> bool:
+    """Whether the file has the same content; read only if its time differs and its size does not.
+
+    Raises OSError if it is not there, KeyError if the fingerprint is none.
+    """
+    status = path.stat()
+    if status.st_size != fingerprint["size"]:
+        return False
+    if status.st_mtime_ns == fingerprint["mtime_ns"]:
+        return True
+    return sha256_of(path) == fingerprint["sha256"]
+
+
+def sha256_of(path: Path) -> str:
+    """In hexadecimal."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()

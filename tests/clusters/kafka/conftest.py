@@ -1,0 +1,58 @@
+"""Real clusters for tests marked `kafka`, each shared by as many tests as possible."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.configuration import Route, direct
+from clusters.kafka.preparation import prepare
+from clusters.kafka.prepared import Prepared
+from clusters.port import ClusterSpec
+from history.clock import Clock
+
+RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
+
+
+@pytest.fixture(scope="session")
+def prepared() -> Callable[[ClusterSpec], Prepared]:
+    """What a spec needs; its progress is shown when a test fails."""
+    return lambda spec: prepare(spec, print)
+
+
+@pytest.fixture(scope="session")
+def run_cluster(
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[ClusterSpec], Prepared]
+) -> RunCluster:
+    """Build a cluster in a directory of its own, start it unless told not to, and stop it."""
+
+    @contextmanager
+    def run(
+        spec: ClusterSpec,
+        *,
+        start: bool = True,
+        port_base: int | None = None,
+        route: Route = direct,
+        directory: Path | None = None,
+    ) -> Iterator[KafkaCluster]:
+        with Warden(run_id="test") as warden:
+            cluster = KafkaCluster(
+                spec,
+                prepared=prepared(spec),
+                warden=warden,
+                directory=directory or tmp_path_factory.mktemp("nodes"),
+                clock=Clock.start(),
+                port_base=port_base,
+                route=route,
+            )
+            try:
+                if start:
+                    cluster.start()
+                yield cluster
+            finally:
+                cluster.stop()
+
+    return run
