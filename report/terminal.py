@@ -1,4 +1,4 @@
-"""A verdict in a few lines of a terminal: plain ones, and the same with colours.
+"""A verdict in a few lines of a terminal, with colours where it has any.
 
 The lines stand in the order of urgency: the verdict, what is wrong, what holds, where the evidence
 lies, and last, so that it is what one sees, the command that repeats the run.
@@ -17,7 +17,7 @@ from report.headline import Standing, headline_of
 from report.notation import figure, one_line
 from report.reading import Answers, read_answers
 
-__all__ = ["verdict_lines", "verdict_text"]
+__all__ = ["verdict_text"]
 
 _FIGURES_MAX: Final = 3
 
@@ -47,13 +47,8 @@ class _Line:
     tone: _Tone = _Tone.PLAIN
 
 
-def verdict_lines(verdict: Verdict | None, run: RunDirectory) -> list[str]:
-    """The lines, without any control character. None: a run without a verdict, and why."""
-    return [line.text for line in _lines(verdict, run, read_answers(run))]
-
-
 def verdict_text(verdict: Verdict | None, run: RunDirectory) -> Text:
-    """The same lines for a rich console."""
+    """The lines, without any control character. None: a run without a verdict, and why."""
     lines = _lines(verdict, run, read_answers(run))
     # Styled text, never markup: what a server said is not ours to interpret.
     return Text("\n").join(Text(line.text, style=line.tone.value) for line in lines)

@@ -66,7 +66,7 @@ def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any)
             this_seed = (first + number - 1) % SEED_MAX + 1
             words = _repeat_words(scenario, this_seed, flags)
             options = _options(flags, seed=this_seed, command=words)
-            outcomes.append(_run_one(loaded, options, progress, last=runs == 1))
+            outcomes.append(_run_one(loaded, options, progress, last=runs == 1, aside=as_json))
     if as_json:
         emit_json([outcome_json(outcome) for outcome in outcomes])
     return exit_code_of(outcomes)
@@ -86,14 +86,14 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     )
     with terminal_progress() as progress:
         options = _options(flags, seed=seed, command=command)
-        outcome = _run_one(scenario, options, progress, last=True)
+        outcome = _run_one(scenario, options, progress, last=True, aside=as_json)
     if as_json:
         emit_json([outcome_json(outcome)])
     return exit_code_of([outcome])
 
 
 def _run_one(
-    scenario: Scenario, options: RunOptions, progress: Progress, *, last: bool
+    scenario: Scenario, options: RunOptions, progress: Progress, *, last: bool, aside: bool
 ) -> RunOutcome | HarnessError:
     """Run once. In a series a failed run is a result and the series goes on; alone it is raised."""
     progress.say(f"{scenario.title} (repeat: {options.command})")
@@ -106,7 +106,7 @@ def _run_one(
             raise
         progress.say(f"the run failed: {error}")
         return error
-    say_verdict(outcome)
+    say_verdict(outcome, aside=aside)
     return outcome
 
 

@@ -29,7 +29,7 @@ def check(runs: tuple[str, ...], results: Path, spark_master: str, as_json: bool
         for run in found:
             verdict = judge(run, java, master=spark_master, progress=progress)
             outcome = RunOutcome(run=run, verdict=verdict, as_expected=None)
-            say_verdict(outcome)
+            say_verdict(outcome, aside=as_json)
             outcomes.append(outcome)
     if as_json:
         emit_json([outcome_json(outcome) for outcome in outcomes])

@@ -3,24 +3,27 @@
 from collections.abc import Sequence
 from typing import Any
 
-import click
+from rich.console import Console
 
 from harness.run import RunOutcome
 from history.failure import HarnessError
-from report.terminal import verdict_lines
+from report.terminal import verdict_text
 
 __all__ = ["exit_code_of", "outcome_json", "say_verdict"]
 
 _WORST_FIRST = (1, 255, 2, 0)
 
 
-def say_verdict(outcome: RunOutcome) -> None:
-    """Print the verdict, its grounds and where the report lies, on standard error."""
-    for line in verdict_lines(outcome.verdict, outcome.run):
-        click.echo(line, err=True)
+def say_verdict(outcome: RunOutcome, *, aside: bool) -> None:
+    """Print the verdict, its grounds and where the report lies.
+
+    `aside`: to standard error, because standard output belongs to a JSON document.
+    """
+    console = Console(stderr=aside, soft_wrap=True, highlight=False)
+    console.print(verdict_text(outcome.verdict, outcome.run))
     if outcome.as_expected is not None:
         word = "as" if outcome.as_expected else "NOT as"
-        click.echo(f"this is {word} the scenario expects of this release", err=True)
+        console.print(f"this is {word} the scenario expects of this release")
 
 
 def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
