@@ -25,8 +25,8 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 docs: $(READY)
-	$(BIN)/python -m history.errors > docs/errors.md
-	$(BIN)/python -m checkers.catalogue > docs/anomalies.md
+	$(BIN)/python -m history.errors_page
+	$(BIN)/python -m checkers.anomalies_page
 
 setup: $(READY)
 
