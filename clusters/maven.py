@@ -6,6 +6,7 @@ settings. Ivy keeps nothing outside of the directory that it is given.
 
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
+from clusters.cache import CACHE_VARIABLE
 from clusters.hosts.command import run_command
 from clusters.hosts.warden import Warden
 from clusters.java import Java, network_options
@@ -32,6 +34,7 @@ MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
 """Environment variable: the URL of a repository to use instead of Maven Central."""
 
 _FETCH_TIMEOUT_S: Final = 800.0
+_FREE_BYTES_MIN: Final = 1 << 20
 _MIRRORS_OF_CENTRAL: Final = frozenset({"central", "*", "external:*"})
 _UNREACHABLE = re.compile(
     r"\((?:java|javax|sun)\.[\w.]*?(\w+(?:Exception|Error): .*)\)$", re.MULTILINE
@@ -92,6 +95,12 @@ def fetch_jars(
         timeout_s=_FETCH_TIMEOUT_S,
     )
     if done.exit_code != 0:
+        # Ivy's own words may be missing: they are written to the same disk.
+        if shutil.disk_usage(work).free < _FREE_BYTES_MIN:
+            raise HarnessError(
+                f"the disk of {work.parent.parent} is full; make room or set {CACHE_VARIABLE} to "
+                "another directory"
+            )
         raise _failure(done.output)
 
 
@@ -154,8 +163,6 @@ def _ivy_module(wanted: Sequence[Coordinates]) -> str:
 def _failure(output: str) -> HarnessError:
     """What Ivy's pages of output come down to."""
     where = repository() or "Maven Central"
-    if "No space left on device" in output:
-        return HarnessError("no space left on device")
     if no_host := _NO_HOST.search(output):
         return HarnessError(
             f"{where} could not be reached: there is no host {no_host[1]} to be found; is there a "

@@ -126,4 +126,5 @@ def _dump(draft: Path, role: Role, prepared: Prepared, warden: Warden) -> None:
         timeout_s=_DUMP_TIMEOUT_S,
     )
     if not archive.is_file():
-        raise HarnessError(f"no archive of classes was made: {done.output.strip()[-300:]}")
+        last_line = (done.output.strip().splitlines() or ["the JVM said nothing"])[-1]
+        raise HarnessError(f"no archive of classes was made: {last_line}")

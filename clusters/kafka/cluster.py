@@ -21,7 +21,7 @@ from clusters.kafka.configuration import (
     hosts_file,
     nodes_of,
     properties,
-    refuse_reserved_settings,
+    refuse_impossible,
 )
 from clusters.kafka.formatting import new_id
 from clusters.kafka.node import KafkaNode
@@ -59,7 +59,7 @@ class KafkaCluster:
         port_base: int | None = None,
         route: Route = direct,
     ) -> None:
-        refuse_reserved_settings(spec)
+        refuse_impossible(spec)
         self._spec = spec
         self._prepared = prepared
         self._clock = clock

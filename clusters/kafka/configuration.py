@@ -34,7 +34,7 @@ __all__ = [
     "nodes_of",
     "properties",
     "properties_file",
-    "refuse_reserved_settings",
+    "refuse_impossible",
 ]
 
 LOOPBACK: Final = "127.0.0.1"
@@ -127,8 +127,13 @@ def nodes_of(spec: ClusterSpec, *, ports: Callable[[int], tuple[int, ...]]) -> t
     )
 
 
-def refuse_reserved_settings(spec: ClusterSpec) -> None:
-    """Raise UsageError if the spec sets what the cluster itself has to decide."""
+def refuse_impossible(spec: ClusterSpec) -> None:
+    """Raise UsageError if the spec has no node of a role, or sets what the harness must decide."""
+    if spec.controllers < 1 or spec.brokers < 1:
+        raise UsageError(
+            f"a cluster of {spec.controllers} controllers and {spec.brokers} brokers: "
+            "there must be at least one of each"
+        )
     for settings in (spec.settings, spec.controller_settings, spec.broker_settings):
         if taken := sorted(_RESERVED.intersection(settings)):
             raise UsageError(

@@ -6,7 +6,7 @@ from clusters.cache import Progress
 from clusters.hosts.warden import Warden
 from clusters.java import find_java
 from clusters.kafka.class_archives import class_archives
-from clusters.kafka.configuration import refuse_reserved_settings
+from clusters.kafka.configuration import refuse_impossible
 from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import fetch_release
@@ -21,7 +21,7 @@ def prepare(spec: ClusterSpec, progress: Progress) -> Prepared:
     Raises UsageError if there is no such release or the release does not accept the metadata
     version or the settings; HarnessError if it cannot be had.
     """
-    refuse_reserved_settings(spec)
+    refuse_impossible(spec)
     java = find_java()
     # One of its own: the run has none yet, and nothing of this must outlive the harness either.
     with Warden(run_id="prepare") as warden:

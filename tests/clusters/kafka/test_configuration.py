@@ -18,7 +18,7 @@ from clusters.kafka.configuration import (
     nodes_of,
     properties,
     properties_file,
-    refuse_reserved_settings,
+    refuse_impossible,
 )
 from clusters.port import ClusterSpec, NodeName, Role
 from history.failure import UsageError
@@ -122,7 +122,13 @@ TAKEN = {"node.id": "7", "listeners": "X", "num.io.threads": "1"}
 )
 def test_what_the_harness_decides_cannot_be_set(spec: ClusterSpec) -> None:
     with pytest.raises(UsageError, match=r"not free to choose: listeners, node\.id \("):
-        refuse_reserved_settings(spec)
+        refuse_impossible(spec)
+
+
+@pytest.mark.parametrize(("controllers", "brokers"), [(0, 3), (1, 0)])
+def test_a_cluster_needs_both_roles(controllers: int, brokers: int) -> None:
+    with pytest.raises(UsageError, match="there must be at least one of each"):
+        refuse_impossible(ClusterSpec(controllers=controllers, brokers=brokers))
 
 
 def lettered(source: NodeName, target: NodeName) -> str:
