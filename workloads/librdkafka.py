@@ -63,8 +63,6 @@ _FAST_FAILOVER: Final = {
     "topic.metadata.refresh.interval.ms": "3000",
     # Small requests must not wait for the acknowledgement of the ones before.
     "socket.nagle.disable": "true",
-    # Clusters listen on IPv4; trying ::1 first costs a reconnect back-off each time.
-    "broker.address.family": "v4",
     # KIP-714: brokers would be asked for telemetry subscriptions that nobody wants.
     "enable.metrics.push": "false",
 }

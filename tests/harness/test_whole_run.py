@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shlex
 import signal
 import socket
 import subprocess
@@ -119,6 +120,24 @@ def test_a_replay_performs_what_the_run_performed(
 
     first = acts(run)
     assert acts(again)[: len(first)] == first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace of its own takes root")
+def test_a_warm_run_needs_no_network_at_all(
+    smoke: tuple[dict[str, Any], RunDirectory], tmp_path: Path
+) -> None:
+    """With nothing but loopback up, a resolver asked for IPv4 alone finds not even 127.0.0.1."""
+    del smoke  # the release is in the cache by then
+    command = [*FENCEPOST, "run", "smoke", "--nemesis", "none", "--time-limit", "5s"]
+    ended = subprocess.run(
+        ["unshare", "--net", "sh", "-c", f"ip link set lo up && exec {shlex.join(command)}"],
+        env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_an_unclean_election_loses_acknowledged_writes_and_the_verdict_says_which(
