@@ -42,8 +42,12 @@ _FREE_BYTES_MIN = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
 
 
-class InterruptedRunError(HarnessError):
-    """The user ended the run (SIGINT, SIGTERM)."""
+class InterruptedRunError(KeyboardInterrupt):
+    """The user ended the run (SIGINT, SIGTERM).
+
+    No HarnessError: whoever asks a cluster again after an error would go on, and the user's wish be
+    lost.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
         sync(path.parent)
+        _remove_abandoned(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise HarnessError(f"cannot write {path}: {error.strerror}") from error
@@ -46,6 +47,14 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove what writers of this file left beside it that were killed on the way."""
+    for draft in path.parent.glob(f".{path.name}.*"):
+        pid = draft.name.rpartition(".")[2]
+        if pid.isdecimal() and not Path("/proc", pid).exists():
+            draft.unlink(missing_ok=True)
 
 
 def _beside(path: Path) -> Path:

@@ -6,6 +6,7 @@ from clusters.java import find_java
 from history.failure import HarnessError
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Real clusters and Spark share one xdist worker: side by side they would starve each other."""
     missing = _missing_java()

@@ -48,8 +48,8 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         return WRONG_USE
     except click.ClickException as error:
         return _fail(error.format_message(), WRONG_USE, hint=_usage_hint(error))
-    except (click.Abort, KeyboardInterrupt):
-        return _fail("interrupted", FAILED)
+    except click.Abort as error:  # click's word for a KeyboardInterrupt
+        return _fail(str(error.__cause__ or "") or "interrupted", FAILED)
     except UsageError as error:
         return _fail(str(error), WRONG_USE)
     except HarnessError as error:

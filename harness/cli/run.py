@@ -12,7 +12,7 @@ from harness.library import find_scenario
 from harness.options import RunOptions
 from harness.progress import Progress, terminal_progress
 from harness.replay import replayed
-from harness.run import InterruptedRunError, RunOutcome, run_scenario
+from harness.run import RunOutcome, run_scenario
 from harness.scenario import Scenario, load_scenario
 from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError, UsageError
@@ -99,7 +99,7 @@ def _run_one(
     progress.say(f"{scenario.title} (repeat: {options.command})")
     try:
         outcome = run_scenario(scenario, options, progress)
-    except (UsageError, InterruptedRunError):
+    except UsageError:
         raise
     except HarnessError as error:
         if last:

@@ -1,10 +1,13 @@
 import json
+import os
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
+from history.atomic import write_atomically
 from history.failure import HarnessError
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
 
@@ -61,3 +64,14 @@ def test_a_missing_or_torn_manifest_is_named(tmp_path: Path) -> None:
     path.write_text('{"format_version": 1, ')
     with pytest.raises(HarnessError, match="is not JSON"):
         read_manifest(path)
+
+
+def test_a_draft_of_a_writer_that_was_killed_goes_with_the_next_write(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    (tmp_path / f".manifest.json.{ended.pid}").write_text("torn")
+    mine = tmp_path / f".manifest.json.{os.getppid()}"
+    mine.write_text("another writer is at work")
+    write_atomically(path, b"whole")
+    assert {entry.name for entry in tmp_path.iterdir()} == {"manifest.json", mine.name}
