@@ -109,6 +109,10 @@ class ClusterView:
 
     time_ns: int
     brokers: frozenset[int]
+    serving: frozenset[int]
+    """Brokers that answered this look themselves, and list themselves. Right after a restart the
+    others still list a broker, by the registration of its dead predecessor: this tells them apart.
+    """
     partitions: Mapping[str, PartitionView]
     """By key, `topic-partition`."""
 

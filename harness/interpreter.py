@@ -159,9 +159,9 @@ def _missing(now: Observation) -> str:
         f"{node} is {state}" for node, state in now.states.items() if state != "running"
     ]
     found += [
-        f"{node} is fenced"
+        f"{node} is fenced or does not answer"
         for node, broker_id in now.broker_ids.items()
-        if broker_id not in now.view.brokers
+        if broker_id not in now.view.brokers & now.view.serving
     ]
     found += [
         f"{key} has leader {p.leader} and isr {list(p.isr)} of {list(p.replicas)}"

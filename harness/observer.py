@@ -93,6 +93,7 @@ def whole_nodes(now: Observation) -> frozenset[NodeName]:
     running = {node for node, state in now.states.items() if state is NodeState.RUNNING}
     if now.view is None:
         return frozenset()
+    unfenced = now.view.brokers & now.view.serving
     lagging = {
         replica
         for partition in now.view.partitions.values()
@@ -102,5 +103,5 @@ def whole_nodes(now: Observation) -> frozenset[NodeName]:
         node
         for node in running
         if node not in now.broker_ids
-        or (now.broker_ids[node] in now.view.brokers and now.broker_ids[node] not in lagging)
+        or (now.broker_ids[node] in unfenced and now.broker_ids[node] not in lagging)
     )

@@ -128,7 +128,7 @@ def _is_back(node: NodeName, now: Observation) -> bool:
         return False
     if node not in now.broker_ids:
         return True
-    return now.view is not None and now.broker_ids[node] in now.view.brokers
+    return now.view is not None and now.broker_ids[node] in now.view.brokers & now.view.serving
 
 
 def _heal_evidence(healed_by: str) -> str:

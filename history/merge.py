@@ -103,9 +103,11 @@ def _operations(
     polled: PolledRows | None,
 ) -> NDArray[np.void]:
     operations = np.empty(len(slots), OPERATION)
-    for name in ("call_ns", "value", "error", "f"):
+    for name in ("call_ns", "value", "f"):
         operations[name] = slots[name]
+    # A completion that a kill cut off has written some of its fields, and not its state.
     still_open = slots["state"] == INVOKED
+    operations["error"] = np.where(still_open, 0, slots["error"])
     operations["return_ns"] = np.where(still_open, OPEN_NS, slots["return_ns"])
     operations["offset"] = np.where(still_open, UNKNOWN_OFFSET, slots["offset"])
     operations["outcome"] = np.where(still_open, Outcome.INFO.code, slots["outcome"])

@@ -52,7 +52,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fenced:
-    """The broker is fenced, or unfenced: a fenced one is not in metadata."""
+    """The broker is fenced (not in metadata), or unfenced (it lists itself, and so do others)."""
 
     node: NodeName
     fenced: bool
@@ -187,7 +187,10 @@ def _holds_in(condition: Condition, view: ClusterView, now: Observation) -> bool
                 for key, wanted in leaders.items()
             )
         case Fenced(node=node, fenced=fenced):
-            return (now.broker_ids[node] not in view.brokers) == fenced
+            broker_id = now.broker_ids[node]
+            if fenced:
+                return broker_id not in view.brokers
+            return broker_id in view.brokers & view.serving
         case AllRecovered():
             return _recovered(view, now)
         case _:
@@ -197,7 +200,7 @@ def _holds_in(condition: Condition, view: ClusterView, now: Observation) -> bool
 def _recovered(view: ClusterView, now: Observation) -> bool:
     return (
         all(state is NodeState.RUNNING for state in now.states.values())
-        and view.brokers >= set(now.broker_ids.values())
+        and view.brokers & view.serving >= set(now.broker_ids.values())
         and all(
             partition.leader is not None and set(partition.isr) == set(partition.replicas)
             for partition in view.partitions.values()

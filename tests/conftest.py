@@ -1,4 +1,4 @@
-"""What all tests share: JVM-heavy tests run one after the other, and skips say what is missing."""
+"""What all tests share: skips say what is missing."""
 
 import pytest
 
@@ -6,15 +6,11 @@ from clusters.java import find_java
 from history.failure import HarnessError
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Real clusters and Spark share one xdist worker: side by side they would starve each other."""
+    """Skip what needs a JVM where there is none, and say so."""
     missing = _missing_java()
     for item in items:
-        heavy = [mark for mark in ("spark", "kafka") if item.get_closest_marker(mark)]
-        if heavy:
-            item.add_marker(pytest.mark.xdist_group("jvm"))
-        if heavy and missing:
+        if missing and any(item.get_closest_marker(mark) for mark in ("spark", "kafka")):
             item.add_marker(pytest.mark.skip(reason=missing))
 
 

@@ -195,13 +195,16 @@ class KafkaCluster:
         if not answers:
             states = {name: self.state(name) for name in self._nodes}
             raise HarnessError(f"no broker answered; nodes: {_listed(states)}")
-        best = best_of({self.broker_id(name): answer for name, answer in answers.items()})
-        return view_of(best, time_ns=self._clock.now_ns())
+        by_id = {self.broker_id(name): answer for name, answer in answers.items()}
+        return view_of(best_of(by_id), answers=by_id, time_ns=self._clock.now_ns())
 
     def view_by(self, broker: NodeName) -> ClusterView | None:
         """The metadata as this broker shows it, current or not; None if it does not answer."""
         answers = ask_metadata({broker: self._address(broker)})
-        return view_of(answers[broker], time_ns=self._clock.now_ns()) if answers else None
+        if not answers:
+            return None
+        by_id = {self.broker_id(broker): answers[broker]}
+        return view_of(answers[broker], answers=by_id, time_ns=self._clock.now_ns())
 
     def controller_leader(self) -> NodeName | None:
         """The active controller as it says itself, or None if none does."""

@@ -6,6 +6,7 @@ us, perhaps the one that is paused, and would not say who gave the answer.
 
 from collections import Counter
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from kio.schema.describe_quorum.v0.request import (
@@ -72,11 +73,21 @@ def best_of(answers: Mapping[int, MetadataResponse]) -> MetadataResponse:
     return answers[max(answers, key=currency)]
 
 
-def view_of(answer: MetadataResponse, *, time_ns: int) -> ClusterView:
-    """A Metadata response as a view of the cluster."""
+def view_of(
+    answer: MetadataResponse,
+    *,
+    answers: Mapping[int, MetadataResponse] = MappingProxyType({}),
+    time_ns: int,
+) -> ClusterView:
+    """A Metadata response as a view of the cluster.
+
+    `answers`: all of this look, by the id of the broker that gave it; without them none is known to
+    serve.
+    """
     return ClusterView(
         time_ns=time_ns,
         brokers=_brokers(answer),
+        serving=frozenset(broker for broker, own in answers.items() if broker in _brokers(own)),
         partitions={
             f"{topic.name}-{partition.partition_index}": _partition_view(partition)
             for topic in answer.topics

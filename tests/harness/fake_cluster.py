@@ -56,7 +56,8 @@ class FakeCluster:
         if not up:
             raise HarnessError("nobody answers")
         partition = PartitionView(leader=up[0], isr=tuple(up), replicas=(1, 2, 3))
-        return ClusterView(time_ns=0, brokers=frozenset(up), partitions={"t-0": partition})
+        ids = frozenset(up)
+        return ClusterView(time_ns=0, brokers=ids, serving=ids, partitions={"t-0": partition})
 
     def kill_node(self, node: NodeName) -> None:
         self._to(node, "kill", NodeState.DOWN)

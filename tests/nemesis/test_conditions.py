@@ -23,12 +23,18 @@ def seen(
     leader: int | None = 1,
     isr: tuple[int, ...] = (1, 2),
     brokers: tuple[int, ...] = (1, 2),
+    serving: tuple[int, ...] | None = None,
     b2: NodeState = NodeState.RUNNING,
     acknowledged: int = 0,
     answered: bool = True,
 ) -> Observation:
     partition = PartitionView(leader=leader, isr=isr, replicas=(1, 2))
-    view = ClusterView(time_ns=0, brokers=frozenset(brokers), partitions={"t-0": partition})
+    view = ClusterView(
+        time_ns=0,
+        brokers=frozenset(brokers),
+        serving=frozenset(brokers if serving is None else serving),
+        partitions={"t-0": partition},
+    )
     return Observation(
         view=view if answered else None,
         active_controller=C1,
@@ -48,6 +54,12 @@ def test_isr_and_leader_are_compared_exactly() -> None:
 def test_a_broker_missing_from_metadata_is_fenced() -> None:
     assert holds(Fenced(node=B2, fenced=True), seen(brokers=(1,)))
     assert holds(Fenced(node=B2, fenced=False), seen())
+
+
+def test_a_broker_that_others_list_and_that_does_not_answer_is_not_unfenced_yet() -> None:
+    restarting = seen(serving=(1,))
+    assert not holds(Fenced(node=B2, fenced=False), restarting)
+    assert not holds(AllRecovered(), restarting)
 
 
 def test_nothing_of_the_metadata_holds_while_no_broker_answers() -> None:

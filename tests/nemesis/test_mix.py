@@ -53,7 +53,8 @@ class Sim:
     def scene(self) -> Scene:
         up = [IDS[node] for node in NODES[1:] if node not in self.down]
         partition = PartitionView(leader=up[0] if up else None, isr=tuple(up), replicas=(1, 2, 3))
-        view = ClusterView(time_ns=0, brokers=frozenset(up), partitions={"t-0": partition})
+        ids = frozenset(up)
+        view = ClusterView(time_ns=0, brokers=ids, serving=ids, partitions={"t-0": partition})
         return Scene(nodes=NODES, broker_ids=IDS, view=view, active_controller=NODES[0])
 
 

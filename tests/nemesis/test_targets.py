@@ -20,7 +20,12 @@ def scene(*, leader: int | None = 2, isr: tuple[int, ...] = (2, 3)) -> Scene:
     return Scene(
         nodes=NODES,
         broker_ids={node: int(node[-1]) for node in BROKERS},
-        view=ClusterView(time_ns=0, brokers=frozenset({1, 2, 3}), partitions={"t-0": partition}),
+        view=ClusterView(
+            time_ns=0,
+            brokers=frozenset({1, 2, 3}),
+            serving=frozenset({1, 2, 3}),
+            partitions={"t-0": partition},
+        ),
         active_controller=NODES[1],
     )
 

@@ -21,9 +21,12 @@ ONE, TWO = NodeName("controller-1"), NodeName("controller-2")
 
 
 def test_a_view_shows_leaders_isr_and_replicas_by_key() -> None:
-    view = view_of(metadata([1, 2], {"t": [(1, 0), (-1, 3)]}), time_ns=5)
+    best = metadata([1, 2], {"t": [(1, 0), (-1, 3)]})
+    # Broker 2 has just restarted: it answers, and does not list itself yet.
+    view = view_of(best, answers={1: best, 2: metadata([1], {})}, time_ns=5)
     assert view.time_ns == 5
     assert view.brokers == {1, 2}
+    assert view.serving == {1}
     assert view.partitions == {
         "t-0": PartitionView(leader=1, isr=(2,), replicas=(1, 2)),
         "t-1": PartitionView(leader=None, isr=(2,), replicas=(1, 2)),
