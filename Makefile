@@ -14,11 +14,11 @@ run: $(READY)
 	$(BIN)/fencepost run scenarios/nightly/smoke.yaml
 
 test: check
-	$(BIN)/pytest -q -n $(WORKERS) -m "not spark and not kafka"
-	$(BIN)/pytest -q -m "spark or kafka"
+	$(BIN)/pytest -q -n $(WORKERS) -m "not (spark or kafka or alone)"
+	$(BIN)/pytest -q -m "spark or kafka or alone"
 
 quick: $(READY)
-	$(BIN)/pytest -q -n $(WORKERS) -m "not spark and not kafka and not slow"
+	$(BIN)/pytest -q -n $(WORKERS) -m "not (spark or kafka or alone or slow)"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -96,7 +96,7 @@ def test_awaiting_a_state_that_never_comes_ends_at_the_bound() -> None:
     assert not await_state(os.getpid(), NodeState.PAUSED, timeout_s=0.01)
 
 
-# In one xdist worker with the tests that clean up the machine: they would end this process.
+@pytest.mark.alone  # tests beside it that clean up the machine would end its process
 def test_a_process_whose_harness_is_gone_is_found_and_ended_even_paused() -> None:
     marks = {RUN_VARIABLE: "lost-run", HARNESS_VARIABLE: dead_harness_mark()}
     with process("sleep", "600", **marks) as started:
