@@ -156,8 +156,9 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
 
 
 def _drop_data(run: RunDirectory) -> None:
-    for data in run.nodes.glob("*/data"):
-        shutil.rmtree(data, ignore_errors=True)
+    for copies in ("data", "snapshots"):
+        for directory in run.nodes.glob(f"*/{copies}"):
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
