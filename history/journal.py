@@ -1,4 +1,4 @@
-"""What the harness itself writes down as it goes: faults and samples, one JSON line each.
+"""What is written down row by row as a run goes: faults, samples, frames, reads of metadata.
 
 One `write` a line, to a file opened for appending: a line is there whole, or it is the torn last
 one of a writer that was killed, which a reader leaves out. The open file is locked (flock), so that
@@ -7,6 +7,9 @@ the seal knows when its writer lives; the lock dies with the process.
     faults.jsonl    {"event": "begin", "index": 0, "time_ns": …, "fault": …, "targets": […]}
                     {"event": "effect" | "end", "index": 0, "time_ns": …, "evidence": …}
     samples.jsonl   {"time_ns": …, "source": …, "metric": …, "value": …}
+    wire.jsonl      {"frame": n, "columns": {…}, "items": [{…}, …]}, as a frame arrives, and
+                    {"fate": n, "action": …, "forwarded_ns": …}, where that changes later
+    TABLE.jsonl     any other table of `cluster_schema`: a row each, what is null left out
 """
 
 import fcntl
@@ -20,9 +23,19 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from history.clock import Clock
+from history.cluster_schema import CLUSTER_TABLES
 from history.failure import HarnessError
 
-__all__ = ["FAULTS_FILE", "SAMPLES_FILE", "FaultJournal", "SampleJournal", "journal_lines"]
+__all__ = [
+    "FAULTS_FILE",
+    "SAMPLES_FILE",
+    "FaultJournal",
+    "RowJournal",
+    "SampleJournal",
+    "TapeJournal",
+    "journal_lines",
+    "journal_path",
+]
 
 FAULTS_FILE: Final = "faults.jsonl"
 SAMPLES_FILE: Final = "samples.jsonl"
@@ -106,6 +119,67 @@ class SampleJournal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class RowJournal:
+    """Records rows of one of the tables of the cluster. Thread-safe; one writer a table."""
+
+    def __init__(self, directory: Path, table: str) -> None:
+        self._columns = frozenset(CLUSTER_TABLES[table].names)
+        self._lines = _Lines(journal_path(directory, table))
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Record a row; columns that are left out are null."""
+        assert row.keys() <= self._columns, row.keys() - self._columns
+        self._lines.write(row)
+
+    def close(self) -> None:
+        """No more is written; the journal may be sealed. Idempotent."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class TapeJournal:
+    """Records the frames of the wire: each as it arrives, and again if its fate changes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._columns = frozenset(CLUSTER_TABLES["wire"].names) - {"frame", "item"}
+        self._lines = _Lines(journal_path(directory, "wire"))
+        self._count = 0
+
+    def frame(
+        self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
+    ) -> int:
+        """Record a frame: what all of it shares, and what its items add or override; its number."""
+        assert columns.keys() <= self._columns, columns.keys() - self._columns
+        number = self._count
+        self._count += 1
+        self._lines.write({"frame": number, "columns": columns, "items": items})
+        return number
+
+    def fate(self, frame: int, *, action: str, forwarded_ns: int | None) -> None:
+        """Record what became of a frame, over what was said when it arrived."""
+        assert 0 <= frame < self._count, f"no frame {frame} of {self._count}"
+        self._lines.write({"fate": frame, "action": action, "forwarded_ns": forwarded_ns})
+
+    def close(self) -> None:
+        """No more is written; the journal may be sealed. Idempotent."""
+        self._lines.close()
+
+
+def journal_path(directory: Path, table: str) -> Path:
+    """Where the journal of a table of the cluster lies."""
+    return directory / f"{table}.jsonl"
 
 
 def journal_lines(path: Path) -> Iterator[dict[str, Any]]:

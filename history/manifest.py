@@ -54,6 +54,8 @@ class Manifest:
     """UTC, ISO 8601."""
     origin_ns: int
     """CLOCK_MONOTONIC at the start of the run."""
+    origin_utc_ns: int = 0
+    """The wall clock at the start of the run, ns since 1970: what Kafka's own timestamps are of."""
     command: str
     """The command line that repeats the run, its seed included."""
     fencepost_version: str
@@ -61,6 +63,12 @@ class Manifest:
     """What was under test, as the cluster tells it."""
     machine: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
+    node_ids: Mapping[str, int] = field(default_factory=dict)
+    """Kafka's id of each node, controllers first."""
+    recorded: tuple[str, ...] = ()
+    """The tables of the cluster that the run set out to record: checks of others are not asked."""
+    stuck_isr_limit_s: float = 0.0
+    """How long after healing a caught-up replica may stay out of its ISR."""
     promises: Promises
     healed_ns: int | None = None
     """When the last fault was healed and the final reads could begin."""
@@ -89,7 +97,7 @@ def read_manifest(path: Path) -> Manifest:
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace the manifest at `path`, atomically. Raises HarnessError if the disk refuses."""
     content = {item.name: getattr(manifest, item.name) for item in fields(Manifest)}
-    for name in ("versions", "machine", "digests"):
+    for name in ("versions", "machine", "digests", "node_ids"):
         content[name] = dict(content[name])
     content["promises"] = asdict(manifest.promises)
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
@@ -108,6 +116,7 @@ def _parse(content: Any, path: Path) -> Manifest:
             | {
                 "state": RunState(content["state"]),
                 "keys": tuple(content.get("keys", ())),
+                "recorded": tuple(content.get("recorded", ())),
                 "shortfalls": tuple(content.get("shortfalls", ())),
                 "promises": Promises(**content["promises"]),
             }

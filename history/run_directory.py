@@ -24,7 +24,7 @@ LATEST = "latest"
 _SCENARIO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RUNS_A_SECOND_MAX = 100
 _LISTED_MAX = 10
-_PARTITIONED = ("operations", "records")
+_PARTITIONED = ("operations", "records", "replica_records")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class RunDirectory:
         return self.root / "history"
 
     def table_path(self, name: str) -> Path:
-        """A sealed table: a directory of files for operations and records, else one file."""
+        """A sealed table: a directory of files if it may be large, else one file."""
         assert name in TABLES, f"no table {name!r} among {sorted(TABLES)}"
         return self.history / (name if name in _PARTITIONED else f"{name}.parquet")
 

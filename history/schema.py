@@ -10,6 +10,8 @@ An *operation* is one call of a client: a send of one record, one poll, one fina
 - `fail`: it surely did not happen (the error registry marks its error definite);
 - `info`: it may have happened (an indefinite error, or still open when the recording ended).
 
+The tables of the cluster itself (its wires, disks and metadata) stand in `cluster_schema.py`.
+
 A *key* is a topic-partition, written `topic-partition`, e.g. `t-0`. A *value* is unique per key.
 """
 
@@ -17,6 +19,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from history.cluster_schema import CLUSTER_TABLES
 from history.operation import F, Outcome
 
 __all__ = [
@@ -115,4 +118,5 @@ TABLES: Final = {
     "records": RECORDS,
     "faults": FAULTS,
     "samples": SAMPLES,
+    **CLUSTER_TABLES,
 }

@@ -20,6 +20,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from history.cluster_schema import CLUSTER_TABLES
+from history.cluster_tables import write_cluster_tables
 from history.columns import operation_table, record_table
 from history.failure import HarnessError
 from history.journal import FAULTS_FILE, SAMPLES_FILE
@@ -40,7 +42,8 @@ __all__ = ["seal"]
 
 _LOG: Final = logging.getLogger(__name__)
 _OWN_GROUP_ROWS: Final = 1 << 14
-_OURS: Final = ("*.segment", "*.polled", "*.new", FAULTS_FILE, SAMPLES_FILE)
+_OURS: Final = ("*.segment", "*.polled", "*.new")
+_JOURNALS: Final = (FAULTS_FILE, SAMPLES_FILE, *(f"{table}.jsonl" for table in CLUSTER_TABLES))
 
 
 def seal(run: RunDirectory) -> None:
@@ -77,6 +80,7 @@ def _build(run: RunDirectory) -> None:
         with TableFile(history / "faults.parquet", "faults") as file:
             file.add(fault_table(run.raw / FAULTS_FILE))
         _write_samples(run.raw / SAMPLES_FILE, raw, history / "samples.parquet")
+        write_cluster_tables(run.raw, history)
 
 
 def _write_operations(raw: RawHistory, directory: Path, scratch: Path, spill: RecordSpill) -> None:
@@ -150,15 +154,16 @@ def _remove_raw(raw: Path) -> None:
     """Remove what was recorded; what others put there stays, and so does the directory then."""
     if not raw.is_dir():
         return
-    for pattern in _OURS:
+    for pattern in (*_OURS, *_JOURNALS, *(f"{table}.parquet" for table in CLUSTER_TABLES)):
         for path in raw.glob(pattern):
             path.unlink()
+    shutil.rmtree(raw / "replica_records", ignore_errors=True)
     if not any(raw.iterdir()):
         raw.rmdir()
 
 
 def _refuse_living(raw: Path) -> None:
-    for pattern in ("*-000000.segment", "*-000000.polled", FAULTS_FILE, SAMPLES_FILE):
+    for pattern in ("*-000000.segment", "*-000000.polled", *_JOURNALS):
         for path in raw.glob(pattern):
             with path.open("rb") as file:
                 if not _lock(file.fileno()):

@@ -26,6 +26,7 @@ _GROWING: Final[Mapping[str, tuple[str, ...]]] = {
     "records": ("offset", "value", "operation", "position", "call_ns", "return_ns"),
     "faults": ("index", "begin_ns", "effect_ns", "end_ns"),
     "samples": ("time_ns",),
+    "replica_records": ("offset", "value", "timestamp_ms"),
 }
 
 
@@ -35,7 +36,7 @@ class TableFile:
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
         self._schema = TABLES[name]
-        self._growing = _GROWING[name]
+        self._growing = _GROWING.get(name, ())
         self._writer: pq.ParquetWriter | None = None
         self._waiting: list[pa.Table] = []
         self.waiting_rows = 0
@@ -88,7 +89,11 @@ class TableFile:
 
     def _open(self, found: pa.Schema) -> pq.ParquetWriter:
         if self._writer is None:
-            words = [field.name for field in self._schema if field.name not in self._growing]
+            words = [
+                field.name
+                for field in self._schema
+                if field.name not in self._growing and not pa.types.is_nested(field.type)
+            ]
             # Without the Arrow schema in the file, dictionaries read back as plain strings.
             self._writer = pq.ParquetWriter(
                 self._path,

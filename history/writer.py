@@ -7,9 +7,10 @@ one file, whoever wrote it; each file is sorted by key, operation, position.
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -44,13 +45,21 @@ def write_tables(
     records: pa.Table,
     faults: pa.Table | None = None,
     samples: pa.Table | None = None,
+    cluster: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> None:
     """Make these tables the sealed history of `run`, whose directory is made if need be.
 
-    They have the schemas of `history.schema`, rows of `records` in any order. For importers and for
+    They have the schemas of `history.schema`, rows of `records` in any order; `cluster` has tables
+    of the cluster by name. For importers and for
     those who test checkers. Raises HarnessError if the run has a history, or the disk refuses.
     """
-    tables = {"operations": operations, "records": records, "faults": faults, "samples": samples}
+    tables: dict[str, pa.Table | None] = {
+        "operations": operations,
+        "records": records,
+        "faults": faults,
+        "samples": samples,
+        **cluster,
+    }
     for name, table in tables.items():
         assert table is None or table.schema.equals(TABLES[name]), f"{name}: {table.schema}"
     if run.history.exists():
@@ -60,8 +69,15 @@ def write_tables(
         _write(history / "operations" / "part-0000.parquet", "operations", operations)
         for bucket, chosen in enumerate(_buckets(records)):
             _write(bucket_file(history, bucket), "records", chosen)
-        for name in ("faults", "samples"):
-            _write(history / f"{name}.parquet", name, tables[name])
+        for name in TABLES:
+            if name not in ("operations", "records", "replica_records"):
+                _write(history / f"{name}.parquet", name, tables.get(name))
+        (history / "replica_records").mkdir()
+        _write(
+            history / "replica_records" / "bucket-00.parquet",
+            "replica_records",
+            tables.get("replica_records"),
+        )
 
 
 @contextmanager

@@ -66,7 +66,7 @@ def test_the_manifest_gets_the_digest_of_every_sealed_file(tmp_path: Path) -> No
     manifest = read_manifest(run.manifest_path)
     found = {f"history/{name}": digest for name, (_, digest) in files(run.history).items()}
     assert manifest == replace(MANIFEST, digests=found)
-    assert len(found) == 1 + 16 + 2
+    assert len(found) == 1 + 16 + 2 + 16 + 7  # operations, records, harness, replicas, cluster
 
 
 def test_what_others_put_beside_the_recording_stays(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_seal_that_is_killed_is_done_again(tmp_path: Path, moment: str) -> Non
     assert load_table(run, "operations").to_pylist() == model.operation_rows()
     assert load_table(run, "records").to_pylist() == model.record_rows()
     assert load_table(run, "faults")["fault"].to_pylist() == ["kill"]
-    assert len(read_manifest(run.manifest_path).digests) == 19
+    assert len(read_manifest(run.manifest_path).digests) == 42
     assert sorted(path.name for path in run.root.iterdir()) == ["history", "manifest.json"]
 
 

@@ -1,0 +1,303 @@
+"""The tables of the cluster itself: what went over its wires, what lies on its disks, what it said.
+
+`schema.py` has the tables of the clients; what is said there of times and types holds here. Node
+names are the harness's (`broker-1`, `controller-1`); ids, epochs and offsets are Kafka's own. A
+partition is named by `topic` and `partition`, and by its key `topic-partition` where both are sure.
+
+Null means that the thing has no such field, or that nobody could know it; never a default.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+
+__all__ = [
+    "CLUSTER_TABLES",
+    "DESCRIBES",
+    "METADATA_LOG",
+    "METADATA_OFFSETS",
+    "METADATA_WRITES",
+    "REPLICAS",
+    "REPLICA_RECORDS",
+    "TRANSACTIONS",
+    "WIRE",
+]
+
+
+def _ids(name: str) -> pa.Field:
+    return pa.field(name, pa.list_(pa.field("element", pa.int32())))
+
+
+WIRE: Final = pa.schema(
+    [
+        # One row a frame and item of it. Frames are numbered in the order in which they arrived at
+        # the proxy; `item` is 0-based: a partition of AlterPartition or Fetch. A frame without
+        # items has one row, of item 0.
+        pa.field("frame", pa.int64(), nullable=False),
+        pa.field("item", pa.int32(), nullable=False),
+        # Connections are numbered in the order in which they were accepted. A request and its
+        # response have the same connection and correlation id.
+        pa.field("connection", pa.int64(), nullable=False),
+        # Who dialled and whom; the same in both directions. "clients" is everybody outside.
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("target", pa.string(), nullable=False),
+        # "request" or "response".
+        pa.field("direction", pa.string(), nullable=False),
+        # When its last byte had arrived at the proxy.
+        pa.field("time_ns", pa.int64(), nullable=False),
+        # When it was passed on; null: it never was.
+        pa.field("forwarded_ns", pa.int64()),
+        # "forwarded", "held", "released", "delayed", "duplicated", "reordered", "rewritten",
+        # "dropped", "answered" (the proxy replied in the target's place), "cut", or
+        # "undeliverable" (released when its receiver was gone). "held": held to the end.
+        pa.field("action", pa.string(), nullable=False),
+        # The rule that did it, by its name; null if none concerned this frame.
+        pa.field("rule", pa.string()),
+        pa.field("api", pa.string(), nullable=False),
+        pa.field("api_key", pa.int16(), nullable=False),
+        pa.field("api_version", pa.int16(), nullable=False),
+        pa.field("correlation_id", pa.int32(), nullable=False),
+        # Of requests.
+        pa.field("client_id", pa.string()),
+        # The whole frame, its length included.
+        pa.field("size_bytes", pa.int32(), nullable=False),
+        # Of responses: the item's error, else the frame's, by Kafka's name ("NONE", …).
+        pa.field("error", pa.string()),
+        pa.field("topic", pa.string()),
+        # As Kafka's tools write it: 22 characters of URL-safe base 64.
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        # Whom the frame speaks of: the broker of a heartbeat, a registration, an AlterPartition;
+        # the replica of a Fetch; the voter of a Vote.
+        pa.field("broker_id", pa.int32()),
+        # Its epoch as the frame states it; -1 is Kafka's "unknown".
+        pa.field("broker_epoch", pa.int64()),
+        pa.field("incarnation_id", pa.string()),
+        # Of an AlterPartition response, a Fetch response, a quorum RPC.
+        pa.field("leader_id", pa.int32()),
+        # Also a quorum's epoch: KRaft's controller epoch.
+        pa.field("leader_epoch", pa.int32()),
+        # Of an AlterPartition request: the epoch it expects; of a response: the epoch there is.
+        pa.field("partition_epoch", pa.int32()),
+        # Of an AlterPartition: the ISR asked for, or the one there is.
+        _ids("isr"),
+        # The broker epoch of each member of `isr`, where the version has them (-1: not stated).
+        pa.field("isr_epochs", pa.list_(pa.field("element", pa.int64()))),
+        # Of a heartbeat: what the broker has applied; of a Fetch: the offset it fetches from.
+        pa.field("fetch_offset", pa.int64()),
+        pa.field("high_watermark", pa.int64()),
+        # Heartbeats: what the broker wants, what the controller answers.
+        pa.field("fenced", pa.bool_()),
+        pa.field("shutting_down", pa.bool_()),
+        # Of transactional RPCs.
+        pa.field("transactional_id", pa.string()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int16()),
+        # EndTxn, WriteTxnMarkers: commit or abort.
+        pa.field("committed", pa.bool_()),
+        # One short line for people, of what an API has beside these columns; never for a check.
+        pa.field("detail", pa.string()),
+    ]
+)
+
+METADATA_LOG: Final = pa.schema(
+    [
+        # One row a record and node, from that node's own `__cluster_metadata`; in the order of
+        # node, snapshot first, offset.
+        pa.field("node", pa.string(), nullable=False),
+        # True: it comes from the newest snapshot that lies below the node's log, and its offset is
+        # the snapshot's last contained offset.
+        pa.field("snapshot", pa.bool_(), nullable=False),
+        pa.field("metadata_offset", pa.int64(), nullable=False),
+        # The leader epoch of the batch: KRaft's controller epoch.
+        pa.field("controller_epoch", pa.int32(), nullable=False),
+        # Wall clock of the controller that appended it, ms since 1970.
+        pa.field("timestamp_ms", pa.int64(), nullable=False),
+        # "PartitionChangeRecord", "LeaderChangeMessage", …; "unknown" where nobody could decode it.
+        pa.field("type", pa.string(), nullable=False),
+        pa.field("type_key", pa.int16(), nullable=False),
+        pa.field("version", pa.int16(), nullable=False),
+        # A control record of the log itself (leader change, snapshot header and footer, voters).
+        pa.field("control", pa.bool_(), nullable=False),
+        # The first 8 bytes of the SHA-256 of its value, signed: equal records have equal digests.
+        pa.field("digest", pa.int64(), nullable=False),
+        pa.field("topic", pa.string()),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        _ids("replicas"),
+        _ids("isr"),
+        _ids("adding"),
+        _ids("removing"),
+        _ids("elr"),
+        _ids("last_known_elr"),
+        # -1: no leader. Null in a change that leaves the leader and its epoch as they are; not null
+        # in a change that sets it anew, which bumps the leader epoch also where it stays the same.
+        pa.field("leader", pa.int32()),
+        # Of a PartitionRecord alone: a change does not state them, each bumps the partition epoch.
+        pa.field("leader_epoch", pa.int32()),
+        pa.field("partition_epoch", pa.int32()),
+        # 0 recovered, 1 recovering: elected uncleanly.
+        pa.field("leader_recovery_state", pa.int8()),
+        pa.field("broker_id", pa.int32()),
+        pa.field("broker_epoch", pa.int64()),
+        pa.field("incarnation_id", pa.string()),
+        # Null in a change that leaves it as it is.
+        pa.field("fenced", pa.bool_()),
+        pa.field("in_controlled_shutdown", pa.bool_()),
+        # Of FeatureLevelRecord, ConfigRecord, and whatever else has a name and a value.
+        pa.field("name", pa.string()),
+        pa.field("value", pa.string()),
+        # The record's value as it lies on the disk, where it could not be decoded.
+        pa.field("raw", pa.binary()),
+        # All fields in one line, for people.
+        pa.field("detail", pa.string()),
+    ]
+)
+
+METADATA_OFFSETS: Final = pa.schema(
+    [
+        # Which metadata offset a node was known to have at that time.
+        pa.field("time_ns", pa.int64(), nullable=False),
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("metadata_offset", pa.int64(), nullable=False),
+        # "heartbeat": applied, as the broker told the controller; "quorum": fetched, as the leader
+        # of the quorum says (DescribeQuorum).
+        pa.field("source", pa.string(), nullable=False),
+    ]
+)
+
+REPLICAS: Final = pa.schema(
+    [
+        # One row a replica of a partition of the run's topics, as it lay on its node's disk when
+        # the node had stopped for good.
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("topic_id", pa.string()),
+        pa.field("log_start_offset", pa.int64(), nullable=False),
+        pa.field("log_end_offset", pa.int64(), nullable=False),
+        # As last checkpointed: the true one may have been higher, never lower. Null: none there.
+        pa.field("high_watermark", pa.int64()),
+        # leader-epoch-checkpoint, in order.
+        pa.field(
+            "leader_epochs",
+            pa.list_(
+                pa.field(
+                    "element",
+                    pa.struct(
+                        [
+                            pa.field("leader_epoch", pa.int32(), nullable=False),
+                            pa.field("start_offset", pa.int64(), nullable=False),
+                        ]
+                    ),
+                )
+            ),
+            nullable=False,
+        ),
+        pa.field("record_count", pa.int64(), nullable=False),
+        # Why the end of its log could not be read, if it could not.
+        pa.field("damage", pa.string()),
+    ]
+)
+
+REPLICA_RECORDS: Final = pa.schema(
+    [
+        # One row a record and replica; spread over files like `records`, in the order of key, node,
+        # offset.
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        # Of its batch.
+        pa.field("leader_epoch", pa.int32(), nullable=False),
+        pa.field("timestamp_ms", pa.int64(), nullable=False),
+        # A transaction marker; it has no value.
+        pa.field("control", pa.bool_(), nullable=False),
+        # Of a marker: whether it commits.
+        pa.field("committed", pa.bool_()),
+        pa.field("transactional", pa.bool_(), nullable=False),
+        # -1 without idempotence.
+        pa.field("producer_id", pa.int64(), nullable=False),
+        pa.field("producer_epoch", pa.int16(), nullable=False),
+        # The value as in `records`; null if it is not one of ours.
+        pa.field("value", pa.int64()),
+        # The first 8 bytes of the SHA-256 of key and value, signed.
+        pa.field("digest", pa.int64(), nullable=False),
+    ]
+)
+
+DESCRIBES: Final = pa.schema(
+    [
+        # One row a metadata read and partition it showed; `read` numbers the reads, densely, in the
+        # order of their calls. A topic that the broker does not know has one row with no partition.
+        pa.field("read", pa.int64(), nullable=False),
+        # Who asked: a client process, or -1 for the harness's observer.
+        pa.field("process", pa.int32(), nullable=False),
+        # The broker that answered.
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        pa.field("return_ns", pa.int64(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("topic_id", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("error", pa.string(), nullable=False),
+        pa.field("leader", pa.int32()),
+        pa.field("leader_epoch", pa.int32()),
+        _ids("isr"),
+        _ids("replicas"),
+        # Of a read of a topic's configuration: the value that `metadata_writes` wrote there, else
+        # null. The first value is the one of the topic's creation.
+        pa.field("config_value", pa.int64()),
+    ]
+)
+
+METADATA_WRITES: Final = pa.schema(
+    [
+        # One row a write of a client to the cluster's metadata, dense, in the order of the calls.
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        # "create-topic", "delete-topic", "alter-config".
+        pa.field("f", pa.string(), nullable=False),
+        # The broker that was asked to do it.
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        # Of a creation that was acknowledged.
+        pa.field("topic_id", pa.string()),
+        # Of an alter-config: the value written; unique and growing for each topic.
+        pa.field("config_value", pa.int64()),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        pa.field("return_ns", pa.int64()),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+
+TRANSACTIONS: Final = pa.schema(
+    [
+        # One row a transaction of a client, dense, in the order of their begins.
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        pa.field("transactional_id", pa.string(), nullable=False),
+        # "commit" or "abort": what the client set out to do in the end.
+        pa.field("intent", pa.string(), nullable=False),
+        pa.field("begin_ns", pa.int64(), nullable=False),
+        # When the client called commit or abort; null: it never came to that.
+        pa.field("end_call_ns", pa.int64()),
+        pa.field("return_ns", pa.int64()),
+        # Of the commit or abort: ok, fail, info.
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+        # Its records, in the order in which they were sent; `records` has the same (key, value).
+        pa.field("keys", pa.list_(pa.field("element", pa.string())), nullable=False),
+        pa.field("values", pa.list_(pa.field("element", pa.int64())), nullable=False),
+    ]
+)
+
+CLUSTER_TABLES: Final = {
+    "wire": WIRE,
+    "metadata_log": METADATA_LOG,
+    "metadata_offsets": METADATA_OFFSETS,
+    "replicas": REPLICAS,
+    "replica_records": REPLICA_RECORDS,
+    "describes": DESCRIBES,
+    "metadata_writes": METADATA_WRITES,
+    "transactions": TRANSACTIONS,
+}

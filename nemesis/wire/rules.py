@@ -1,0 +1,173 @@
+"""What is done to which frames: rules as values, apart from the proxy that keeps them.
+
+A rule concerns the frames that match it, from the moment it is laid until it is removed. Where
+several match one frame, the rule that was laid first decides.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from clusters.port import NodeName
+
+__all__ = [
+    "Action",
+    "Answer",
+    "Clause",
+    "Cut",
+    "Delay",
+    "Direction",
+    "Drop",
+    "Duplicate",
+    "Flow",
+    "Hold",
+    "Link",
+    "LowerVersion",
+    "Match",
+    "Operator",
+    "Reorder",
+    "Rule",
+    "Stall",
+]
+
+Flow = tuple[NodeName, NodeName]
+"""(sender, receiver) of bytes: one direction between two nodes, whoever dialled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A way from one node (or "clients") to another's listener, with an address of its own."""
+
+    source: NodeName
+    target: NodeName
+    address: str
+    """Where the proxy listens for this link: 127.x.y.z, no other link's."""
+    port: int
+    """Listened on at `address`, and the target's own on 127.0.0.1."""
+
+
+class Direction(StrEnum):
+    """Which way a frame goes on its connection."""
+
+    REQUEST = "request"
+    """From the one who dialled."""
+    RESPONSE = "response"
+
+
+class Operator(StrEnum):
+    """How a clause compares."""
+
+    IS = "is"
+    INCLUDES = "includes"
+    EXCLUDES = "excludes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """A condition on a decoded field.
+
+    `field` is a column of the `wire` table (`isr`, `topic`, `partition`, `leader_epoch`, `error`,
+    `committed`, `transactional_id`, …), or one of: `key` (`topic-partition`), `metadata` (a Fetch
+    of the metadata log), `record_type` (a Fetch response that carries a metadata record of this
+    type, e.g. "PartitionChangeRecord").
+    """
+
+    field: str
+    operator: Operator
+    value: bool | int | str | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Which frames: all that is stated has to fit; what is None or empty fits everything."""
+
+    direction: Direction = Direction.REQUEST
+    api: str | None = None
+    """Kafka's name: "AlterPartition", "Fetch", "BrokerHeartbeat", …"""
+    version_min: int | None = None
+    version_max: int | None = None
+    sources: tuple[NodeName, ...] = ()
+    """Who dialled the connection, also for a response."""
+    targets: tuple[NodeName, ...] = ()
+    client_id: str | None = None
+    """Of the request, also for its response."""
+    where: tuple[Clause, ...] = ()
+    """One item of the frame has to meet all of them."""
+    skip: int = 0
+    """So many fitting frames pass untouched first."""
+    times: int | None = None
+    """After so many the rule is spent; None: this one and all later ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Keep the frame, and what follows it on its connection in that direction, until released.
+
+    It outlives the sender's connection and the sender's death.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Do not pass the frame on, and cut its connection: its pipeline waits for an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """Pass the frame on later; what follows it on its connection stays behind it."""
+
+    min_ms: float
+    max_ms: float
+    seed: int = 0
+    """Of the draws between `min_ms` and `max_ms`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """Pass the request on, and again over a connection of its own whose answer nobody gets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reorder:
+    """Let the next fitting request of the same link overtake this one.
+
+    This one waits for it, and goes over a connection of its own if its connection has ended.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Answer the request in the target's place, with this error everywhere (Kafka's name)."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LowerVersion:
+    """In ApiVersions responses, offer `api` up to `max_version` only."""
+
+    api: str
+    max_version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stall:
+    """Stop reading this direction of the frame's connection: the sender's buffers fill up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """Close the frame's connection on both sides, after passing the frame on or instead of it."""
+
+    passed_on: bool = True
+
+
+Action = Hold | Drop | Delay | Duplicate | Reorder | Answer | LowerVersion | Stall | Cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What is done to the frames that match, under a name of its own."""
+
+    name: str
+    action: Action
+    match: Match = field(default_factory=Match)
