@@ -27,6 +27,7 @@ __all__ = [
     "Reorder",
     "Rule",
     "Stall",
+    "Watch",
 ]
 
 Flow = tuple[NodeName, NodeName]
@@ -161,7 +162,12 @@ class Cut:
     passed_on: bool = True
 
 
-Action = Hold | Drop | Delay | Duplicate | Reorder | Answer | LowerVersion | Stall | Cut
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Count the frame (it gets on the tape, too), and do nothing to it: later rules still see it."""
+
+
+Action = Hold | Drop | Delay | Duplicate | Reorder | Answer | LowerVersion | Stall | Cut | Watch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
