@@ -164,7 +164,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Count the frame (it gets on the tape, too), and do nothing to it: later rules still see it."""
+    """Count the frame and tape it, and do nothing to it: later rules still see it."""
 
 
 Action = Hold | Drop | Delay | Duplicate | Reorder | Answer | LowerVersion | Stall | Cut | Watch
