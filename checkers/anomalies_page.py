@@ -28,10 +28,13 @@ A check answers valid, invalid or unknown, and the verdict is the worst of them,
 """
 
 _HEADINGS: Final = {
-    Kind.ASSUMPTION: "Assumptions: broken means unknown",
-    Kind.GROUND: "Grounds: lacking means unknown",
-    Kind.ANOMALY: "Anomalies of the data plane: a partition is a log",
+    "A": "Assumptions: broken means unknown",
+    "G": "Grounds: lacking means unknown",
+    "D": "Anomalies of the data plane: a partition is a log",
+    "C": "Anomalies of the control plane: what the controller decides",
+    "V": "Anomalies of visibility: what brokers show of the metadata",
 }
+"""Of the parts of the catalogue, by the first letter of their ids."""
 
 
 def anomalies_page() -> str:
@@ -45,12 +48,13 @@ def _lines() -> Iterator[str]:
     yield "Generated from the catalogue by `python -m checkers.anomalies_page`; do not edit."
     yield ""
     yield _TERMS
-    for kind, heading in _HEADINGS.items():
-        yield ""
-        yield f"## {heading}"
-        for entry in CATALOGUE:
-            if entry.kind is kind:
-                yield from _section(entry)
+    for letter, heading in _HEADINGS.items():
+        entries = [entry for entry in CATALOGUE if entry.id.startswith(letter)]
+        if entries:
+            yield ""
+            yield f"## {heading}"
+        for entry in entries:
+            yield from _section(entry)
     yield ""
 
 
@@ -63,6 +67,8 @@ def _section(entry: Entry) -> Iterator[str]:
     yield f"- Rule: {entry.rule}"
     if entry.kind is Kind.ANOMALY:
         yield f"- Strength: {_strength(entry)}"
+    if entry.needs:
+        yield f"- Asked if the run recorded: {', '.join(f'`{name}`' for name in entry.needs)}"
     if entry.rests_on:
         yield f"- Rests on: {', '.join(f'`{name}`' for name in entry.rests_on)}"
     yield f"- Source: {entry.source}"

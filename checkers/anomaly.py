@@ -27,6 +27,8 @@ ANOMALIES: Final = pa.schema(
         pa.field("operations", pa.list_(pa.field("element", pa.int64())), nullable=False),
         pa.field("offsets", pa.list_(pa.field("element", pa.int64())), nullable=False),
         pa.field("values", pa.list_(pa.field("element", pa.int64())), nullable=False),
+        # Frames of the tape (`wire`), by number.
+        pa.field("frames", pa.list_(pa.field("element", pa.int64())), nullable=False),
         # One sentence: the values compared, and the rule.
         pa.field("detail", pa.string(), nullable=False),
     ]
@@ -40,9 +42,12 @@ PROOFS_MAX: Final = 10_000
 class Proof:
     """Why one anomaly is one: what a reader looks up in the history to agree."""
 
-    operations: tuple[int, ...]
-    offsets: tuple[int, ...]
-    values: tuple[int, ...]
+    operations: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
+    """Of the key's log; of the metadata log where the check is of the control plane."""
+    values: tuple[int, ...] = ()
+    frames: tuple[int, ...] = ()
+    """Of the tape, by number."""
     detail: str
 
 
@@ -56,6 +61,7 @@ class Anomaly:
     operations: tuple[int, ...]
     offsets: tuple[int, ...]
     values: tuple[int, ...]
+    frames: tuple[int, ...] = ()
     detail: str
 
 
@@ -111,6 +117,7 @@ def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:
             operations=tuple(row["operations"]),
             offsets=tuple(row["offsets"]),
             values=tuple(row["values"]),
+            frames=tuple(row["frames"]),
             detail=row["detail"],
         )
 
@@ -124,6 +131,7 @@ def _table(check: str, key: str, *, proofs: list[Proof], never_count: int) -> pa
         "operations": [proof.operations for proof in proofs],
         "offsets": [proof.offsets for proof in proofs],
         "values": [proof.values for proof in proofs],
+        "frames": [proof.frames for proof in proofs],
         "detail": [proof.detail for proof in proofs],
     }
     return pa.table(columns, schema=ANOMALIES)

@@ -1,58 +1,16 @@
 """Every check by name: what it looks for, why that is wrong, how wrong, and where the rule is from.
 
-The catalogue is the one list of checks. A verdict has one answer an entry, in this order; the
-documentation is generated from it (`checkers.anomalies_page`); scenarios name what they expect by
-these names.
+The catalogue is the one list of checks. A verdict has one answer an entry that was asked, in this
+order; the documentation is generated from it (`checkers.anomalies_page`); scenarios name what they
+expect by these names. Groups of checks keep their entries beside their kernels.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Collection
 from typing import Final
 
-__all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "entry_of", "names_of"]
+from checkers.entry import Entry, Kind, Strength
 
-
-class Kind(StrEnum):
-    """What an answer of the check is about."""
-
-    ASSUMPTION = "assumption"
-    """The history is what the checks take it for. Never invalid; if broken, unknown."""
-    GROUND = "ground"
-    """The run gives enough evidence for a verdict. Never invalid; if lacking, unknown."""
-    ANOMALY = "anomaly"
-    """The system kept its promises."""
-
-
-class Strength(StrEnum):
-    """What the presence of an anomaly means for the verdict."""
-
-    NEVER = "never"
-    """It makes the run invalid."""
-    ALLOWED_IF = "allowed-if"
-    """It makes the run invalid, unless the promises of the run allow it."""
-    FIGURE = "figure"
-    """It is measured, and never a verdict."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One check."""
-
-    id: str
-    name: str
-    title: str
-    kind: Kind
-    rule: str
-    """What exactly is compared."""
-    meaning: str
-    """What it means to somebody who runs such a cluster."""
-    source: str
-    strength: Strength
-    allowed_if: str = ""
-    """When it is reported and legal; empty unless the strength is `allowed-if`."""
-    rests_on: tuple[str, ...] = ()
-    """Assumptions without which its answer is unknown."""
-
+__all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "asked", "entry_of", "names_of"]
 
 _VALUES: Final = ("unique-values",)
 _ENTRIES: Final = ("unique-values", "sent-values")
@@ -316,6 +274,11 @@ _BY_NAME: Final = {entry.name: entry for entry in CATALOGUE}
 def entry_of(name: str) -> Entry:
     """The entry of this name. Raises KeyError if the catalogue has none."""
     return _BY_NAME[name]
+
+
+def asked(recorded: Collection[str]) -> tuple[Entry, ...]:
+    """The entries that a run which recorded these tables of the cluster has to answer, in order."""
+    return tuple(entry for entry in CATALOGUE if set(entry.needs) <= set(recorded))
 
 
 def names_of(kind: Kind) -> tuple[str, ...]:

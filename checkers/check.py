@@ -2,7 +2,8 @@
 
 Two passes. The operations are summed up first: they say whether the history is what the checks take
 it for, whether there are grounds, which final reads are complete and which polls crashed. Then one
-pass over the records runs every check on every key.
+pass over the records runs every check on every key. What the run recorded of the cluster itself is
+judged by groups of checks (`checkers.groups`) afterwards.
 
 Whatever goes wrong costs an answer its validity and no other its own. A kernel that crashes is
 unknown for its key. A task that dies (killed for its memory, say) ends the whole pass, so every
@@ -12,21 +13,25 @@ the checks altogether (no manifest, no history, a full disk) is a HarnessError.
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from checkers.anomaly import ANOMALIES
 from checkers.assumptions import run_assumptions
-from checkers.catalogue import CATALOGUE
+from checkers.catalogue import asked
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.summaries import summaries
 from checkers.grounds import course, fault_windows, run_grounds
+from checkers.group_pass import group_answers
+from checkers.groups import GROUPS, CheckGroup, GroupAnswers, Question
 from checkers.history_summary import HistorySummary, history_summary
 from checkers.kernels.key_log import Setting
 from checkers.kernels.operations import SUMMARY
@@ -66,6 +71,7 @@ def check_run(
     *,
     spark: SparkSession,
     checks: Mapping[str, Kernel] = CHECKS,
+    groups: Sequence[CheckGroup] = GROUPS,
     budget_s: float = BUDGET_S,
 ) -> Verdict:
     """Judge a sealed run; write `verdict.json` and `anomalies/<check>.parquet`; the verdict.
@@ -82,19 +88,24 @@ def check_run(
         file_frame(spark, files), setting=setting, checks=checks, budget_s=budget_s
     )
     answers = file_answers(found.findings, paths=(file.path for file in files))
+    names = tuple(entry.name for entry in asked(manifest.recorded))
+    question = Question(
+        run=run, manifest=manifest, checks=names, setting=setting, spark=spark, budget_s=budget_s
+    )
+    of_groups = group_answers(groups, question)
     results = {
         result.check: result
         for result in (
             course(manifest, load_samples(run)),
             *_grounds(summed, faults, found=found, answers=answers),
             *_answers(summed, found, answers, checks),
+            *(result for group in of_groups for result in group.results),
         )
     }
     verdict = Verdict.of(
-        (results.get(entry.name, _not_run(entry.name)) for entry in CATALOGUE),
-        run_id=manifest.run_id,
+        (results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
-    _write(run, verdict, found.findings)
+    _write(run, verdict, _anomalies(verdict, found, of_groups))
     return verdict
 
 
@@ -166,17 +177,32 @@ def _not_run(name: str) -> CheckResult:
     return CheckResult(check=name, validity=Validity.UNKNOWN, reason="it was not run")
 
 
-def _write(run: RunDirectory, verdict: Verdict, table: pa.Table) -> None:
+def _anomalies(
+    verdict: Verdict, found: RecordsPass, groups: Sequence[GroupAnswers]
+) -> Mapping[str, pa.Table]:
+    """ANOMALIES of each check that found any."""
+    of_groups = pa.concat_tables([ANOMALIES.empty_table(), *(group.anomalies for group in groups)])
+    return {
+        result.check: pa.concat_tables(
+            [
+                anomalies_found(result.check, found.findings),
+                of_groups.filter(pc.equal(of_groups["check"], result.check)),
+            ]
+        )
+        for result in verdict.checks
+        if result.anomaly_count
+    }
+
+
+def _write(run: RunDirectory, verdict: Verdict, anomalies: Mapping[str, pa.Table]) -> None:
     """Anomalies first, the verdict last: a verdict that is there has its anomalies beside it."""
     building = run.root / ".anomalies.building"
     try:
         run.verdict_path.unlink(missing_ok=True)
         shutil.rmtree(building, ignore_errors=True)
         building.mkdir()
-        for result in verdict.checks:
-            if result.anomaly_count:
-                anomalies = anomalies_found(result.check, table)
-                pq.write_table(anomalies, building / f"{result.check}.parquet", compression="zstd")
+        for check, table in anomalies.items():
+            pq.write_table(table, building / f"{check}.parquet", compression="zstd")
         shutil.rmtree(run.anomalies, ignore_errors=True)
         os.replace(building, run.anomalies)  # noqa: PTH105 - Path.replace hides that it is atomic
     except OSError as error:

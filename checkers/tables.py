@@ -35,6 +35,7 @@ from history.writer import bucket_file
 __all__ = [
     "JobError",
     "SealedFile",
+    "cluster_file",
     "collected",
     "file_frame",
     "keys_in",
@@ -43,6 +44,7 @@ __all__ = [
     "operation_files",
     "operations_in",
     "record_files",
+    "rows_in",
     "scanned",
 ]
 
@@ -73,6 +75,16 @@ def record_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...
     """All buckets of `records`, missing ones too: the task that would read them says so."""
     paths = (bucket_file(run.history, bucket) for bucket in range(RECORD_BUCKET_COUNT))
     return _sealed(run, manifest, paths)
+
+
+def cluster_file(
+    run: RunDirectory, manifest: Manifest, name: str, *, bucket: int = 0
+) -> SealedFile:
+    """The file of a table, missing or not: of `records` and `replica_records`, that of a bucket."""
+    path = run.table_path(name)
+    if name in ("records", "replica_records"):
+        path = path / bucket_file(run.history, bucket).name
+    return _sealed(run, manifest, [path])[0]
 
 
 def load_faults(run: RunDirectory) -> pa.Table:
@@ -136,6 +148,15 @@ def operations_in(file: SealedFile, columns: Sequence[str]) -> pa.Table:
     """
     with _opened(file, "operations") as parquet:
         return parquet.read(columns=list(columns))
+
+
+def rows_in(file: SealedFile, name: str) -> pa.Table:
+    """A file of the table `name`, whole, with its schema.
+
+    Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
+    """
+    with _opened(file, name) as parquet:
+        return parquet.read().cast(TABLES[name])
 
 
 def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:

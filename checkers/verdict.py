@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 _FORMAT_VERSION: Final = 1
+_LISTS: Final = ("operations", "offsets", "values", "frames")
 
 
 class Validity(StrEnum):
@@ -136,7 +137,7 @@ def _written(check: CheckResult) -> dict[str, Any]:
 
 def _read(content: Mapping[str, Any]) -> CheckResult:
     examples = tuple(
-        Anomaly(**item | {name: tuple(item[name]) for name in ("operations", "offsets", "values")})
+        Anomaly(**item | {name: tuple(item.get(name, ())) for name in _LISTS})
         for item in content["examples"]
     )
     return CheckResult(

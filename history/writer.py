@@ -26,6 +26,7 @@ from history.table_file import TableFile
 __all__ = ["bucket_file", "bucket_of", "new_history", "write_tables"]
 
 _RECORD_ORDER: Final = [(name, "ascending") for name in ("key", "operation", "position")]
+_REPLICA_ORDER: Final = [(name, "ascending") for name in ("key", "node", "offset")]
 
 
 def bucket_of(key: str) -> int:
@@ -67,17 +68,16 @@ def write_tables(
     run.root.mkdir(parents=True, exist_ok=True)
     with new_history(run) as history:
         _write(history / "operations" / "part-0000.parquet", "operations", operations)
-        for bucket, chosen in enumerate(_buckets(records)):
+        for bucket, chosen in enumerate(_buckets(records, order=_RECORD_ORDER)):
             _write(bucket_file(history, bucket), "records", chosen)
         for name in TABLES:
             if name not in ("operations", "records", "replica_records"):
                 _write(history / f"{name}.parquet", name, tables.get(name))
         (history / "replica_records").mkdir()
-        _write(
-            history / "replica_records" / "bucket-00.parquet",
-            "replica_records",
-            tables.get("replica_records"),
-        )
+        replicas = tables.get("replica_records") or TABLES["replica_records"].empty_table()
+        for bucket, chosen in enumerate(_buckets(replicas, order=_REPLICA_ORDER)):
+            path = history / "replica_records" / f"bucket-{bucket:02}.parquet"
+            _write(path, "replica_records", chosen)
 
 
 @contextmanager
@@ -109,11 +109,11 @@ def _write(path: Path, name: str, table: pa.Table | None) -> None:
             file.add(table)
 
 
-def _buckets(records: pa.Table) -> Sequence[pa.Table]:
+def _buckets(records: pa.Table, *, order: list[tuple[str, str]]) -> Sequence[pa.Table]:
     encoded = pc.dictionary_encode(records["key"].combine_chunks())
     buckets = np.array([bucket_of(key) for key in encoded.dictionary.to_pylist()], np.int64)
     bucket_of_row = buckets[encoded.indices.to_numpy(zero_copy_only=False)]
     return [
-        records.filter(pa.array(bucket_of_row == bucket)).sort_by(_RECORD_ORDER)
+        records.filter(pa.array(bucket_of_row == bucket)).sort_by(order)
         for bucket in range(RECORD_BUCKET_COUNT)
     ]

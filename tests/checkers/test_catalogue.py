@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from checkers.anomalies_page import anomalies_page
-from checkers.catalogue import CATALOGUE, Kind, Strength, entry_of, names_of
+from checkers.catalogue import CATALOGUE, Kind, Strength, asked, entry_of, names_of
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+from checkers.groups import GROUPS
+from history.cluster_schema import CLUSTER_TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -14,7 +16,8 @@ def test_the_documentation_is_the_one_that_the_catalogue_generates() -> None:
 
 
 def test_every_anomaly_has_a_kernel_and_every_kernel_an_entry() -> None:
-    assert names_of(Kind.ANOMALY) == tuple(CHECKS)
+    grouped = {entry.name for group in GROUPS for entry in group.entries}
+    assert set(names_of(Kind.ANOMALY)) == set(CHECKS) | grouped
     assert set(KEY_ASSUMPTIONS) <= set(names_of(Kind.ASSUMPTION))
 
 
@@ -35,3 +38,10 @@ def test_an_entry_says_when_it_is_allowed_if_and_only_if_it_may_be() -> None:
 
 def test_an_entry_is_found_by_its_name() -> None:
     assert entry_of("lost-write").id == "D1"
+
+
+def test_a_check_needs_tables_of_the_cluster_only_and_is_not_asked_without_them() -> None:
+    for entry in CATALOGUE:
+        assert set(entry.needs) <= set(CLUSTER_TABLES)
+        assert (entry in asked(())) == (not entry.needs)
+        assert entry in asked(entry.needs)

@@ -13,7 +13,14 @@ from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, worst
 from history.failure import HarnessError
 
 WHOLE = FileAnswers(record_count=0, unreadable=(), seconds=0.0)
-PROOF = {"allowed": False, "operations": [1, 2], "offsets": [3], "values": [4], "detail": "gone"}
+PROOF = {
+    "allowed": False,
+    "operations": [1, 2],
+    "offsets": [3],
+    "values": [4],
+    "frames": [],
+    "detail": "gone",
+}
 
 
 def _row(key: str, **columns: object) -> dict[str, object]:

@@ -1,0 +1,51 @@
+"""What the catalogue says of one check; and the kinds and strengths there are."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Entry", "Kind", "Strength"]
+
+
+class Kind(StrEnum):
+    """What an answer of the check is about."""
+
+    ASSUMPTION = "assumption"
+    """The history is what the checks take it for. Never invalid; if broken, unknown."""
+    GROUND = "ground"
+    """The run gives enough evidence for a verdict. Never invalid; if lacking, unknown."""
+    ANOMALY = "anomaly"
+    """The system kept its promises."""
+
+
+class Strength(StrEnum):
+    """What the presence of an anomaly means for the verdict."""
+
+    NEVER = "never"
+    """It makes the run invalid."""
+    ALLOWED_IF = "allowed-if"
+    """It makes the run invalid, unless the promises of the run allow it."""
+    FIGURE = "figure"
+    """It is measured, and never a verdict."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One check."""
+
+    id: str
+    name: str
+    title: str
+    kind: Kind
+    rule: str
+    """What exactly is compared."""
+    meaning: str
+    """What it means to somebody who runs such a cluster."""
+    source: str
+    strength: Strength
+    allowed_if: str = ""
+    """When it is reported and legal; empty unless the strength is `allowed-if`."""
+    rests_on: tuple[str, ...] = ()
+    """Assumptions without which its answer is unknown."""
+    needs: tuple[str, ...] = ()
+    """Tables of the cluster without which it is not asked: those that the run set out to record
+    (`history.manifest.Manifest.recorded`)."""
