@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from history.cluster_schema import CLUSTER_TABLES, METADATA_OFFSETS, WIRE
 from history.failure import HarnessError
 from history.journal import journal_lines, journal_path
+from history.numbered_rows import NUMBERED, numbered_rows
 from history.schema import RECORD_BUCKET_COUNT
 from history.table_file import TableFile
 
@@ -44,6 +45,9 @@ def _tables(raw: Path, name: str) -> Iterator[pa.Table]:
         yield from _of_file(written, name)
     if name == "wire":
         yield from _batches(_frames(raw), WIRE, journal_path(raw, name))
+    elif name in NUMBERED:
+        rows = numbered_rows(raw, name)
+        yield from _batches(rows, CLUSTER_TABLES[name], journal_path(raw, name, writer="*"))
     else:
         rows = _rows(journal_path(raw, name), CLUSTER_TABLES[name])
         yield from _batches(rows, CLUSTER_TABLES[name], journal_path(raw, name))

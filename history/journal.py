@@ -9,7 +9,13 @@ the seal knows when its writer lives; the lock dies with the process.
     samples.jsonl   {"time_ns": …, "source": …, "metric": …, "value": …}
     wire.jsonl      {"frame": n, "columns": {…}, "items": [{…}, …]}, as a frame arrives, and
                     {"fate": n, "action": …, "forwarded_ns": …}, where that changes later
+    describes.jsonl {"read": n, "columns": {…}, "items": [{…}, …]}, as a read ends
+    metadata_writes.jsonl, transactions.jsonl
+                    {"begin": n, …} before it is done, then {"note": n, …} and {"end": n, …}
     TABLE.jsonl     any other table of `cluster_schema`: a row each, what is null left out
+
+A numbered table (reads, writes, transactions) may have several writers, each with a journal of its
+own, TABLE.WRITER.jsonl, and its own numbers from 0; sealing merges them by time.
 """
 
 import fcntl
@@ -29,12 +35,15 @@ from history.failure import HarnessError
 __all__ = [
     "FAULTS_FILE",
     "SAMPLES_FILE",
+    "EventJournal",
     "FaultJournal",
+    "ReadJournal",
     "RowJournal",
     "SampleJournal",
     "TapeJournal",
     "journal_lines",
     "journal_path",
+    "journal_paths",
 ]
 
 FAULTS_FILE: Final = "faults.jsonl"
@@ -149,6 +158,105 @@ class RowJournal:
         self.close()
 
 
+class EventJournal:
+    """Records what clients do, before they do it and again when it has ended. Thread-safe.
+
+    For the tables with an `index` and an `outcome`. What was begun and not ended is info, so that a
+    client may be killed at any moment. Who begins from several threads takes the time and begins
+    under one lock: numbers are to follow the times.
+    """
+
+    def __init__(self, directory: Path, table: str, *, writer: str = "") -> None:
+        self._columns = frozenset(CLUSTER_TABLES[table].names) - {"index"}
+        self._lines = _Lines(journal_path(directory, table, writer=writer))
+        self._lock = Lock()
+        self._count = 0
+
+    def begin(self, columns: Mapping[str, object]) -> int:
+        """Record, before it is done, what is about to be done; its number in this journal."""
+        with self._lock:
+            number = self._count
+            self._count += 1
+            self._write("begin", number, columns)
+        return number
+
+    def note(self, number: int, columns: Mapping[str, object]) -> None:
+        """Record more of what was begun; later columns win over earlier ones."""
+        self._write("note", number, columns)
+
+    def end(self, number: int, columns: Mapping[str, object]) -> None:
+        """Record how it ended: `outcome` and whatever else is known now. Once."""
+        assert "outcome" in columns, f"event {number} ends without an outcome"
+        self._write("end", number, columns)
+
+    def close(self) -> None:
+        """No more is written; the journal may be sealed. Idempotent."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, event: str, number: int, columns: Mapping[str, object]) -> None:
+        assert 0 <= number < self._count, f"no event {number} of {self._count}"
+        assert columns.keys() <= self._columns, columns.keys() - self._columns
+        self._lines.write({event: number, **columns})
+
+
+class ReadJournal:
+    """Records the reads of `describes`, numbered in the order of their calls. Thread-safe."""
+
+    def __init__(self, directory: Path, clock: Clock, *, writer: str = "") -> None:
+        self._columns = frozenset(CLUSTER_TABLES["describes"].names) - {"read", "call_ns"}
+        self._lines = _Lines(journal_path(directory, "describes", writer=writer))
+        self._clock = clock
+        self._lock = Lock()
+        self._count = 0
+
+    def begin(self) -> tuple[int, int]:
+        """A read is about to be called: its number in this journal, and the time."""
+        with self._lock:
+            number = self._count
+            self._count += 1
+            return number, self._clock.now_ns()
+
+    def end(
+        self,
+        number: int,
+        *,
+        call_ns: int,
+        columns: Mapping[str, object],
+        items: Sequence[Mapping[str, object]],
+    ) -> None:
+        """Record what a read returned, now: what all of it shares, and a row an item."""
+        assert 0 <= number < self._count, f"no read {number} of {self._count}"
+        assert columns.keys() <= self._columns, columns.keys() - self._columns
+        shared = {"call_ns": call_ns, "return_ns": self._clock.now_ns(), **columns}
+        self._lines.write({"read": number, "columns": shared, "items": items})
+
+    def close(self) -> None:
+        """No more is written; the journal may be sealed. Idempotent."""
+        self._lines.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
 class TapeJournal:
     """Records the frames of the wire: each as it arrives, and again if its fate changes."""
 
@@ -177,9 +285,14 @@ class TapeJournal:
         self._lines.close()
 
 
-def journal_path(directory: Path, table: str) -> Path:
-    """Where the journal of a table of the cluster lies."""
-    return directory / f"{table}.jsonl"
+def journal_path(directory: Path, table: str, *, writer: str = "") -> Path:
+    """Where the journal of a table of the cluster lies, or that of one of several writers."""
+    return directory / (f"{table}.{writer}.jsonl" if writer else f"{table}.jsonl")
+
+
+def journal_paths(directory: Path, table: str) -> tuple[Path, ...]:
+    """The journals of a table that there are, of all its writers."""
+    return tuple(sorted([*directory.glob(f"{table}.jsonl"), *directory.glob(f"{table}.*.jsonl")]))
 
 
 def journal_lines(path: Path) -> Iterator[dict[str, Any]]:

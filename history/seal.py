@@ -43,7 +43,11 @@ __all__ = ["seal"]
 _LOG: Final = logging.getLogger(__name__)
 _OWN_GROUP_ROWS: Final = 1 << 14
 _OURS: Final = ("*.segment", "*.polled", "*.new")
-_JOURNALS: Final = (FAULTS_FILE, SAMPLES_FILE, *(f"{table}.jsonl" for table in CLUSTER_TABLES))
+_JOURNALS: Final = (
+    FAULTS_FILE,
+    SAMPLES_FILE,
+    *(f"{table}{writer}.jsonl" for table in CLUSTER_TABLES for writer in ("", ".*")),
+)
 
 
 def seal(run: RunDirectory) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from history.clock import Clock
 from history.failure import HarnessError
-from history.journal import FaultJournal, SampleJournal
+from history.journal import EventJournal, FaultJournal, ReadJournal, SampleJournal
 from history.reader import load_table
 from history.run_directory import RunDirectory
 
@@ -96,3 +96,77 @@ def test_a_journal_is_begun_once(tmp_path: Path) -> None:
         pytest.raises(HarnessError, match=r"cannot create .*faults\.jsonl"),
     ):
         FaultJournal(tmp_path, CLOCK)
+
+
+def write(topic: str, call_ns: int, *, process: int = 0) -> dict[str, object]:
+    f = "delete-topic"
+    return {"process": process, "f": f, "node": "broker-1", "topic": topic, "call_ns": call_ns}
+
+
+def test_an_event_without_an_end_is_info(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    with EventJournal(run.raw, "metadata_writes") as journal:
+        journal.begin(write("a", 1))
+        ended = journal.begin(write("b", 2))
+        journal.end(ended, {"outcome": "ok", "return_ns": 3})
+    rows = load_table(run, "metadata_writes").to_pylist()
+    assert [(row["index"], row["topic"], row["outcome"], row["return_ns"]) for row in rows] == [
+        (0, "a", "info", None),
+        (1, "b", "ok", 3),
+    ]
+
+
+def test_a_note_adds_to_an_event_whether_it_ends_or_not(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    begun = {"process": 0, "transactional_id": "x", "intent": "commit"}
+    with EventJournal(run.raw, "transactions") as journal:
+        for begin_ns in (1, 2):
+            number = journal.begin({**begun, "begin_ns": begin_ns})
+            journal.note(number, {"keys": ["t-0"], "values": [begin_ns], "end_call_ns": 5})
+        journal.end(0, {"outcome": "fail", "error": "FENCED", "return_ns": 6})
+    first, second = load_table(run, "transactions").to_pylist()
+    assert (first["values"], first["outcome"], first["end_call_ns"]) == ([1], "fail", 5)
+    assert (second["values"], second["outcome"], second["end_call_ns"]) == ([2], "info", 5)
+
+
+def test_several_writers_are_numbered_as_one_by_the_times_of_their_calls(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    with (
+        EventJournal(run.raw, "metadata_writes", writer="client-0") as one,
+        EventJournal(run.raw, "metadata_writes", writer="client-1") as other,
+    ):
+        one.begin(write("a", 1))
+        other.begin(write("b", 2))
+        other.begin(write("d", 9))
+        one.end(one.begin(write("c", 5)), {"outcome": "ok", "return_ns": 6})
+    rows = load_table(run, "metadata_writes").to_pylist()
+    assert [(row["index"], row["topic"]) for row in rows] == list(enumerate("abcd"))
+
+
+def test_reads_are_numbered_in_the_order_of_their_calls_not_of_their_returns(
+    tmp_path: Path,
+) -> None:
+    run = run_in(tmp_path)
+    shared = {"process": 0, "node": "broker-1", "error": "NONE"}
+    with ReadJournal(run.raw, CLOCK) as journal:
+        begun = [journal.begin() for _ in range(3)]
+        for number, call_ns in reversed(begun[:2]):
+            items = [{"topic": f"of-{number}", "partition": place} for place in range(2)]
+            journal.end(number, call_ns=call_ns, columns=shared, items=items)
+    rows = load_table(run, "describes").to_pylist()
+    assert [(row["read"], row["topic"], row["partition"]) for row in rows] == [
+        (0, "of-0", 0),
+        (0, "of-0", 1),
+        (1, "of-1", 0),
+        (1, "of-1", 1),
+    ]
+    assert rows[0]["call_ns"] <= rows[2]["call_ns"] <= rows[2]["return_ns"] <= rows[0]["return_ns"]
+
+
+@pytest.mark.parametrize("event", ["begin", "note", "end", "explode"])
+def test_an_event_that_makes_no_sense_is_refused_by_place(tmp_path: Path, event: str) -> None:
+    run = run_in(tmp_path)
+    line = {event: 7, "outcome": "ok"}
+    (run.raw / "metadata_writes.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(HarnessError, match=r"metadata_writes\.jsonl"):
+        load_table(run, "metadata_writes")

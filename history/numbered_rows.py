@@ -1,0 +1,104 @@
+"""The tables whose rows have numbers in the order of their calls, put together from journals.
+
+Every writer numbers its own from 0 and writes when something ends, so a journal is nearly in order;
+the journals of several writers are merged by the times of the calls and numbered anew. In memory is
+what was begun before the oldest that is still open.
+
+A client that was killed leaves what it had begun without an end: an event that is info, a read that
+claims nothing and is left out.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from history.cluster_schema import CLUSTER_TABLES
+from history.failure import HarnessError
+from history.journal import journal_lines, journal_paths
+
+__all__ = ["NUMBERED", "numbered_rows"]
+
+NUMBERED: Final = {
+    "describes": ("read", "call_ns"),
+    "metadata_writes": ("index", "call_ns"),
+    "transactions": ("index", "begin_ns"),
+}
+"""Of each table, the column of the number and that of the time it follows."""
+
+_EVENTS: Final = ("begin", "note", "end")
+_OPEN: Final[dict[str, dict[str, Any]]] = {
+    "metadata_writes": {"outcome": "info"},
+    "transactions": {"outcome": "info", "keys": [], "values": []},
+}
+
+_Rows = list[dict[str, Any]]
+
+
+def numbered_rows(raw: Path, table: str) -> Iterator[dict[str, Any]]:
+    """The rows of a numbered table, in order, from all its journals in `raw`.
+
+    Raises HarnessError, naming file and line, for a line that makes no sense.
+    """
+    number_column, time_column = NUMBERED[table]
+    streams = [_in_order(_ended(path, table)) for path in journal_paths(raw, table)]
+    merged = heapq.merge(*streams, key=lambda rows: rows[0][time_column])
+    for number, rows in enumerate(merged):
+        for row in rows:
+            yield {**row, number_column: number}
+
+
+def _in_order(ended: Iterable[tuple[int, _Rows]]) -> Iterator[_Rows]:
+    """By their numbers. A number that never comes is one whose writer died meanwhile."""
+    waiting: list[tuple[int, _Rows]] = []
+    following = 0
+    for number, rows in ended:
+        heapq.heappush(waiting, (number, rows))
+        while waiting and waiting[0][0] == following:
+            yield heapq.heappop(waiting)[1]
+            following += 1
+    while waiting:
+        yield heapq.heappop(waiting)[1]
+
+
+def _ended(path: Path, table: str) -> Iterator[tuple[int, _Rows]]:
+    """Each number once, with its rows, in the order in which they ended; then what is open."""
+    known, required = _columns(table)
+    open_rows: dict[int, dict[str, Any]] = {}
+    for place, line in enumerate(journal_lines(path), start=1):
+        try:
+            number, rows = _read(line) if "read" in line else _event(line, open_rows, _OPEN[table])
+        except (KeyError, TypeError, ValueError) as error:
+            raise HarnessError(f"{path}:{place} is not a line of {table}: {line}") from error
+        if not all(required <= row.keys() <= known for row in rows):
+            raise HarnessError(f"{path}:{place} does not have the columns of {table}: {line}")
+        if rows:
+            yield number, rows
+    for number, row in open_rows.items():
+        if not required <= row.keys() <= known:
+            raise HarnessError(f"{path} begins a {table} {number} without its columns: {row}")
+        yield number, [row]
+
+
+def _read(line: dict[str, Any]) -> tuple[int, _Rows]:
+    return line["read"], [line["columns"] | item for item in line["items"]]
+
+
+def _event(
+    line: dict[str, Any], open_rows: dict[int, dict[str, Any]], unended: dict[str, Any]
+) -> tuple[int, _Rows]:
+    (event,) = line.keys() & set(_EVENTS)
+    number = line.pop(event)
+    if event == "begin":
+        open_rows[number] = unended | line
+        return number, []
+    open_rows[number] |= line
+    return number, [open_rows.pop(number)] if event == "end" else []
+
+
+def _columns(table: str) -> tuple[set[str], set[str]]:
+    """The columns that a row may have, and must have, before it is numbered."""
+    schema = CLUSTER_TABLES[table]
+    numbered = {NUMBERED[table][0]}
+    required = {field.name for field in schema if not field.nullable}
+    return set(schema.names) - numbered, required - numbered
