@@ -67,11 +67,21 @@ def request_frame(request: Any, *, correlation_id: int, client_id: str) -> bytes
 
 
 class Exchange(Generic[Response]):
-    """One request and its response on a connection of their own."""
+    """One request and its response on a connection that carries nothing else meanwhile."""
 
-    def __init__(self, request: Any, response_type: type[Response], *, client_id: str) -> None:
-        self.outgoing: Final = request_frame(request, correlation_id=1, client_id=client_id)
+    def __init__(
+        self,
+        request: Any,
+        response_type: type[Response],
+        *,
+        client_id: str,
+        correlation_id: int = 1,
+    ) -> None:
+        self.outgoing: Final = request_frame(
+            request, correlation_id=correlation_id, client_id=client_id
+        )
         self._response_type: Final = response_type
+        self._correlation_id: Final = correlation_id
         self._incoming = FrameBuffer()
 
     def feed(self, data: bytes) -> Response | None:
@@ -87,7 +97,9 @@ class Exchange(Generic[Response]):
             response, _ = entity_reader(response_type)(frame, offset)
         except Exception as error:
             raise FrameError(f"not a {response_type.__name__}: {error!r}") from error
-        if header.correlation_id != 1:
-            raise FrameError(f"answer to request {header.correlation_id}, asked was 1")
+        if header.correlation_id != self._correlation_id:
+            raise FrameError(
+                f"answer to request {header.correlation_id}, asked was {self._correlation_id}"
+            )
         parsed: Response = response
         return parsed

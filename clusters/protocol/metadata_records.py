@@ -1,0 +1,160 @@
+"""The records of `__cluster_metadata` (KIP-631) and the control records of its log (KIP-595, -853).
+
+A metadata record is framed: frame version, type and version as unsigned varints, then the message.
+A control record has its type in the key. Both are decoded with the definitions of the release that
+wrote them; what they do not know is kept as bytes and named "unknown".
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of, default_of
+from clusters.protocol.message_definitions import Field, Message
+from clusters.protocol.varints import VarintError, read_unsigned
+
+__all__ = ["CONTROL_MESSAGES", "UNKNOWN", "Definitions", "MetadataRecord"]
+
+CONTROL_MESSAGES: Final[Mapping[int, str]] = {
+    2: "LeaderChangeMessage",
+    3: "SnapshotHeaderRecord",
+    4: "SnapshotFooterRecord",
+    5: "KRaftVersionRecord",
+    6: "VotersRecord",
+}
+"""By the type in a control record's key. 0 and 1 end transactions; this log has none of them."""
+
+UNKNOWN: Final = "unknown"
+"""The type of a record that could not be decoded."""
+
+_FRAME_VERSION: Final = 1
+_CONTROL_KEY_BYTES: Final = 4
+_VERSION_BYTES: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataRecord:
+    """One record, decoded as far as it could be."""
+
+    type: str
+    type_key: int
+    """-1: not even that could be read."""
+    version: int
+    control: bool
+    fields: Fields
+    """Empty where the type is unknown."""
+    detail: str
+    """All fields in one line, without those that are optional and absent; or why there are none."""
+
+    @property
+    def known(self) -> bool:
+        """Whether it could be decoded."""
+        return self.type != UNKNOWN
+
+
+class Definitions:
+    """The definitions of one release, as decoders of metadata records and control records."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._by_key: dict[int, Message] = {}
+        self._control: dict[str, Message] = {}
+        for message in messages:
+            if message.kind == "metadata" and message.type_key is not None:
+                self._by_key[message.type_key] = message
+            elif message.name in CONTROL_MESSAGES.values():
+                self._control[message.name] = message
+        self._decoder = cache(decoder_of)
+
+    @property
+    def record_types(self) -> Mapping[int, str]:
+        """The metadata records that these definitions know, by type."""
+        return {key: message.name for key, message in sorted(self._by_key.items())}
+
+    def metadata_record(self, value: bytes | None) -> MetadataRecord:
+        """Decode the value of a record that is not a control record."""
+        if value is None:
+            return _unknown(-1, -1, "a record without a value", control=False)
+        try:
+            frame_version, type_key, version, at = _frame(value)
+        except VarintError as error:
+            return _unknown(-1, -1, f"no frame: {error}", control=False)
+        message = self._by_key.get(type_key)
+        if frame_version != _FRAME_VERSION or message is None:
+            why = f"no definition of type {type_key} in frame version {frame_version}"
+            return _unknown(type_key, version, why, control=False)
+        try:
+            fields = self._decoder(message, version)(value[at:])
+        except DecodeError as error:
+            return _unknown(type_key, version, str(error), control=False)
+        return _known(message, type_key, version, fields, control=False)
+
+    def control_record(self, key: bytes | None, value: bytes | None) -> MetadataRecord:
+        """Decode a control record."""
+        if key is None or len(key) < _CONTROL_KEY_BYTES:
+            return _unknown(-1, -1, "a control record without a type", control=True)
+        type_key = int.from_bytes(key[_VERSION_BYTES:_CONTROL_KEY_BYTES], signed=True)
+        message = self._control.get(CONTROL_MESSAGES.get(type_key, ""))
+        if message is None or value is None:
+            return _unknown(type_key, -1, f"no definition of control type {type_key}", control=True)
+        # Every one of them begins with its own version.
+        version = int.from_bytes(value[:_VERSION_BYTES], signed=True)
+        try:
+            fields = self._decoder(message, version)(value)
+        except DecodeError as error:
+            return _unknown(type_key, version, str(error), control=True)
+        return _known(message, type_key, version, fields, control=True)
+
+
+def _frame(value: bytes) -> tuple[int, int, int, int]:
+    """(frame version, type, version, where the message begins)."""
+    frame_version, at = read_unsigned(value, 0)
+    type_key, at = read_unsigned(value, at)
+    version, at = read_unsigned(value, at)
+    return frame_version, type_key, version, at
+
+
+def _known(
+    message: Message, type_key: int, version: int, fields: Fields, *, control: bool
+) -> MetadataRecord:
+    return MetadataRecord(
+        type=message.name,
+        type_key=type_key,
+        version=version,
+        control=control,
+        fields=fields,
+        detail=_line(message, version, fields),
+    )
+
+
+def _unknown(type_key: int, version: int, why: str, *, control: bool) -> MetadataRecord:
+    return MetadataRecord(
+        # Types and versions are 16 bits wide everywhere else; what is wider is nonsense anyway.
+        type=UNKNOWN,
+        type_key=type_key if -1 <= type_key < 1 << 15 else -1,
+        version=version if -1 <= version < 1 << 15 else -1,
+        control=control,
+        fields={},
+        detail=why,
+    )
+
+
+def _line(message: Message, version: int, fields: Fields) -> str:
+    """`partitionId=0 isr=[1,2]`: as Kafka's own tools, without tagged fields at their default."""
+    optional = _optional(message.fields, version)
+    return " ".join(
+        f"{name}={json.dumps(value, default=_text, separators=(',', ':'))}"
+        for name, value in fields.items()
+        if name not in optional or value != optional[name]
+    )
+
+
+def _optional(fields: Iterable[Field], version: int) -> Mapping[str, Any]:
+    tagged = (field for field in fields if version in field.versions and version in field.tagged)
+    return {field.name: default_of(field, version) for field in tagged}
+
+
+def _text(value: bytes) -> str:
+    return b64encode(value).decode()

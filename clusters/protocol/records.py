@@ -1,0 +1,269 @@
+"""The records of batches as columns: offsets, times, and where each key and value lies. Sans-IO.
+
+A batch says how many records it has, not where they begin: only a walk from length to length finds
+that. The walk is the one loop here that runs once a record; every field is then decoded for the
+records of all batches together, since a log written slowly has a batch for each record.
+
+Layout: https://kafka.apache.org/documentation/#record
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusters.protocol.compression import RecordError, decompressed
+from clusters.protocol.record_batches import HEADER_BYTES, Batch
+from clusters.protocol.varints import (
+    CONTINUED,
+    VarintError,
+    encoded_signed,
+    read_signed,
+    signed_column,
+)
+
+__all__ = ["Header", "Records", "encoded_record", "records_of"]
+
+Header = tuple[bytes, bytes | None]
+"""Of a record: its name and value."""
+
+_LENGTH_MAX: Final = 1 << 40
+"""A length near 2⁶³ must not wrap around to a place that exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """The records of some batches, in their order; arrays have one element a record."""
+
+    batches: tuple[Batch, ...]
+    """Those that could be read, up to the first that could not."""
+    batch_index: NDArray[np.int64]
+    """Into `batches`."""
+    offsets: NDArray[np.int64]
+    timestamps_ms: NDArray[np.int64]
+    data: bytes
+    """Their bytes, decompressed, record after record."""
+    content_starts: NDArray[np.int64]
+    """Where key and value begin in `data`: the key's length, key, the value's length, value."""
+    value_starts: NDArray[np.int64]
+    value_lengths: NDArray[np.int64]
+    """-1 for null."""
+    value_ends: NDArray[np.int64]
+    damage: str | None
+    """Why the batch after the last of `batches` could not be read."""
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def of_batches(self, column: str) -> NDArray[np.int64]:
+        """A field or property of each record's batch, by its name."""
+        return _of(self.batches, column, self.batch_index)
+
+    def key(self, index: int) -> bytes | None:
+        """The key of a record."""
+        length, start = read_signed(self.data, int(self.content_starts[index]))
+        return None if length < 0 else self.data[start : start + length]
+
+    def value(self, index: int) -> bytes | None:
+        """The value of a record."""
+        if self.value_lengths[index] < 0:
+            return None
+        return self.data[self.value_starts[index] : self.value_ends[index]]
+
+    def headers(self, index: int) -> tuple[Header, ...]:
+        """The headers of a record. Raises RecordError."""
+        try:
+            return tuple(_headers(self.data, int(self.value_ends[index])))
+        except VarintError as error:
+            raise RecordError(f"headers at offset {self.offsets[index]}: {error}") from error
+
+
+class _BadBatchError(Exception):
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(reason)
+        self.index: Final = index
+
+
+def records_of(data: bytes, batches: Sequence[Batch]) -> Records:
+    """The records of batches that a scan found in `data`.
+
+    A batch whose records are not what its header says ends it: `damage` names it.
+    """
+    damage: str | None = None
+    readable = tuple(batches)
+    while True:
+        try:
+            return _records(data, readable, damage=damage)
+        except _BadBatchError as error:
+            damage = f"the batch at offset {readable[error.index].base_offset}: {error}"
+            readable = readable[: error.index]
+
+
+def encoded_record(
+    *,
+    offset_delta: int,
+    timestamp_delta_ms: int = 0,
+    key: bytes | None = None,
+    value: bytes | None = None,
+    headers: Sequence[Header] = (),
+) -> bytes:
+    """One record as it lies in a batch, its length first."""
+    body = b"".join(
+        (
+            b"\x00",
+            *(encoded_signed(timestamp_delta_ms), encoded_signed(offset_delta)),
+            *(_encoded_bytes(key), _encoded_bytes(value), encoded_signed(len(headers))),
+            *(_encoded_bytes(part) for header in headers for part in header),
+        )
+    )
+    return encoded_signed(len(body)) + body
+
+
+def _records(data: bytes, batches: tuple[Batch, ...], *, damage: str | None) -> Records:
+    payloads = [_payload(data, batch, index) for index, batch in enumerate(batches)]
+    joined = b"".join(payloads)
+    begins, ends = _borders(joined, payloads, batches)
+    counts = np.array([batch.record_count for batch in batches], np.int64)
+    batch_index = np.repeat(np.arange(len(batches)), counts)
+    fields = _Fields.read(joined, begins=begins, ends=ends, batch_index=batch_index)
+    return Records(
+        batches=batches,
+        batch_index=batch_index,
+        offsets=_of(batches, "base_offset", batch_index) + fields.offset_deltas,
+        timestamps_ms=_timestamps(batches, batch_index, fields.timestamp_deltas),
+        data=joined,
+        content_starts=fields.content_starts,
+        value_starts=fields.value_starts,
+        value_lengths=fields.value_lengths,
+        value_ends=fields.value_ends,
+        damage=damage,
+    )
+
+
+def _payload(data: bytes, batch: Batch, index: int) -> bytes:
+    body = data[batch.position + HEADER_BYTES : batch.position + batch.size_bytes]
+    if not batch.compressed:
+        return body
+    try:
+        return decompressed(body, batch.compression)
+    except RecordError as error:
+        raise _BadBatchError(index, str(error)) from error
+
+
+def _borders(
+    joined: bytes, payloads: Sequence[bytes], batches: Sequence[Batch]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each record begins, behind its length, and ends."""
+    begins: list[int] = []
+    ends: list[int] = []
+    position = 0
+    for index, (payload, batch) in enumerate(zip(payloads, batches, strict=True)):
+        batch_end = position + len(payload)
+        try:
+            for _ in range(batch.record_count):
+                length = joined[position]
+                if length < CONTINUED:
+                    position += 1
+                    length >>= 1
+                else:
+                    length, position = read_signed(joined, position)
+                begins.append(position)
+                position += length
+                if not begins[-1] <= position <= batch_end:
+                    raise _BadBatchError(index, f"a record of {length} bytes does not fit in it")
+                ends.append(position)
+        except (VarintError, IndexError):
+            raise _BadBatchError(index, "it has fewer records than it says") from None
+        if position != batch_end:
+            left = batch_end - position
+            raise _BadBatchError(index, f"{left} bytes are left behind its last record")
+    return np.array(begins, np.int64), np.array(ends, np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fields:
+    timestamp_deltas: NDArray[np.int64]
+    offset_deltas: NDArray[np.int64]
+    content_starts: NDArray[np.int64]
+    value_starts: NDArray[np.int64]
+    value_lengths: NDArray[np.int64]
+    value_ends: NDArray[np.int64]
+
+    @classmethod
+    def read(
+        cls,
+        joined: bytes,
+        *,
+        begins: NDArray[np.int64],
+        ends: NDArray[np.int64],
+        batch_index: NDArray[np.int64],
+    ) -> Self:
+        # One byte more, so that there is one to look at where nothing is left.
+        data = np.frombuffer(joined + b"\x00", np.uint8)
+
+        def within(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+            if (outside := positions > ends).any():
+                bad = int(batch_index[np.flatnonzero(outside)[0]])
+                raise _BadBatchError(bad, "a field reaches past the end of its record")
+            return positions
+
+        timestamp_deltas, at = signed_column(data, begins + 1)
+        offset_deltas, at = signed_column(data, within(at))
+        content_starts = within(at)
+        key_lengths, at = signed_column(data, content_starts)
+        value_lengths, at = signed_column(data, _behind(within(at), key_lengths, within))
+        value_starts = within(at)
+        return cls(
+            timestamp_deltas=timestamp_deltas,
+            offset_deltas=offset_deltas,
+            content_starts=content_starts,
+            value_starts=value_starts,
+            value_lengths=value_lengths,
+            value_ends=_behind(value_starts, value_lengths, within),
+        )
+
+
+def _behind(
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    within: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    return within(starts + np.clip(lengths, 0, _LENGTH_MAX))
+
+
+def _timestamps(
+    batches: Sequence[Batch], batch_index: NDArray[np.int64], deltas: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of the record's creation or, where the topic says so, of the batch's append."""
+    created = _of(batches, "base_timestamp_ms", batch_index) + deltas
+    appended = _of(batches, "log_append_time", batch_index).astype(bool)
+    return np.where(appended, _of(batches, "max_timestamp_ms", batch_index), created)
+
+
+def _of(batches: Sequence[Batch], column: str, batch_index: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.array([getattr(batch, column) for batch in batches], np.int64)[batch_index]
+
+
+def _headers(data: bytes, position: int) -> list[Header]:
+    count, position = read_signed(data, position)
+    found: list[Header] = []
+    for _ in range(count):
+        name, position = _read_bytes(data, position)
+        value, position = _read_bytes(data, position)
+        found.append((name or b"", value))
+    return found
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, start = read_signed(data, position)
+    if length < 0:
+        return None, start
+    if start + length > len(data):
+        raise VarintError(f"{length} bytes at byte {start} of {len(data)}")
+    return data[start : start + length], start + length
+
+
+def _encoded_bytes(part: bytes | None) -> bytes:
+    return encoded_signed(-1) if part is None else encoded_signed(len(part)) + part
