@@ -10,18 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
-from kio.schema.create_topics.v7.request import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i16, i32, i32Timedelta
+from kio.static.primitive import i32Timedelta
 
+from clusters.kafka.admin_requests import creatable
 from clusters.kafka.asking import Address, ask
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.port import NodeName, TopicSpec
@@ -96,7 +91,7 @@ def _attempt(
     topics: Iterable[TopicSpec], *, leader: Mapping[NodeName, Address]
 ) -> tuple[CreatableTopicResult, ...]:
     request = CreateTopicsRequest(
-        topics=tuple(_creatable(topic) for topic in topics),
+        topics=tuple(creatable(topic) for topic in topics),
         timeout=i32Timedelta.parse(timedelta(seconds=_REQUEST_TIMEOUT_S)),
     )
     answers = ask(leader, request, CreateTopicsResponse, timeout_s=_REQUEST_TIMEOUT_S)
@@ -111,26 +106,6 @@ def _is_created(result: CreatableTopicResult, *, attempted: bool) -> bool:
         return False
     kind = UsageError if code in _IMPOSSIBLE else HarnessError
     raise kind(f"topic {result.name} cannot be created: {result.error_message or code.name}")
-
-
-def _creatable(topic: TopicSpec) -> CreatableTopic:
-    explicit = topic.assignment is not None
-    return CreatableTopic(
-        name=TopicName(topic.name),
-        num_partitions=i32(-1 if explicit else topic.partitions),
-        replication_factor=i16(-1 if explicit else topic.replication_factor),
-        assignments=tuple(
-            CreatableReplicaAssignment(
-                partition_index=i32(partition),
-                broker_ids=tuple(BrokerId(i32(broker_id)) for broker_id in replicas),
-            )
-            for partition, replicas in enumerate(topic.assignment or ())
-        ),
-        configs=tuple(
-            CreatableTopicConfig(name=name, value=str(value))
-            for name, value in topic.settings.items()
-        ),
-    )
 
 
 def _await_leaders(topics: Sequence[TopicSpec], *, brokers: Brokers, deadline: float) -> None:

@@ -1,0 +1,236 @@
+"""What changes a cluster's metadata, as requests and as what their answers prove.
+
+A broker passes a write on to the controller, and again if it loses the connection on the way
+(`ForwardingManager`). So an answer may be that of a second attempt: "exists already" can mean that
+the first one created it. Only what a controller refuses whatever happened before is a certain no.
+"""
+
+import base64
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from kio.schema.alter_partition_reassignments.v0.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.create_topics.v7.request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i16, i32, i32Timedelta
+
+from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.port import TopicSpec
+from history.operation import Outcome
+
+__all__ = [
+    "Answered",
+    "Write",
+    "alter_config",
+    "ask_write",
+    "creatable",
+    "create_topic",
+    "delete_topic",
+    "elect_preferred",
+    "error_name",
+    "reassign",
+    "topic_id_text",
+]
+
+_TOPIC: Final = i8(2)
+"""The resource type."""
+_SET: Final = i8(0)
+_PREFERRED: Final = i8(0)
+
+_CERTAIN_NO: Final = frozenset(
+    {
+        ErrorCode.cluster_authorization_failed,
+        ErrorCode.invalid_config,
+        ErrorCode.invalid_partitions,
+        ErrorCode.invalid_replica_assignment,
+        ErrorCode.invalid_replication_factor,
+        ErrorCode.invalid_topic_exception,
+        ErrorCode.policy_violation,
+        ErrorCode.topic_authorization_failed,
+        ErrorCode.topic_deletion_disabled,
+        ErrorCode.unsupported_version,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """How a write ended."""
+
+    outcome: Outcome
+    error: str | None = None
+    """By Kafka's name; None if it is ok."""
+    message: str = ""
+    """What the cluster says about the error."""
+    topic_id: str | None = None
+    """Of a creation that is ok."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """A request that changes one thing, and how to read its answer."""
+
+    request: Any
+    response_type: type[Any]
+    answered: Callable[[Any], Answered]
+
+
+def ask_write(connection: Connection, write: Write, *, timeout_s: float) -> Answered:
+    """Ask a node to do it, once. What came to nobody surely did not happen; silence is info."""
+    try:
+        response = connection.ask(write.request, write.response_type, timeout_s=timeout_s)
+    except NoAnswerError as silence:
+        outcome = Outcome.INFO if silence.sent else Outcome.FAIL
+        return Answered(outcome=outcome, error=silence.reason)
+    return write.answered(response)
+
+
+def create_topic(topic: TopicSpec, *, timeout_s: float) -> Write:
+    """Create a topic, by counts or by its assignment of broker ids."""
+    request = CreateTopicsRequest(topics=(creatable(topic),), timeout=_timeout(timeout_s))
+
+    def answered(response: CreateTopicsResponse) -> Answered:
+        (result,) = response.topics
+        topic_id = topic_id_text(result.topic_id) if result.topic_id else None
+        return _answered(result.error_code, result.error_message, topic_id=topic_id)
+
+    return Write(request=request, response_type=CreateTopicsResponse, answered=answered)
+
+
+def delete_topic(name: str, *, timeout_s: float) -> Write:
+    """Delete whatever topic has this name."""
+    request = DeleteTopicsRequest(
+        topics=(DeleteTopicState(name=TopicName(name), topic_id=None),),
+        timeout=_timeout(timeout_s),
+    )
+
+    def answered(response: DeleteTopicsResponse) -> Answered:
+        (result,) = response.responses
+        return _answered(result.error_code, result.error_message)
+
+    return Write(request=request, response_type=DeleteTopicsResponse, answered=answered)
+
+
+def alter_config(topic: str, settings: Mapping[str, str]) -> Write:
+    """Set these settings of a topic; the others stay."""
+    configs = tuple(
+        AlterableConfig(name=name, config_operation=_SET, value=value)
+        for name, value in settings.items()
+    )
+    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+    def answered(response: IncrementalAlterConfigsResponse) -> Answered:
+        (result,) = response.responses
+        return _answered(result.error_code, result.error_message)
+
+    return Write(request=request, response_type=IncrementalAlterConfigsResponse, answered=answered)
+
+
+def reassign(topic: str, partition: int, replicas: Sequence[int], *, timeout_s: float) -> Write:
+    """Have a partition on these brokers, the preferred leader first; begun when it is ok."""
+    wanted = tuple(BrokerId(i32(broker_id)) for broker_id in replicas)
+    one = ReassignablePartition(partition_index=i32(partition), replicas=wanted)
+    request = AlterPartitionReassignmentsRequest(
+        timeout=_timeout(timeout_s),
+        topics=(ReassignableTopic(name=TopicName(topic), partitions=(one,)),),
+    )
+
+    def answered(response: AlterPartitionReassignmentsResponse) -> Answered:
+        if response.error_code is not ErrorCode.none:
+            return _answered(response.error_code, response.error_message)
+        ((result,),) = (of_topic.partitions for of_topic in response.responses)
+        return _answered(result.error_code, result.error_message)
+
+    return Write(
+        request=request, response_type=AlterPartitionReassignmentsResponse, answered=answered
+    )
+
+
+def elect_preferred(topic: str, partition: int, *, timeout_s: float) -> Write:
+    """Make the first of the replicas the leader; ok also where it leads already."""
+    request = ElectLeadersRequest(
+        election_type=_PREFERRED,
+        topic_partitions=(TopicPartitions(topic=TopicName(topic), partitions=(i32(partition),)),),
+        timeout=_timeout(timeout_s),
+    )
+
+    def answered(response: ElectLeadersResponse) -> Answered:
+        results = [
+            one for topic in response.replica_election_results for one in topic.partition_result
+        ]
+        for result in results:
+            if result.error_code is not ErrorCode.election_not_needed:
+                return _answered(result.error_code, result.error_message)
+        return _answered(response.error_code, None)
+
+    return Write(request=request, response_type=ElectLeadersResponse, answered=answered)
+
+
+def creatable(topic: TopicSpec) -> CreatableTopic:
+    """A topic as a request to create it names it."""
+    explicit = topic.assignment is not None
+    return CreatableTopic(
+        name=TopicName(topic.name),
+        num_partitions=i32(-1 if explicit else topic.partitions),
+        replication_factor=i16(-1 if explicit else topic.replication_factor),
+        assignments=tuple(_assignments(topic.assignment or ())),
+        configs=tuple(
+            CreatableTopicConfig(name=name, value=str(value))
+            for name, value in topic.settings.items()
+        ),
+    )
+
+
+def error_name(code: ErrorCode) -> str:
+    """As Kafka's protocol writes it."""
+    return code.name.upper()
+
+
+def topic_id_text(topic_id: uuid.UUID) -> str:
+    """As Kafka's tools write it: 22 characters of URL-safe base 64."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def _answered(code: ErrorCode, message: str | None, *, topic_id: str | None = None) -> Answered:
+    if code is ErrorCode.none:
+        return Answered(outcome=Outcome.OK, topic_id=topic_id)
+    outcome = Outcome.FAIL if code in _CERTAIN_NO else Outcome.INFO
+    return Answered(outcome=outcome, error=error_name(code), message=message or "")
+
+
+def _assignments(assignment: Collection[Sequence[int]]) -> Iterable[CreatableReplicaAssignment]:
+    for partition, replicas in enumerate(assignment):
+        ids = tuple(BrokerId(i32(broker_id)) for broker_id in replicas)
+        yield CreatableReplicaAssignment(partition_index=i32(partition), broker_ids=ids)
+
+
+def _timeout(timeout_s: float) -> i32Timedelta:
+    return i32Timedelta.parse(timedelta(milliseconds=int(timeout_s * 1000)))
