@@ -241,6 +241,10 @@ class ReadJournal:
         shared = {"call_ns": call_ns, "return_ns": self._clock.now_ns(), **columns}
         self._lines.write({"read": number, "columns": shared, "items": items})
 
+    def drop(self, number: int) -> None:
+        """Leave a read out that nobody needs to know of; others need not wait for its end."""
+        self._lines.write({"read": number, "columns": {}, "items": ()})
+
     def close(self) -> None:
         """No more is written; the journal may be sealed. Idempotent."""
         self._lines.close()

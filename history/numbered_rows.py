@@ -55,10 +55,15 @@ def _in_order(ended: Iterable[tuple[int, _Rows]]) -> Iterator[_Rows]:
     for number, rows in ended:
         heapq.heappush(waiting, (number, rows))
         while waiting and waiting[0][0] == following:
-            yield heapq.heappop(waiting)[1]
             following += 1
+            yield from _any(heapq.heappop(waiting)[1])
     while waiting:
-        yield heapq.heappop(waiting)[1]
+        yield from _any(heapq.heappop(waiting)[1])
+
+
+def _any(rows: _Rows) -> list[_Rows]:
+    """A read that was left out has a number, and no rows."""
+    return [rows] if rows else []
 
 
 def _ended(path: Path, table: str) -> Iterator[tuple[int, _Rows]]:
@@ -67,33 +72,37 @@ def _ended(path: Path, table: str) -> Iterator[tuple[int, _Rows]]:
     open_rows: dict[int, dict[str, Any]] = {}
     for place, line in enumerate(journal_lines(path), start=1):
         try:
-            number, rows = _read(line) if "read" in line else _event(line, open_rows, _OPEN[table])
+            if "read" in line:
+                number, rows = _read(line)
+            else:
+                number, rows = _event(line, open_rows, _OPEN[table])
         except (KeyError, TypeError, ValueError) as error:
             raise HarnessError(f"{path}:{place} is not a line of {table}: {line}") from error
+        if rows is None:
+            continue
         if not all(required <= row.keys() <= known for row in rows):
             raise HarnessError(f"{path}:{place} does not have the columns of {table}: {line}")
-        if rows:
-            yield number, rows
+        yield number, rows
     for number, row in open_rows.items():
         if not required <= row.keys() <= known:
             raise HarnessError(f"{path} begins a {table} {number} without its columns: {row}")
         yield number, [row]
 
 
-def _read(line: dict[str, Any]) -> tuple[int, _Rows]:
+def _read(line: dict[str, Any]) -> tuple[int, _Rows | None]:
     return line["read"], [line["columns"] | item for item in line["items"]]
 
 
 def _event(
     line: dict[str, Any], open_rows: dict[int, dict[str, Any]], unended: dict[str, Any]
-) -> tuple[int, _Rows]:
+) -> tuple[int, _Rows | None]:
     (event,) = line.keys() & set(_EVENTS)
     number = line.pop(event)
     if event == "begin":
         open_rows[number] = unended | line
-        return number, []
+        return number, None
     open_rows[number] |= line
-    return number, [open_rows.pop(number)] if event == "end" else []
+    return number, [open_rows.pop(number)] if event == "end" else None
 
 
 def _columns(table: str) -> tuple[set[str], set[str]]:

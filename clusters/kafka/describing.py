@@ -1,0 +1,144 @@
+"""Reads of metadata, each of one broker and on the record: what it showed, when, and who asked.
+
+A read that got no answer is on the record, too, under the error that ended it: it claims nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
+from kio.schema.types import TopicName
+from kio.static.primitive import i8
+
+from clusters.kafka.admin_requests import error_name, topic_id_text
+from clusters.kafka.connection import Connection, NoAnswerError
+from clusters.port import NodeName
+from history.journal import ReadJournal
+
+__all__ = [
+    "COUNTER_SETTING",
+    "DescribeRecorder",
+    "Item",
+    "ask_topics",
+    "config_items",
+    "counter_setting",
+    "metadata_items",
+]
+
+COUNTER_SETTING: Final = "retention.ms"
+"""A setting that can carry a number: any value is legal, and a large one changes nothing."""
+_COUNTER_BASE: Final = 1_000_000_000_000
+"""32 years: nothing is old enough to be removed. Smaller values are the cluster's, not ours."""
+
+_TOPIC: Final = i8(2)
+"""The resource type."""
+
+Item = dict[str, Any]
+"""Columns of `history.cluster_schema.DESCRIBES` that one partition or topic has to itself."""
+
+
+class DescribeRecorder:
+    """Asks for one process, and records. For several threads, as the journal is."""
+
+    def __init__(self, journal: ReadJournal, *, process: int) -> None:
+        self._journal = journal
+        self._process = process
+
+    def topics(
+        self, node: NodeName, connection: Connection, names: Sequence[str], *, timeout_s: float
+    ) -> tuple[Item, ...]:
+        """Read the metadata of these topics from a node; what it showed, by now recorded."""
+        number, call_ns = self._journal.begin()
+        items = _answered(lambda: ask_topics(connection, names, timeout_s=timeout_s), names)
+        self.add(node, number, call_ns=call_ns, items=items)
+        return items
+
+    def configs(
+        self, node: NodeName, connection: Connection, names: Sequence[str], *, timeout_s: float
+    ) -> tuple[Item, ...]:
+        """Read the counters of these topics from a node; what it showed, by now recorded."""
+        number, call_ns = self._journal.begin()
+        items = _answered(lambda: _ask_configs(connection, names, timeout_s=timeout_s), names)
+        self.add(node, number, call_ns=call_ns, items=items)
+        return items
+
+    def add(self, node: NodeName, number: int, *, call_ns: int, items: Sequence[Item]) -> None:
+        """Record a read that the caller did itself, and that returned just now."""
+        shared = {"process": self._process, "node": node}
+        self._journal.end(number, call_ns=call_ns, columns=shared, items=items)
+
+
+def ask_topics(
+    connection: Connection, names: Sequence[str], *, timeout_s: float
+) -> tuple[Item, ...]:
+    """The metadata of these topics as a node shows it; NoAnswerError."""
+    request = MetadataRequest(
+        topics=tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names),
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    return tuple(metadata_items(connection.ask(request, MetadataResponse, timeout_s=timeout_s)))
+
+
+def metadata_items(response: MetadataResponse) -> Iterator[Item]:
+    """A row a partition; one without a partition for a topic that the broker does not know."""
+    for topic in response.topics:
+        if topic.error_code is ErrorCode.none and topic.partitions:
+            yield from _partition_items(topic)
+        else:
+            yield {"topic": str(topic.name), "error": error_name(topic.error_code)}
+
+
+def config_items(response: DescribeConfigsResponse) -> Iterator[Item]:
+    """A row a topic; `config_value` is the counter that its settings carry, if they do."""
+    for result in response.results:
+        item: Item = {"topic": result.resource_name, "error": error_name(result.error_code)}
+        for config in result.configs:
+            value = config.value or ""
+            if config.name == COUNTER_SETTING and value.isdigit() and int(value) >= _COUNTER_BASE:
+                item["config_value"] = int(value) - _COUNTER_BASE
+        yield item
+
+
+def counter_setting(config_value: int) -> dict[str, str]:
+    """The setting that carries this number."""
+    return {COUNTER_SETTING: str(_COUNTER_BASE + config_value)}
+
+
+def _partition_items(topic: MetadataResponseTopic) -> Iterator[Item]:
+    for partition in topic.partitions:
+        yield {
+            "topic": str(topic.name),
+            "topic_id": None if topic.topic_id is None else topic_id_text(topic.topic_id),
+            "partition": int(partition.partition_index),
+            "error": error_name(partition.error_code),
+            "leader": int(partition.leader_id),
+            "leader_epoch": int(partition.leader_epoch),
+            "isr": [int(broker_id) for broker_id in partition.isr_nodes],
+            "replicas": [int(broker_id) for broker_id in partition.replica_nodes],
+        }
+
+
+def _ask_configs(
+    connection: Connection, names: Sequence[str], *, timeout_s: float
+) -> tuple[Item, ...]:
+    resources = tuple(
+        DescribeConfigsResource(
+            resource_type=_TOPIC, resource_name=name, configuration_keys=(COUNTER_SETTING,)
+        )
+        for name in names
+    )
+    request = DescribeConfigsRequest(resources=resources)
+    response = connection.ask(request, DescribeConfigsResponse, timeout_s=timeout_s)
+    return tuple(config_items(response))
+
+
+def _answered(ask: Callable[[], tuple[Item, ...]], names: Iterable[str]) -> tuple[Item, ...]:
+    try:
+        return ask()
+    except NoAnswerError as silence:
+        return tuple({"topic": name, "error": silence.reason} for name in names)
