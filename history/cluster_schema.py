@@ -19,6 +19,7 @@ __all__ = [
     "METADATA_WRITES",
     "REPLICAS",
     "REPLICA_RECORDS",
+    "STABLE_OFFSETS",
     "TRANSACTIONS",
     "WIRE",
 ]
@@ -291,6 +292,22 @@ TRANSACTIONS: Final = pa.schema(
     ]
 )
 
+STABLE_OFFSETS: Final = pa.schema(
+    [
+        # What a key's leader said when every producer had ended: one row an observation that
+        # differs from the one before.
+        pa.field("time_ns", pa.int64(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        # Where readers at read_committed stop: the first record of an open transaction, else the
+        # high watermark. Asked for after the high watermark.
+        pa.field("last_stable_offset", pa.int64(), nullable=False),
+        pa.field("high_watermark", pa.int64(), nullable=False),
+        # Whether every transaction had been given the time to end: its time-out, and the
+        # coordinator's interval of looking for those that have timed out.
+        pa.field("due", pa.bool_(), nullable=False),
+    ]
+)
+
 CLUSTER_TABLES: Final = {
     "wire": WIRE,
     "metadata_log": METADATA_LOG,
@@ -300,4 +317,5 @@ CLUSTER_TABLES: Final = {
     "describes": DESCRIBES,
     "metadata_writes": METADATA_WRITES,
     "transactions": TRANSACTIONS,
+    "stable_offsets": STABLE_OFFSETS,
 }

@@ -66,7 +66,7 @@ def test_the_manifest_gets_the_digest_of_every_sealed_file(tmp_path: Path) -> No
     manifest = read_manifest(run.manifest_path)
     found = {f"history/{name}": digest for name, (_, digest) in files(run.history).items()}
     assert manifest == replace(MANIFEST, digests=found)
-    assert len(found) == 1 + 16 + 2 + 16 + 7  # operations, records, harness, replicas, cluster
+    assert len(found) == 1 + 16 + 2 + 16 + 8  # operations, records, harness, replicas, cluster
 
 
 def test_what_others_put_beside_the_recording_stays(tmp_path: Path) -> None:
