@@ -14,9 +14,9 @@ from workloads.clients.config import (
 from workloads.librdkafka import consumer_settings, final_reader_settings, producer_settings
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
-__all__ = ["ClientPlan"]
+__all__ = ["FINAL_READERS_MAX", "ClientPlan"]
 
-_FINAL_READERS_MAX: Final = 2
+FINAL_READERS_MAX: Final = 2
 """One a core of a small machine; a reader takes in about 150 000 records a second."""
 _BATCH_BYTES_MAX: Final = 8 << 20
 _IN_FLIGHT_BYTES_MAX: Final = 64 << 20
@@ -49,7 +49,7 @@ class ClientPlan:
 
     def final_readers(self, *, deadline_ns: int) -> tuple[FinalReaderConfig, ...]:
         """Processes after those of the consumers; each key is one reader's."""
-        count = min(_FINAL_READERS_MAX, len(self.keys))
+        count = min(FINAL_READERS_MAX, len(self.keys))
         return tuple(self._final_reader(index, count, deadline_ns) for index in range(count))
 
     def _producer(self, index: int) -> ProducerConfig:
@@ -105,7 +105,7 @@ class ClientPlan:
         return ClientConfig(
             client=name,
             process=process,
-            process_stride=self.spec.producers + self.spec.consumers + _FINAL_READERS_MAX,
+            process_stride=self.spec.producers + self.spec.consumers + FINAL_READERS_MAX,
             raw=str(self.run.raw.resolve()),
             origin_ns=self.origin_ns,
             keys=self.keys,

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
+    "FAST_FAILOVER",
     "FIELDS_OF_SETTINGS",
     "consumer_settings",
     "final_reader_settings",
@@ -47,7 +48,7 @@ _RECORDING: Final = frozenset(
     }
 )
 
-_FAST_FAILOVER: Final = {
+FAST_FAILOVER: Final = {
     # A broker that was killed and is back should be in use within half a second, not 10 s.
     "reconnect.backoff.ms": "50",
     "reconnect.backoff.max.ms": "500",
@@ -100,7 +101,7 @@ def producer_settings(
 ) -> dict[str, str]:
     """The settings of a producer, but for its client.id."""
     return {
-        **_FAST_FAILOVER,
+        **FAST_FAILOVER,
         # The broker's own wait for replicas ends before the client's wait for the broker, so that
         # an ISR that does not shrink in time shows as an error of Kafka's and not of the network.
         "request.timeout.ms": "5000",
@@ -124,7 +125,7 @@ def consumer_settings(
 ) -> dict[str, str]:
     """The settings of a consumer, but for its client.id and group.id."""
     return {
-        **_FAST_FAILOVER,
+        **FAST_FAILOVER,
         **_CONSUMER,
         **({} if settings.get("group.protocol") == "consumer" else _CLASSIC_GROUP),
         **settings,

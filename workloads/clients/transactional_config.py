@@ -1,0 +1,65 @@
+"""What a transactional producer and a watcher of stable offsets are told: one JSON file each."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+
+from workloads.clients.config import ClientConfig
+from workloads.clients.java_gateway import JavaProgram
+from workloads.generators.intents import Intent
+
+__all__ = ["OffsetsConfig", "TransactorConfig", "read_as", "write_as"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactorConfig:
+    """What a transactional producer is told."""
+
+    common: ClientConfig
+    java: JavaProgram | None
+    """To run Kafka's own client in; None: librdkafka."""
+    transactional_id: str
+    rate: float
+    """Transactions a second; 0: as fast as it can."""
+    transaction_count_max: int | None
+    records_per_transaction: int
+    open_ms: int
+    pattern: tuple[Intent, ...]
+    abort_share: float
+    value_bytes: int
+    delivery_timeout_ms: int
+    end_timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsConfig:
+    """What a watcher of stable offsets is told."""
+
+    client: str
+    raw: str
+    """The directory to record into."""
+    origin_ns: int
+    """Of the run's clock."""
+    keys: tuple[str, ...]
+    settings: dict[str, str]
+    """For librdkafka."""
+    due_ns: int
+    """On the run's clock: when every transaction must have ended."""
+    deadline_ns: int
+    """On the run's clock: when to give up."""
+    result: str
+    """Path of the JSON file in which it says of which keys the last stable offset is the end."""
+
+
+def write_as(kind: type[T], path: Path, config: T) -> None:
+    """Write a configuration for `read_as`."""
+    path.write_bytes(TypeAdapter(kind).dump_json(config, indent=2) + b"\n")
+
+
+def read_as(kind: type[T], path: Path) -> T:
+    """A configuration of this kind."""
+    return TypeAdapter(kind).validate_json(path.read_bytes())

@@ -1,0 +1,170 @@
+"""A transactional producer of librdkafka."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from threading import Thread
+from typing import Any, Final, Protocol
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from workloads.clients.transactional_client import Severity, TransactionError
+
+__all__ = ["LibrdkafkaTransactions", "TransactionalProducer"]
+
+_WAIT_S_MAX: Final = 0.1
+"""The longest wait inside librdkafka: signals are seen after it."""
+_CLOSE_S_MAX: Final = 5.0
+_TIMED_OUT: Final = KafkaError._MSG_TIMED_OUT  # noqa: SLF001  # the constant's name
+
+
+class TransactionalProducer(Protocol):
+    """What is needed of librdkafka's producer."""
+
+    def init_transactions(self, timeout: float) -> None:
+        """As confluent_kafka.Producer, and so the others."""
+
+    def begin_transaction(self) -> None:
+        """As there."""
+
+    def commit_transaction(self, timeout: float) -> None:
+        """As there."""
+
+    def abort_transaction(self, timeout: float) -> None:
+        """As there."""
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes,
+        *,
+        partition: int,
+        on_delivery: Callable[[KafkaError | None, Message], None],
+    ) -> None:
+        """As there."""
+
+    def poll(self, timeout: float) -> int:
+        """As there."""
+
+    def purge(self) -> None:
+        """As there."""
+
+    def close(self) -> object:
+        """As there: aborts what is open, and waits for that."""
+
+
+class LibrdkafkaTransactions:
+    """`Transacts` by librdkafka."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, str],
+        *,
+        connect: Callable[[dict[str, Any]], TransactionalProducer] = Producer,
+    ) -> None:
+        self._producer = connect(dict(settings))
+        self._in_flight = 0
+        self._offsets: dict[int, int] = {}
+        self._failure: KafkaError | None = None
+
+    @property
+    def offsets(self) -> Mapping[int, int]:
+        """The offsets that were acknowledged since the transaction began, by value."""
+        return dict(self._offsets)
+
+    def init(self, timeout_s: float) -> None:
+        """Get a producer id and epoch."""
+        self._again(self._producer.init_transactions, timeout_s)
+
+    def begin(self) -> None:
+        """Begin a transaction, locally."""
+        self._offsets.clear()
+        self._failure = None
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as exception:
+            raise _error(exception.args[0]) from exception
+
+    def send(self, topic: str, partition: int, payload: bytes, *, value: int) -> None:
+        """Queue a record. What is refused leaves an abort, or its error says that it does not."""
+
+        def deliver(error: KafkaError | None, message: Message) -> None:
+            self._in_flight -= 1
+            if error is not None:
+                self._failure = self._failure or error
+            elif (offset := message.offset()) is not None:
+                self._offsets[value] = offset
+
+        try:
+            self._producer.produce(topic, payload, partition=partition, on_delivery=deliver)
+        except BufferError as error:
+            code = KafkaError._QUEUE_FULL  # noqa: SLF001  # the constant's name
+            raise TransactionError(str(error), code=code, severity=Severity.ABORTABLE) from error
+        except KafkaException as exception:
+            raise _error(exception.args[0]) from exception
+        self._in_flight += 1
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait until every record has an end."""
+        deadline_s = time.monotonic() + timeout_s
+        while self._in_flight and time.monotonic() < deadline_s:
+            self._poll()
+        if self._failure is not None:
+            raise _error(self._failure)
+        if self._in_flight:
+            text = f"{self._in_flight} records have no end after {timeout_s:g} s"
+            raise TransactionError(text, code=_TIMED_OUT, severity=Severity.ABORTABLE)
+
+    def commit(self, timeout_s: float) -> None:
+        """Commit, and wait for the acknowledgement."""
+        self._again(self._producer.commit_transaction, timeout_s)
+
+    def abort(self, timeout_s: float) -> None:
+        """Abort, and wait for the acknowledgement; records without an end get one by it."""
+        self._again(self._producer.abort_transaction, timeout_s)
+        while self._in_flight and self._producer.poll(0):
+            pass
+
+    def close(self) -> None:
+        """Disconnect; what has no end by now is given up, an abort after a while."""
+        closing = Thread(target=self._close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S_MAX)
+
+    def _close(self) -> None:
+        with suppress(KafkaException):
+            self._producer.purge()
+            self._producer.close()
+
+    def _poll(self) -> None:
+        try:
+            self._producer.poll(_WAIT_S_MAX)
+        except KafkaException as exception:
+            # A fatal error is raised out of poll.
+            raise _error(exception.args[0]) from exception
+
+    def _again(self, call: Callable[[float], None], timeout_s: float) -> None:
+        """Call, and again while the error says that this may help and there is time."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                return call(max(0.001, deadline_s - time.monotonic()))
+            except KafkaException as exception:
+                error = _error(exception.args[0])
+                over = time.monotonic() >= deadline_s
+                if error.severity is not Severity.RETRIABLE or over:
+                    raise error from exception
+
+
+def _error(error: KafkaError) -> TransactionError:
+    """Anything that librdkafka does not sort leaves an abort: if even that is too late, it says so.
+
+    A produce call, for one, is refused with a plain _STATE after an error that it has not told.
+    """
+    if error.fatal():
+        severity = Severity.FATAL
+    elif error.retriable():
+        severity = Severity.RETRIABLE
+    else:
+        severity = Severity.ABORTABLE
+    return TransactionError(error.str(), code=error.code(), severity=severity)

@@ -1,0 +1,120 @@
+"""A transactional producer process: one logical producer after the other, until told to stop.
+
+An instance that was fenced, or met another fatal error, is replaced by a new one with the same
+transactional id and a process number of its own.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from history.journal import EventJournal
+from history.segment import SendRecorder
+from workloads.clients.java_gateway import JavaVirtualMachine
+from workloads.clients.java_transactions import JavaTransactions
+from workloads.clients.shutdown import pause, stop_on_sigterm
+from workloads.clients.transactional_client import Transacts
+from workloads.clients.transactional_config import TransactorConfig, read_as
+from workloads.clients.transactional_librdkafka import LibrdkafkaTransactions
+from workloads.clients.transactor import Ending, Transactor
+from workloads.generators.intents import Intents
+
+__all__ = ["main", "transact"]
+
+_GENERATIONS_MAX: Final = 200
+"""Logical clients of one process: a fault that ends each at once goes on for half a minute."""
+_GENERATION_GAP_S: Final = 0.5
+
+Connect = Callable[[dict[str, str]], Transacts]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run transactions as configured; 0 when told to stop, 1 when every instance failed."""
+    config = read_as(TransactorConfig, Path(argv[1]))
+    stopped = stop_on_sigterm()
+    with ExitStack() as stack:
+        connect: Connect = LibrdkafkaTransactions
+        if config.java is not None:
+            machine = stack.enter_context(closing(JavaVirtualMachine(config.java)))
+            connect = lambda settings: JavaTransactions(settings, machine=machine)  # noqa: E731  # one of two
+        if transact(config, stopped, connect=connect):
+            return 0
+    print(f"gave up after {_GENERATIONS_MAX} fatal errors", file=sys.stderr)  # noqa: T201  # its log
+    return 1
+
+
+def transact(config: TransactorConfig, stopped: Callable[[], bool], *, connect: Connect) -> bool:
+    """Run and record transactions, one logical client after the other, until told to stop.
+
+    False if every one of a bounded number of instances met a fatal error.
+    """
+    common = config.common
+    intents = Intents(
+        config.pattern,
+        abort_share=config.abort_share,
+        rng=np.random.default_rng([common.seed, common.process, 1]),
+    )
+    with EventJournal(Path(common.raw), "transactions", writer=common.client) as journal:
+        for generation in range(_GENERATIONS_MAX):
+            ending = _one(
+                config,
+                generation,
+                connect=connect,
+                intents=intents,
+                journal=journal,
+                stopped=stopped,
+            )
+            if ending is Ending.STOPPED:
+                return True
+            pause(_GENERATION_GAP_S, stopped)
+    return False
+
+
+def _one(
+    config: TransactorConfig,
+    generation: int,
+    *,
+    connect: Connect,
+    intents: Intents,
+    journal: EventJournal,
+    stopped: Callable[[], bool],
+) -> Ending:
+    """One logical client, from its connection to its end."""
+    common = config.common
+    names = {
+        "client.id": common.name(generation),
+        "transactional.id": config.transactional_id,
+    }
+    with (
+        closing(
+            SendRecorder(
+                Path(common.raw),
+                client=common.name(generation),
+                process=common.process_of(generation),
+                keys=common.keys,
+                slot_count=_SLOTS,
+            )
+        ) as recorder,
+        closing(connect({**common.settings, **names})) as client,
+    ):
+        return Transactor(
+            config,
+            process=common.process_of(generation),
+            client=client,
+            recorder=recorder,
+            journal=journal,
+            intents=intents,
+            clock=common.clock,
+            stopped=stopped,
+        ).run()
+
+
+_SLOTS: Final = 1 << 14
+"""1 MB a segment: transactions are slow, and logical clients may be many."""
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,219 @@
+"""One logical transactional producer: one transaction after the other, each recorded.
+
+A record is in the segment before it is sent, its transaction in the journal before it begins, and
+the end of a transaction before it is asked for. The outcome of each send is that of its
+transaction:
+
+- the commit was acknowledged: ok;
+- the commit was asked for, and nobody acknowledged either it or an abort: info;
+- else fail. Once an abort is acknowledged the transaction can only be aborted; and one whose commit
+  was never asked for can only be aborted, too, by whoever does it in the end (the producer, its
+  successor with the same id, or the coordinator at the transaction's time-out). So a send of it did
+  not happen, whatever became of the abort.
+
+A transaction that is open when the process dies leaves its sends open, which is info.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Final, Protocol
+
+import numpy as np
+
+from history.clock import Clock
+from history.errors import name_of
+from history.operation import Outcome
+from workloads.clients.columns import messages_of
+from workloads.clients.places import places_of
+from workloads.clients.recording import RecordsSends
+from workloads.clients.shutdown import pause
+from workloads.clients.transactional_client import Severity, TransactionError, Transacts
+from workloads.clients.transactional_config import TransactorConfig
+from workloads.generators.intents import Intent, Intents
+from workloads.generators.keys import KeyCycle
+from workloads.generators.pace import Pace
+
+__all__ = ["Ending", "RecordsTransactions", "Transactor"]
+
+_IDLE_S: Final = 0.5
+_FLUSH_SLACK_S: Final = 2.0
+"""librdkafka's time-outs are looked at once a second."""
+
+
+class RecordsTransactions(Protocol):
+    """As `history.journal.EventJournal`."""
+
+    def begin(self, columns: Mapping[str, object]) -> int:
+        """Record a transaction before it begins; its number."""
+
+    def note(self, number: int, columns: Mapping[str, object]) -> None:
+        """Record more of it."""
+
+    def end(self, number: int, columns: Mapping[str, object]) -> None:
+        """Record how it ended."""
+
+
+class Ending(Enum):
+    """Why a logical client ended."""
+
+    STOPPED = auto()
+    FATAL = auto()
+
+
+@dataclass(slots=True)
+class _Open:
+    """The open transaction."""
+
+    number: int
+    keys: list[int] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+
+
+class Transactor:
+    """One logical client: an instance of a client library and what it owes the recorders."""
+
+    def __init__(
+        self,
+        config: TransactorConfig,
+        *,
+        process: int,
+        client: Transacts,
+        recorder: RecordsSends,
+        journal: RecordsTransactions,
+        intents: Intents,
+        clock: Clock,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._config = config
+        self._process = process
+        self._client = client
+        self._recorder = recorder
+        self._journal = journal
+        self._intents = intents
+        self._clock = clock
+        self._stopped = stopped
+        self._places = places_of(config.common.keys)
+        rng = np.random.default_rng([config.common.seed, process])
+        self._keys = KeyCycle(range(len(self._places)), rng)
+        self._pace = Pace(rate=config.rate, backlog_max=1, tick_ns=0, start_ns=clock.now_ns())
+
+    def run(self) -> Ending:
+        """Run transactions until told to stop, or until the instance cannot go on."""
+        try:
+            self._client.init(self._config.end_timeout_ms / 1000)
+        except TransactionError:
+            # A coordinator that was away for so long: the next instance asks again.
+            return Ending.STOPPED if self._stopped() else Ending.FATAL
+        while not self._stopped():
+            if self._intents.count == self._config.transaction_count_max:
+                pause(_IDLE_S, self._stopped)
+            elif self._pace.due(self._clock.now_ns()):
+                self._pace.take(1, self._clock.now_ns())
+                if not self._transact(self._intents.next()):
+                    return Ending.FATAL
+            else:
+                pause(self._pace.wait_ns(self._clock.now_ns()) / 1e9, self._stopped)
+        return Ending.STOPPED
+
+    def _transact(self, intent: Intent) -> bool:
+        """One transaction, recorded from begin to end. False if the instance cannot go on."""
+        number = self._journal.begin(
+            {
+                "process": self._process,
+                "transactional_id": self._config.transactional_id,
+                "intent": str(intent),
+                "begin_ns": self._clock.now_ns(),
+                # Of one that is never ended, what is known of its end.
+                "outcome": str(Outcome.INFO),
+                "keys": [],
+                "values": [],
+            }
+        )
+        transaction = _Open(number)
+        try:
+            self._write(transaction)
+        except TransactionError as error:
+            if error.severity is Severity.FATAL:
+                self._concluded(transaction, Outcome.FAIL, sends=Outcome.FAIL, error=error.code)
+                return False
+            intent = Intent.ABORT
+        return self._end(transaction, intent)
+
+    def _write(self, transaction: _Open) -> None:
+        self._client.begin()
+        count = self._config.records_per_transaction
+        first = -(-count // 2)
+        self._send(transaction, first)
+        pause(self._config.open_ms / 1000, self._stopped)
+        self._send(transaction, count - first)
+
+    def _send(self, transaction: _Open, count: int) -> None:
+        """Write so many records, and wait until each has an end."""
+        keys = self._keys.take(count)
+        values = self._recorder.invoke(keys, time_ns=self._clock.now_ns())
+        transaction.keys += keys.tolist()
+        transaction.values += values.tolist()
+        self._journal.note(transaction.number, self._records(transaction))
+        payloads = messages_of(values, value_bytes=self._config.value_bytes)
+        for key, value, message in zip(keys.tolist(), values.tolist(), payloads, strict=True):
+            payload = message["value"]
+            assert isinstance(payload, bytes)
+            topic, partition = self._places[key]
+            self._client.send(topic, partition, payload, value=value)
+        self._client.flush(self._config.delivery_timeout_ms / 1000 + _FLUSH_SLACK_S)
+
+    def _end(self, transaction: _Open, intent: Intent) -> bool:
+        """Commit or abort. A commit that leaves an abort is followed by one."""
+        if intent is Intent.ABORT:
+            return self._abort(transaction, otherwise=Outcome.FAIL)
+        self._calling(transaction, Intent.COMMIT)
+        try:
+            self._client.commit(self._config.end_timeout_ms / 1000)
+        except TransactionError as error:
+            if error.severity is Severity.ABORTABLE:
+                return self._abort(transaction, otherwise=Outcome.INFO)
+            self._concluded(transaction, Outcome.INFO, sends=Outcome.INFO, error=error.code)
+            return False
+        self._concluded(transaction, Outcome.OK, sends=Outcome.OK)
+        return True
+
+    def _abort(self, transaction: _Open, *, otherwise: Outcome) -> bool:
+        """Abort. `otherwise`: of the sends, if the abort is not acknowledged."""
+        # A commit that was asked for before stays what the row is about until the abort is sure.
+        if otherwise is Outcome.FAIL:
+            self._calling(transaction, Intent.ABORT)
+        try:
+            self._client.abort(self._config.end_timeout_ms / 1000)
+        except TransactionError as error:
+            self._concluded(transaction, Outcome.INFO, sends=otherwise, error=error.code)
+            return False
+        self._journal.note(transaction.number, {"intent": str(Intent.ABORT)})
+        self._concluded(transaction, Outcome.OK, sends=Outcome.FAIL)
+        return True
+
+    def _calling(self, transaction: _Open, intent: Intent) -> None:
+        ending = {"intent": str(intent), "end_call_ns": self._clock.now_ns()}
+        self._journal.note(transaction.number, ending)
+
+    def _concluded(
+        self, transaction: _Open, outcome: Outcome, *, sends: Outcome, error: int = 0
+    ) -> None:
+        """Record the end of the transaction and, by it, of each send."""
+        now_ns = self._clock.now_ns()
+        count = len(transaction.values)
+        known = {} if sends is Outcome.FAIL else self._client.offsets
+        self._recorder.complete(
+            np.array(transaction.values, dtype=np.int64),
+            offsets=np.array([known.get(value, -1) for value in transaction.values], np.int64),
+            outcomes=np.full(count, sends.code, dtype=np.uint8),
+            errors=np.full(count, error, dtype=np.int16),
+            time_ns=now_ns,
+        )
+        end = {"outcome": str(outcome), "return_ns": now_ns, **self._records(transaction)}
+        named = {"error": name_of(error)} if error else {}
+        self._journal.end(transaction.number, end | named)
+
+    def _records(self, transaction: _Open) -> dict[str, object]:
+        keys = [self._config.common.keys[key] for key in transaction.keys]
+        return {"keys": keys, "values": transaction.values}

@@ -1,0 +1,103 @@
+"""Settings of transactional producers, in the words of either client.
+
+As for other producers (`workloads.librdkafka`, which has the reasons): every operation ends within
+a known time, and what waits for an answer waits briefly, so that it is sent again over a new
+connection while its first copy may still be on its way. A user's own settings win, except over
+those that the recording rests on.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from workloads.librdkafka import FAST_FAILOVER
+
+__all__ = [
+    "java_producer_settings",
+    "librdkafka_transaction_settings",
+    "refused_transactional_setting",
+]
+
+_FIELDS: Final = {
+    "transaction.timeout.ms": "transaction_timeout_ms",
+    "socket.timeout.ms": "request_timeout_ms",
+    "request.timeout.ms": "request_timeout_ms",
+    "message.timeout.ms": "delivery_timeout_ms",
+    "delivery.timeout.ms": "delivery_timeout_ms",
+    "max.block.ms": "end_timeout_ms",
+}
+_RECORDING: Final = frozenset(
+    {
+        "bootstrap.servers",
+        "metadata.broker.list",
+        "client.id",
+        "transactional.id",
+        "enable.idempotence",
+        "acks",
+        "request.required.acks",
+        "delivery.report.only.error",
+        "key.serializer",
+        "value.serializer",
+    }
+)
+
+
+def librdkafka_transaction_settings(
+    *,
+    bootstrap_servers: str,
+    transaction_timeout_ms: int,
+    request_timeout_ms: int,
+    delivery_timeout_ms: int,
+    settings: Mapping[str, str],
+) -> dict[str, str]:
+    """The settings of a librdkafka producer, but for its client.id and transactional.id."""
+    return {
+        **FAST_FAILOVER,
+        "linger.ms": "0",
+        **settings,
+        "bootstrap.servers": bootstrap_servers,
+        "transaction.timeout.ms": str(transaction_timeout_ms),
+        "socket.timeout.ms": str(request_timeout_ms),
+        "request.timeout.ms": str(request_timeout_ms),
+        "message.timeout.ms": str(delivery_timeout_ms),
+    }
+
+
+def java_producer_settings(
+    *,
+    bootstrap_servers: str,
+    transaction_timeout_ms: int,
+    request_timeout_ms: int,
+    delivery_timeout_ms: int,
+    end_timeout_ms: int,
+    settings: Mapping[str, str],
+) -> dict[str, str]:
+    """The settings of a Java producer, but for its client.id and transactional.id."""
+    bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArraySerializer"
+    return {
+        "reconnect.backoff.ms": "50",
+        "reconnect.backoff.max.ms": "500",
+        "retry.backoff.ms": "100",
+        "socket.connection.setup.timeout.ms": "3000",
+        "metadata.max.age.ms": "3000",
+        "linger.ms": "0",
+        **settings,
+        "bootstrap.servers": bootstrap_servers,
+        "acks": "all",
+        "enable.idempotence": "true",
+        "key.serializer": bytes_as_they_are,
+        "value.serializer": bytes_as_they_are,
+        "transaction.timeout.ms": str(transaction_timeout_ms),
+        "request.timeout.ms": str(request_timeout_ms),
+        "delivery.timeout.ms": str(delivery_timeout_ms),
+        "max.block.ms": str(end_timeout_ms),
+    }
+
+
+def refused_transactional_setting(settings: Mapping[str, str]) -> str | None:
+    """Why these settings of a user's cannot be, or None."""
+    for name in settings:
+        if name in _FIELDS:
+            return f"setting {name!r} has a field of its own here: {_FIELDS[name]}"
+        if name in _RECORDING:
+            return f"setting {name!r} is the workload's own: the recording rests on it"
+    return None

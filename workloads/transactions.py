@@ -1,0 +1,175 @@
+"""The transactions workload, the harness's side of it.
+
+Producers run transactions, consumers read what is committed. In the end, when every transaction
+must have ended, the last stable offset of each key is compared with the end of its log: keys that
+are whole are read back at read_committed, and a key that a transaction still holds up is none of
+which a complete read can be made.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.prepared import Prepared
+from clusters.kafka.releases import fetch_release
+from clusters.port import TopicSpec
+from history.clock import Clock
+from history.manifest import Promises
+from history.run_directory import RunDirectory
+from history.segment import Counts
+from workloads.client_processes import ClientProcesses
+from workloads.clients.config import ConsumerConfig, FinalReaderConfig, write_config
+from workloads.clients.java_gateway import JavaProgram
+from workloads.clients.transactional_config import OffsetsConfig, TransactorConfig, write_as
+from workloads.transactions_plan import WATCH, TransactionsPlan
+from workloads.transactions_spec import Client, TransactionsSpec
+
+__all__ = ["TABLES", "Transactions", "TransactionsSpec"]
+
+TABLES: Final = ("transactions", "stable_offsets")
+"""The tables of the cluster that this workload sets out to record."""
+_CONSUMER_STOP_S: Final = 9.0
+"""To poll what was sent last."""
+_READ_S: Final = 20.0
+"""Of the time for the final reads, what is left to them when stable offsets were waited for."""
+_SLACK_S: Final = 2.0
+"""For a client to end, after it gave up."""
+
+
+class Transactions:
+    """The workload of one run. See `workloads.port.Workload`.
+
+    Raises UsageError or HarnessError if the release of a Java client cannot be had.
+    """
+
+    def __init__(
+        self,
+        spec: TransactionsSpec,
+        *,
+        warden: Warden,
+        bootstrap_servers: str,
+        topics: Sequence[TopicSpec],
+        run: RunDirectory,
+        clock: Clock,
+        seed: int,
+        prepared: Prepared,
+    ) -> None:
+        self._spec = spec
+        self._clock = clock
+        self._processes = ClientProcesses(warden=warden, run=run)
+        self._plan = TransactionsPlan(
+            spec=spec,
+            bootstrap_servers=bootstrap_servers,
+            keys=tuple(key for topic in topics for key in topic.keys),
+            run=run,
+            origin_ns=clock.origin_ns,
+            seed=seed,
+            java=_java_program(spec, prepared, warden),
+        )
+
+    @property
+    def promises(self) -> Promises:
+        """What its clients are configured to be promised."""
+        return self._spec.promises
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What it writes to and reads: every key of its topics."""
+        return self._plan.keys
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The client processes that were started, by name; some may have ended."""
+        return self._processes.pids
+
+    def start(self) -> None:
+        """Start consumers, then producers; returns once each has recorded an operation.
+
+        Raises HarnessError with the end of a client's log if that client does not come up.
+        """
+        for consumer in self._plan.consumers():
+            self._spawn_reader("consumer", consumer)
+        for producer in self._plan.producers():
+            name = producer.common.client
+            write_as(TransactorConfig, self._processes.config_path(name), producer)
+            self._processes.spawn("transactional_producer", name)
+        self._processes.await_operations()
+
+    def stop(self, timeout_s: float) -> None:
+        """End the producers, each after its transaction, then the consumers.
+
+        What is left after `timeout_s` is killed. Idempotent. A producer needs up to the delivery
+        and the end time-out of the spec, where nobody answers it.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        producers, consumers = map(self._processes.named, ("producer", "consumer"))
+        self._processes.end(producers, deadline_s=deadline_s - _CONSUMER_STOP_S)
+        self._processes.end(consumers, deadline_s=deadline_s)
+
+    def final_read(self, timeout_s: float) -> tuple[str, ...]:
+        """Read every key of which all transactions have ended; the keys of which this was done.
+
+        After `stop`, once. Waits for transactions to end, as long as their time-out allows.
+        """
+        for name in self._processes.named("producer"):
+            assert self._processes.has_ended(name), f"{name} still runs"
+        deadline_s = time.monotonic() + timeout_s
+        settled = self._settled(deadline_s - min(_READ_S, timeout_s / 2))
+        left_s = deadline_s - time.monotonic()
+        deadline_ns = self._clock.now_ns() + int((left_s - _SLACK_S) * 1e9)
+        configs = self._plan.final_readers(settled, deadline_ns=deadline_ns)
+        for config in configs:
+            self._spawn_reader("final_reader", config)
+        self._finish([config.common.client for config in configs], deadline_s)
+        complete = {key for config in configs for key in _listed(config.result, "complete")}
+        return tuple(key for key in self._plan.keys if key in complete)
+
+    def counts(self) -> Counts:
+        """How far the clients are; a record counts when its transaction has ended."""
+        return self._processes.counts()
+
+    def failures(self) -> tuple[str, ...]:
+        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        return self._processes.failures()
+
+    def _settled(self, deadline_s: float) -> tuple[str, ...]:
+        """The keys of which every transaction has ended."""
+        now_ns = self._clock.now_ns()
+        left_ns = int((deadline_s - time.monotonic() - _SLACK_S) * 1e9)
+        config = self._plan.watch(now_ns=now_ns, deadline_ns=now_ns + left_ns)
+        write_as(OffsetsConfig, self._processes.config_path(WATCH), config)
+        self._processes.spawn("transactional_offsets", WATCH)
+        self._finish([WATCH], deadline_s)
+        return _listed(config.result, "settled")
+
+    def _spawn_reader(self, program: str, config: ConsumerConfig | FinalReaderConfig) -> None:
+        name = config.common.client
+        write_config(self._processes.config_path(name), config)
+        self._processes.spawn(program, name)
+
+    def _finish(self, names: Sequence[str], deadline_s: float) -> None:
+        """Wait for these to end by themselves; end them when time is up."""
+        self._processes.wait(names, deadline_s=deadline_s)
+        self._processes.end(names, deadline_s=deadline_s)
+
+
+def _java_program(spec: TransactionsSpec, prepared: Prepared, warden: Warden) -> JavaProgram | None:
+    if spec.client is not Client.JAVA:
+        return None
+    release = prepared.release
+    if spec.client_release not in (None, release.name):
+        release = fetch_release(
+            str(spec.client_release), java=prepared.java, warden=warden, progress=lambda _: None
+        )
+    return JavaProgram(executable=str(prepared.java.executable), class_path=release.class_path)
+
+
+def _listed(result: str, name: str) -> tuple[str, ...]:
+    """What a client says it found; of one that died first, nothing."""
+    try:
+        return tuple(json.loads(Path(result).read_text())[name])
+    except (OSError, ValueError):
+        return ()

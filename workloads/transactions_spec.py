@@ -1,0 +1,101 @@
+"""What can be asked of the transactions workload; defaults suit a small cluster on one machine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+from typing import Annotated
+
+from pydantic import Field
+
+from history.manifest import Promises
+from workloads.clients.columns import VALUE_BYTES_MIN
+from workloads.generators.intents import Intent
+from workloads.transactional_settings import refused_transactional_setting
+
+__all__ = ["Client", "Intent", "TransactionsSpec"]
+
+
+class Client(StrEnum):
+    """Whose client library the producers are."""
+
+    LIBRDKAFKA = "librdkafka"
+    JAVA = "java"
+    """Kafka's own, of any release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionsSpec:
+    """Producers that run one transaction after the other, consumers that read what is committed.
+
+    ValueError for a combination that cannot be; pydantic checks the single fields.
+    """
+
+    client: Client = Client.LIBRDKAFKA
+    """Of the producers. Consumers are librdkafka in any case."""
+    client_release: str | None = None
+    """Whose jars a Java client runs on; None: those of the release under test."""
+    producers: Annotated[int, Field(ge=1, le=16)] = 2
+    """Two, so that a transaction of the one is open while the other commits."""
+    transactional_ids: Annotated[int, Field(ge=1, le=16)] | None = None
+    """How many ids the producers share; None: one each. Producers of one id fence each other."""
+    consumers: Annotated[int, Field(ge=1, le=16)] = 1
+    rate: Annotated[float, Field(ge=0)] = 10.0
+    """Transactions a second, all producers together; 0: as fast as they can."""
+    transactions: Annotated[int, Field(ge=1)] | None = None
+    """After so many a producer sends nothing any more; None: until it is told to stop."""
+    records_per_transaction: Annotated[int, Field(ge=1, le=10_000)] = 4
+    """The first half, rounded up, before the transaction is left open, the rest afterwards. Of each
+    transaction every key gets a record before one gets two."""
+    open_ms: Annotated[int, Field(ge=0, le=600_000)] = 0
+    """How long a transaction is left open after its first half was acknowledged."""
+    pattern: tuple[Intent, ...] = ()
+    """How transactions end, in turn and from the start again; empty: at random."""
+    abort_share: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """Of the transactions that end at random, how many abort."""
+    value_bytes: Annotated[int, Field(ge=VALUE_BYTES_MIN, le=900_000)] = 100
+    transaction_timeout_ms: Annotated[int, Field(ge=1000, le=900_000)] = 10_000
+    """When the coordinator aborts what is left open: long after what a transaction takes."""
+    request_timeout_ms: Annotated[int, Field(ge=500, le=60_000)] = 3000
+    """When a request without an answer is sent again, over a new connection."""
+    delivery_timeout_ms: Annotated[int, Field(ge=500, le=600_000)] = 8000
+    """When a record without an answer is given up: the transaction can only abort then."""
+    end_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] = 30_000
+    """When a commit or abort without an answer is given up: nobody knows then how it ended."""
+    reassign_s: Annotated[float, Field(ge=0)] = 10.0
+    """As of produce-poll: mean time until a consumer goes back over records it has read; 0: never.
+    """
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of the producers, in the words of their client."""
+
+    def __post_init__(self) -> None:
+        if self.client_release is not None and self.client is not Client.JAVA:
+            raise ValueError(f"client_release is of a Java client, found client: {self.client}")
+        if self.transactional_ids is not None and self.transactional_ids > self.producers:
+            raise ValueError(
+                f"{self.transactional_ids} transactional_ids for {self.producers} producers"
+            )
+        _refuse_disorder(
+            request_timeout_ms=self.request_timeout_ms,
+            delivery_timeout_ms=self.delivery_timeout_ms,
+            transaction_timeout_ms=self.transaction_timeout_ms,
+        )
+        if (refusal := refused_transactional_setting(self.settings)) is not None:
+            raise ValueError(refusal)
+
+    @property
+    def promises(self) -> Promises:
+        """What its clients are configured to be promised: transactions are idempotent."""
+        return Promises(idempotent=True, acks="all", consume="assign")
+
+    def transactional_id(self, producer: int) -> str:
+        """The id of a producer, by its number."""
+        return f"fencepost-{producer % (self.transactional_ids or self.producers)}"
+
+
+def _refuse_disorder(**timeouts: int) -> None:
+    """Both clients refuse these, each in words of its own."""
+    ordered = list(timeouts.items())
+    for (shorter, low), (longer, high) in pairwise(ordered):
+        if low > high:
+            raise ValueError(f"{shorter} must be at most {longer}, found {low} and {high}")
