@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import NewType, Protocol, runtime_checkable
 
 __all__ = [
+    "Administers",
     "Cluster",
     "ClusterSpec",
     "ClusterView",
     "Kills",
+    "LinkEnd",
+    "Links",
+    "LogEnds",
     "Measures",
     "NodeName",
     "NodeState",
@@ -115,6 +119,8 @@ class ClusterView:
     """
     partitions: Mapping[str, PartitionView]
     """By key, `topic-partition`."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Topic names by their ids, where the cluster has such."""
 
 
 @runtime_checkable
@@ -213,8 +219,11 @@ class Pauses(Protocol):
 class Wipes(Protocol):
     """Can empty a node's disk."""
 
-    def wipe_node(self, node: NodeName) -> None:
-        """Delete all data of a node that is down, and format it anew with its old id."""
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
+        """Delete all data of a node that is down, and format it anew with its old id.
+
+        `keep_directory_id`: the empty disk passes for the one it was.
+        """
 
 
 @runtime_checkable
@@ -226,6 +235,47 @@ class Snapshots(Protocol):
 
     def rollback_node(self, node: NodeName, name: str) -> None:
         """Replace the data of a node that is down by the copy `name`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEnd:
+    """A way by which one node (or the clients) dials another."""
+
+    source: NodeName
+    """A node, or "clients"."""
+    target: NodeName
+    port: int
+    """What the target listens on, on its own address."""
+
+
+@runtime_checkable
+class Links(Protocol):
+    """Can lead each link between its nodes over an address of its own, where a proxy may sit."""
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Every link that nodes and clients dial; known before the start."""
+
+
+@runtime_checkable
+class Administers(Protocol):
+    """Can be asked what an operator asks. Each returns evidence in words, or HarnessError."""
+
+    def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
+
+    def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
+        """Make this broker the preferred replica and have it elected; returns once it leads."""
+
+    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
+        """Give the key these replicas; returns once the reassignment is over."""
+
+
+@runtime_checkable
+class LogEnds(Protocol):
+    """Can look at the ends of its replicas' logs, whatever state their nodes are in."""
+
+    def log_end(self, node: NodeName, key: str) -> int | None:
+        """The log end offset on the broker's disk; None if it has no replica of the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

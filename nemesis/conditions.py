@@ -1,11 +1,9 @@
 """What an await waits for: pure questions about one observation of the cluster and its clients."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from clusters.port import ClusterView, NodeName, NodeState
-from history.failure import SpecError
-from nemesis.words import did_you_mean
 
 __all__ = [
     "Acknowledged",
@@ -14,13 +12,22 @@ __all__ = [
     "Condition",
     "Down",
     "Fenced",
+    "Held",
     "Isr",
+    "IsrMember",
     "Leader",
+    "LogEnd",
+    "LogEnds",
     "Observation",
-    "condition_data",
+    "Registered",
+    "Seen",
     "holds",
-    "parse_condition",
+    "log_ends_asked",
+    "rules_named",
 ]
+
+LogEnds = Mapping[tuple[str, NodeName], int]
+"""Log end offsets by key and broker, as they lie on the disks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +41,13 @@ class Observation:
     broker_ids: Mapping[NodeName, int]
     acknowledged_count: int
     """Sends acknowledged since the await began."""
+    held_counts: Mapping[str, int] = field(default_factory=dict)
+    """Frames held ever, by the name of the rule that is laid."""
+    matched_counts: Mapping[str, int] = field(default_factory=dict)
+    """Frames that a rule concerned, by its name."""
+    registrations: Mapping[NodeName, int] = field(default_factory=dict)
+    """Registrations that were granted to each broker since the await began."""
+    log_ends: LogEnds = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +55,14 @@ class Isr:
     """Each key's in-sync replicas are exactly these broker ids."""
 
     members: Mapping[str, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrMember:
+    """In each key's ISR this broker id is, or is not; the others are free."""
+
+    members: Mapping[str, int]
+    inside: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,35 +106,52 @@ class AllRecovered:
     """Every node runs, every broker is unfenced, every partition has a leader and its full ISR."""
 
 
-Condition = Isr | Leader | Fenced | Down | ActiveController | Acknowledged | AllRecovered
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The rule of this name has held so many frames since it was laid."""
 
-_WORDS = (
-    "isr",
-    "leader",
-    "fenced",
-    "unfenced",
-    "down",
-    "active_controller",
-    "acknowledged",
-    "recovered",
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The rule of this name has concerned so many frames since it was laid."""
+
+    name: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """The broker was granted a registration since the await began."""
+
+    node: NodeName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """The replica of the key on this broker's disk ends at this offset or beyond."""
+
+    key: str
+    node: NodeName
+    offset_min: int
+
+
+Condition = (
+    Isr
+    | IsrMember
+    | Leader
+    | Fenced
+    | Down
+    | ActiveController
+    | Acknowledged
+    | Held
+    | Seen
+    | Registered
+    | LogEnd
+    | AllRecovered
 )
-
-
-def parse_condition(
-    value: object, *, nodes: Sequence[NodeName], keys: Sequence[str], broker_ids: Sequence[int]
-) -> Condition:
-    """`{isr: {t-0: [1]}}`, `{unfenced: broker-2}`, `{acknowledged: 500}`: one word, one value."""
-    if value == "recovered":
-        return AllRecovered()
-    if not isinstance(value, dict) or len(value) != 1:
-        raise SpecError((), f"an await takes one condition; allowed: {', '.join(_WORDS)}")
-    word, operand = next(iter(value.items()))
-    try:
-        return _parsed(
-            str(word), operand, nodes=nodes, known=_Known(keys=keys, broker_ids=broker_ids)
-        )
-    except SpecError as error:
-        raise error.below(str(word)) from None
 
 
 def holds(condition: Condition, now: Observation) -> bool:
@@ -124,53 +163,26 @@ def holds(condition: Condition, now: Observation) -> bool:
             return now.states[node] is NodeState.DOWN
         case ActiveController(node=node):
             return now.active_controller == node
+        case Held(name=name, count=count):
+            return now.held_counts.get(name, 0) >= count
+        case Seen(name=name, count=count):
+            return now.matched_counts.get(name, 0) >= count
+        case Registered(node=node):
+            return now.registrations.get(node, 0) > 0
+        case LogEnd(key=key, node=node, offset_min=offset_min):
+            return now.log_ends.get((key, node), -1) >= offset_min
         case _:
             return now.view is not None and _holds_in(condition, now.view, now)
 
 
-def condition_data(condition: Condition) -> object:
-    """The condition as a play writes it."""
-    match condition:
-        case Isr(members=members):
-            return {"isr": {key: sorted(ids) for key, ids in members.items()}}
-        case Leader(leaders=leaders):
-            return {"leader": dict(leaders)}
-        case Fenced(node=node, fenced=fenced):
-            return {"fenced" if fenced else "unfenced": str(node)}
-        case Down(node=node):
-            return {"down": str(node)}
-        case ActiveController(node=node):
-            return {"active_controller": str(node)}
-        case Acknowledged(count=count):
-            return {"acknowledged": count}
-        case AllRecovered():
-            return "recovered"
+def rules_named(condition: Condition) -> tuple[str, ...]:
+    """The rules of the wire that a condition asks about."""
+    return (condition.name,) if isinstance(condition, Held | Seen) else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    keys: Sequence[str]
-    broker_ids: Sequence[int]
-
-
-def _parsed(word: str, operand: object, *, nodes: Sequence[NodeName], known: _Known) -> Condition:
-    match word:
-        case "isr":
-            by_key = _by_key(operand, known)
-            return Isr(members={key: _ids(ids, known) for key, ids in by_key.items()})
-        case "leader":
-            by_key = _by_key(operand, known)
-            return Leader(leaders={key: _leader(one, known) for key, one in by_key.items()})
-        case "fenced" | "unfenced":
-            return Fenced(node=_node(operand, "broker", nodes), fenced=word == "fenced")
-        case "down":
-            return Down(node=_node(operand, "", nodes))
-        case "active_controller":
-            return ActiveController(node=_node(operand, "controller", nodes))
-        case "acknowledged":
-            return Acknowledged(count=_count(operand))
-        case _:
-            raise SpecError((), f"unknown condition {word!r}; {did_you_mean(word, _WORDS)}")
+def log_ends_asked(condition: Condition) -> tuple[tuple[str, NodeName], ...]:
+    """The replicas, by key and broker, whose log ends a condition asks about."""
+    return ((condition.key, condition.node),) if isinstance(condition, LogEnd) else ()
 
 
 def _holds_in(condition: Condition, view: ClusterView, now: Observation) -> bool:
@@ -180,6 +192,11 @@ def _holds_in(condition: Condition, view: ClusterView, now: Observation) -> bool
             return all(
                 key in partitions and frozenset(partitions[key].isr) == wanted
                 for key, wanted in members.items()
+            )
+        case IsrMember(members=members_by_key, inside=inside):
+            return all(
+                key in partitions and (member in partitions[key].isr) is inside
+                for key, member in members_by_key.items()
             )
         case Leader(leaders=leaders):
             return all(
@@ -206,42 +223,3 @@ def _recovered(view: ClusterView, now: Observation) -> bool:
             for partition in view.partitions.values()
         )
     )
-
-
-def _by_key(operand: object, known: _Known) -> dict[str, object]:
-    if not isinstance(operand, dict) or not operand:
-        raise SpecError((), "expected partitions and values, e.g. {t-0: 1}")
-    for key in operand:
-        if key not in known.keys:
-            raise SpecError((), f"no such partition: {key!r}; there are: {', '.join(known.keys)}")
-    return {str(key): value for key, value in operand.items()}
-
-
-def _ids(value: object, known: _Known) -> frozenset[int]:
-    if not isinstance(value, list):
-        raise SpecError((), f"expected a list of broker numbers, found {value!r}")
-    return frozenset(_broker_id(item, known) for item in value)
-
-
-def _leader(value: object, known: _Known) -> int | None:
-    return None if value is None else _broker_id(value, known)
-
-
-def _broker_id(value: object, known: _Known) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value not in known.broker_ids:
-        raise SpecError((), f"no such broker: {value!r}; there are: {list(known.broker_ids)}")
-    return value
-
-
-def _node(value: object, role: str, nodes: Sequence[NodeName]) -> NodeName:
-    fitting = [node for node in nodes if node.startswith(role)]
-    for node in fitting:
-        if node == value:
-            return node
-    raise SpecError((), f"no such node: {value!r}; allowed: {', '.join(fitting)}")
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SpecError((), f"expected a count of 1 or more, found {value!r}")
-    return value

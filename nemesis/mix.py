@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from clusters.port import NodeName, Role, role_of
 from history.failure import HarnessError
-from nemesis.play import Act, Word
+from nemesis.mix_network import drawn_delay, drawn_partition
+from nemesis.steps import Act, HealPartition, Lift, Step, Word
 from nemesis.targets import (
     ByRole,
     Choice,
@@ -29,10 +30,13 @@ from nemesis.targets import (
     resolve,
 )
 
-__all__ = ["EPISODES", "Mix", "MixSpec"]
+__all__ = ["EPISODES", "NETWORK_EPISODES", "Mix", "MixSpec"]
 
-EPISODES = ("kill", "pause", "restart", "wipe", "rollback")
+EPISODES = ("kill", "pause", "restart", "wipe", "rollback", "partition", "delay")
 """The kinds of fault that a mix draws from."""
+
+NETWORK_EPISODES = frozenset({"partition", "delay"})
+"""Those that need a proxy on the links."""
 
 _DESTRUCTIVE = frozenset({"wipe", "rollback"})
 
@@ -56,7 +60,7 @@ class MixSpec:
 @dataclass(slots=True, kw_only=True)
 class _Episode:
     nodes: tuple[NodeName, ...]
-    due: list[tuple[float, Act]]
+    due: list[tuple[float, Step]]
     destructive: bool
 
 
@@ -71,7 +75,7 @@ class Mix:
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
 
-    def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Act, ...]:
+    def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Step, ...]:
         """The acts that are due at `now_s`.
 
         `impaired` are the nodes that are not whole, whatever the reason; nodes of an episode under
@@ -83,9 +87,9 @@ class Mix:
             acts += self._take_due(now_s, impaired)
         return tuple(acts)
 
-    def _take_due(self, now_s: float, impaired: frozenset[NodeName]) -> list[Act]:
+    def _take_due(self, now_s: float, impaired: frozenset[NodeName]) -> list[Step]:
         self._give_up_unsafe(impaired)
-        acts = []
+        acts: list[Step] = []
         for episode in self._episodes:
             while episode.due and episode.due[0][0] <= now_s:
                 acts.append(episode.due.pop(0)[1])
@@ -98,7 +102,9 @@ class Mix:
     def _give_up_unsafe(self, impaired: frozenset[NodeName]) -> None:
         """Forget a lost disk that is still to come if something else broke meanwhile."""
         for episode in self._episodes:
-            to_come = any(act.word is Word.KILL for _, act in episode.due)
+            to_come = any(
+                isinstance(step, Act) and step.word is Word.KILL for _, step in episode.due
+            )
             if episode.destructive and to_come and impaired:
                 episode.due.clear()
 
@@ -117,6 +123,9 @@ class Mix:
         kind = self.draw.choice(self.spec.faults)
         if kind in _DESTRUCTIVE and busy:
             return
+        if kind in NETWORK_EPISODES:
+            self._begin_on_the_network(kind, now_s, scene, busy)
+            return
         try:
             wanted = resolve(self._target(), scene, self.draw)
         except HarnessError:
@@ -133,6 +142,22 @@ class Mix:
                     destructive=kind in _DESTRUCTIVE,
                 )
             )
+
+    def _begin_on_the_network(
+        self, kind: str, now_s: float, scene: Scene, busy: frozenset[NodeName] | set[NodeName]
+    ) -> None:
+        name = f"mix-{self._count + 1}"
+        heal_at_s = now_s + self.draw.uniform(*self.spec.duration_s)
+        due: list[tuple[float, Step]]
+        if kind == "delay":
+            nodes: tuple[NodeName, ...] = ()
+            due = [(now_s, drawn_delay(name, scene, self.draw)), (heal_at_s, Lift(name=name))]
+        else:
+            cut, nodes = drawn_partition(name, scene, self.draw)
+            due = [(now_s, cut), (heal_at_s, HealPartition(name=name))]
+        if self._within_budget(nodes, busy) == nodes:
+            self._count += 1
+            self._episodes.append(_Episode(nodes=nodes, due=due, destructive=False))
 
     def _target(self) -> Target:
         word = self.draw.choice(self.spec.targets)
@@ -160,7 +185,7 @@ class Mix:
 
     def _script(
         self, kind: str, nodes: tuple[NodeName, ...], now_s: float
-    ) -> list[tuple[float, Act]]:
+    ) -> list[tuple[float, Step]]:
         target = NamedNodes(nodes=nodes)
         label = f"mix-{self._count}"
         heal_at_s = now_s + self.draw.uniform(*self.spec.duration_s)

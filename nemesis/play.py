@@ -1,9 +1,9 @@
-"""A schedule as data: steps in order, each an act on nodes, an await with a bound, or a wait.
+"""A schedule as data: steps in order, each an act, an await with a bound, or a wait.
 
 A play is checked whole before anything starts: unknown words, targets that cannot exist, abilities
-the cluster lacks, and steps that contradict an earlier one (wiping a node that runs) are refused
-with the path to the step. A random nemesis writes the play that it performed in the same words, so
-that it can be replayed.
+the cluster lacks, and steps that contradict an earlier one (wiping a node that runs, releasing what
+nobody holds) are refused with the path to the step. A random nemesis writes the play that it
+performed in the same words, so that it can be replayed.
 
 A step is a mapping of one word and its operand, and modifiers beside it:
 
@@ -13,21 +13,48 @@ A step is a mapping of one word and its operand, and modifiers beside it:
     - wait: 2s
     - at: 12.5s                       # not before this time of the play
       start: broker-2
-    - snapshot: broker-1
-      as: before
-    - rollback: broker-1
-      to: before
-    - heal: all                       # whatever this play has broken so far
+    - {snapshot: broker-1, as: before}
+    - {rollback: broker-1, to: before}
+    - hold: {as: join, api: AlterPartition, from: broker-1, where: {isr includes: 2}}
+    - release: join                   # any rule of the wire ends so; `discard` drops what it held
+    - partition: {isolate: broker-3, as: alone}
+    - heal: alone                     # or all: whatever this play has broken so far
+    - create_topic: {name: u}
+    - move_leader: {t-0: 2}
+    - repeat: 3
+      steps: [{kill: one broker}, {heal: all}]
+    - choose: [[{kill: broker-1}], [{pause: broker-1}]]
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
 
-from clusters.port import NodeName
 from history.failure import SpecError
-from nemesis.conditions import Condition, condition_data, parse_condition
-from nemesis.targets import ByRole, Choice, NamedNodes, Target, parse_target
+from nemesis.admin_words import ADMIN_WORDS, admin_data, parse_admin
+from nemesis.condition_words import condition_data, parse_condition
+from nemesis.continuity import refuse_contradictions
+from nemesis.partition_words import parse_partition, partition_data
+from nemesis.stage import Stage
+from nemesis.steps import (
+    AWAIT_BOUND_S,
+    Act,
+    Await,
+    Choose,
+    CreateTopic,
+    Heal,
+    HealPartition,
+    Lay,
+    Lift,
+    MoveLeader,
+    Partition,
+    Play,
+    Reassign,
+    Repeat,
+    Step,
+    Wait,
+    Word,
+)
+from nemesis.targets import parse_target, target_data
+from nemesis.wire_words import RULE_WORDS, lay_data, parse_lay
 from nemesis.words import did_you_mean, duration_s, duration_text
 
 __all__ = [
@@ -43,73 +70,81 @@ __all__ = [
     "step_data",
 ]
 
-AWAIT_BOUND_S = 30.0
-"""An await without `within`: longer than a session time-out, an election and a restart together."""
-
-
-class Word(StrEnum):
-    """What an act does to its nodes."""
-
-    KILL = "kill"
-    STOP = "stop"
-    START = "start"
-    PAUSE = "pause"
-    RESUME = "resume"
-    WIPE = "wipe"
-    SNAPSHOT = "snapshot"
-    ROLLBACK = "rollback"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
-    """Do `word` to the target."""
-
-    word: Word
-    target: Target
-    label: str = "snapshot"
-    """Which snapshot, for snapshot and rollback."""
-    at_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Await:
-    """Go on when the condition holds; if it does not within the bound, the play ends there."""
-
-    condition: Condition
-    within_s: float = AWAIT_BOUND_S
-    at_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """Let time pass."""
-
-    for_s: float
-    at_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heal:
-    """Undo whatever is broken: resume what is paused, start what is down."""
-
-    at_s: float | None = None
-
-
-Step = Act | Await | Wait | Heal
-Play = tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """What a play may name: the nodes and partitions that will exist."""
-
-    nodes: tuple[NodeName, ...]
-    keys: tuple[str, ...]
-    broker_ids: tuple[int, ...]
+_MODIFIERS: Mapping[str, tuple[str, ...]] = {
+    "await": ("within",),
+    "repeat": ("steps",),
+    Word.SNAPSHOT: ("as",),
+    Word.ROLLBACK: ("to",),
+    Word.WIPE: ("keep_directory_id",),
+    **dict.fromkeys(ADMIN_WORDS, ("within",)),
+}
+_WORDS = (
+    *Word,
+    *RULE_WORDS,
+    *ADMIN_WORDS,
+    "release",
+    "discard",
+    "partition",
+    "await",
+    "wait",
+    "heal",
+    "repeat",
+    "choose",
+)
+_ALL_MODIFIERS = {"at", *(word for words in _MODIFIERS.values() for word in words)}
 
 
 def parse_play(data: object, stage: Stage) -> Play:
     """The steps of a play. SpecError with the path to the first thing that cannot be."""
+    play = _parse_steps(data, stage)
+    refuse_contradictions(play)
+    return play
+
+
+def step_data(step: Step) -> dict[str, object]:
+    """The step as a play writes it; `parse_play` reads it back."""
+    at: dict[str, object] = {} if step.at_s is None else {"at": duration_text(step.at_s)}
+    return at | _step_data(step)
+
+
+def _step_data(step: Step) -> dict[str, object]:
+    match step:
+        case Act():
+            return _act_data(step)
+        case Await(condition=condition, within_s=within_s):
+            return {"await": condition_data(condition), "within": duration_text(within_s)}
+        case Wait(for_s=for_s):
+            return {"wait": duration_text(for_s)}
+        case Heal():
+            return {"heal": "all"}
+        case HealPartition(name=name):
+            return {"heal": name}
+        case Lay():
+            return lay_data(step)
+        case Lift(name=name, discard=discard):
+            return {"discard" if discard else "release": name}
+        case Partition():
+            return partition_data(step)
+        case CreateTopic() | MoveLeader() | Reassign():
+            return admin_data(step)
+        case Repeat(times=times, steps=steps):
+            return {"repeat": times, "steps": [step_data(one) for one in steps]}
+        case Choose(options=options):
+            return {"choose": [[step_data(one) for one in option] for option in options]}
+
+
+def _act_data(act: Act) -> dict[str, object]:
+    modifiers: dict[str, object] = {}
+    if act.word is Word.SNAPSHOT:
+        modifiers = {"as": act.label}
+    elif act.word is Word.ROLLBACK:
+        modifiers = {"to": act.label}
+    elif act.keep_directory_id:
+        modifiers = {"keep_directory_id": True}
+    return {str(act.word): target_data(act.target)} | modifiers
+
+
+def _parse_steps(data: object, stage: Stage) -> Play:
     if not isinstance(data, list):
         raise SpecError((), "a play is a list of steps")
     steps = []
@@ -118,31 +153,7 @@ def parse_play(data: object, stage: Stage) -> Play:
             steps.append(_parse_step(item, stage))
         except SpecError as error:
             raise error.below(index) from None
-    _refuse_contradictions(steps)
     return tuple(steps)
-
-
-def step_data(step: Step) -> dict[str, object]:
-    """The step as a play writes it; `parse_play` reads it back."""
-    at: dict[str, object] = {} if step.at_s is None else {"at": duration_text(step.at_s)}
-    match step:
-        case Act(word=word, target=target, label=label):
-            snapshots = {Word.SNAPSHOT: {"as": label}, Word.ROLLBACK: {"to": label}}
-            return at | {str(word): _target_data(target)} | snapshots.get(word, {})
-        case Await(condition=condition, within_s=within_s):
-            return at | {"await": condition_data(condition), "within": duration_text(within_s)}
-        case Wait(for_s=for_s):
-            return at | {"wait": duration_text(for_s)}
-        case Heal():
-            return at | {"heal": "all"}
-
-
-_MODIFIERS: Mapping[str, tuple[str, ...]] = {
-    "await": ("within",),
-    Word.SNAPSHOT: ("as",),
-    Word.ROLLBACK: ("to",),
-}
-_WORDS = (*Word, "await", "wait", "heal")
 
 
 def _parse_step(item: object, stage: Stage) -> Step:
@@ -150,7 +161,7 @@ def _parse_step(item: object, stage: Stage) -> Step:
         raise SpecError((), f"a step is a word and its operand, e.g. 'kill: {stage.nodes[-1]}'")
     words = [key for key in item if key in _WORDS]
     if len(words) != 1:
-        unknown = [str(key) for key in item if key not in {*_WORDS, "at", "within", "as", "to"}]
+        unknown = [str(key) for key in item if key not in {*_WORDS, *_ALL_MODIFIERS}]
         if unknown:
             raise SpecError(
                 (unknown[0],), f"unknown word {unknown[0]!r}; {did_you_mean(unknown[0], _WORDS)}"
@@ -175,23 +186,76 @@ def _refuse_modifiers(item: Mapping[str, object], word: str) -> None:
 
 def _build(word: str, item: Mapping[str, object], stage: Stage) -> Step:
     at_s = _duration(item, "at") if "at" in item else None
+    operand = item[word]
+    if word in RULE_WORDS:
+        return parse_lay(word, operand, stage, at_s=at_s)
+    if word in ADMIN_WORDS:
+        within_s = _duration(item, "within") if "within" in item else AWAIT_BOUND_S
+        return parse_admin(word, operand, stage, within_s=within_s, at_s=at_s)
     match word:
         case "await":
-            condition = parse_condition(
-                item["await"], nodes=stage.nodes, keys=stage.keys, broker_ids=stage.broker_ids
-            )
             within_s = _duration(item, "within") if "within" in item else AWAIT_BOUND_S
-            return Await(condition=condition, within_s=within_s, at_s=at_s)
+            return Await(
+                condition=parse_condition(operand, stage=stage), within_s=within_s, at_s=at_s
+            )
         case "wait":
             return Wait(for_s=_duration(item, "wait"), at_s=at_s)
         case "heal":
-            if item["heal"] != "all":
-                raise SpecError((), f"heal takes 'all', not {item['heal']!r}")
-            return Heal(at_s=at_s)
+            name = _rule_name(operand, "heal takes 'all' or the name of a partition")
+            return Heal(at_s=at_s) if name == "all" else HealPartition(name=name, at_s=at_s)
+        case "release" | "discard":
+            name = _rule_name(operand, f"{word} takes the name of a rule")
+            return Lift(name=name, discard=word == "discard", at_s=at_s)
+        case "partition":
+            return parse_partition(operand, stage, at_s=at_s)
+        case "repeat" | "choose":
+            return _build_block(word, item, stage, at_s=at_s)
         case _:
-            target = parse_target(item[word], nodes=stage.nodes, keys=stage.keys)
-            label = str(item.get("as", item.get("to", "snapshot")))
-            return Act(word=Word(word), target=target, label=label, at_s=at_s)
+            return _build_act(Word(word), item, stage, at_s=at_s)
+
+
+def _build_act(word: Word, item: Mapping[str, object], stage: Stage, *, at_s: float | None) -> Act:
+    keep = item.get("keep_directory_id", False)
+    if not isinstance(keep, bool):
+        raise SpecError(("keep_directory_id",), f"expected true or false, found {keep!r}")
+    return Act(
+        word=word,
+        target=parse_target(item[word], nodes=stage.nodes, keys=stage.keys),
+        label=str(item.get("as", item.get("to", "snapshot"))),
+        keep_directory_id=keep,
+        at_s=at_s,
+    )
+
+
+def _build_block(
+    word: str, item: Mapping[str, object], stage: Stage, *, at_s: float | None
+) -> Repeat | Choose:
+    if word == "repeat":
+        times = item["repeat"]
+        if not isinstance(times, int) or isinstance(times, bool) or times < 1:
+            raise SpecError((), f"expected a number of 1 or more, found {times!r}")
+        if "steps" not in item:
+            raise SpecError((), "repeat needs 'steps', a list of steps, beside it")
+        try:
+            return Repeat(times=times, steps=_parse_steps(item["steps"], stage), at_s=at_s)
+        except SpecError as error:
+            raise error.below("steps") from None
+    options = item["choose"]
+    if not isinstance(options, list) or not options:
+        raise SpecError((), "expected a list of lists of steps")
+    found = []
+    for index, option in enumerate(options):
+        try:
+            found.append(_parse_steps(option, stage))
+        except SpecError as error:
+            raise error.below(index).below("choose") from None
+    return Choose(options=tuple(found), at_s=at_s)
+
+
+def _rule_name(operand: object, otherwise: str) -> str:
+    if not isinstance(operand, str):
+        raise SpecError((), f"{otherwise}, found {operand!r}")
+    return operand
 
 
 def _duration(item: Mapping[str, object], key: str) -> float:
@@ -199,61 +263,3 @@ def _duration(item: Mapping[str, object], key: str) -> float:
         return duration_s(item[key])
     except SpecError as error:
         raise error.below(key) from None
-
-
-def _target_data(target: Target) -> object:
-    match target:
-        case NamedNodes(nodes=nodes):
-            return str(nodes[0]) if len(nodes) == 1 else [str(node) for node in nodes]
-        case Choice(share=share, role=role):
-            return f"{share} {role}" if share == "one" else f"{share} {role}s"
-        case ByRole(role=role, key=key):
-            return f"{role} {key}" if key else str(role)
-
-
-_NEEDS_DOWN = {Word.START, Word.WIPE, Word.ROLLBACK}
-_NEEDS_UP = {Word.KILL, Word.STOP, Word.PAUSE}
-
-
-def _refuse_contradictions(steps: Sequence[Step]) -> None:
-    """Follow the nodes that are named: a node must be down to be wiped, up to be killed.
-
-    Targets known only while the play runs (`leader of t-0`) make every node's state uncertain.
-    """
-    state: dict[NodeName, str] = {}
-    labels: set[str] = set()
-    certain = True
-    for index, step in enumerate(steps):
-        if isinstance(step, Heal):
-            state, certain = {}, True
-        if not isinstance(step, Act):
-            continue
-        if step.word is Word.SNAPSHOT:
-            labels.add(step.label)
-        if step.word is Word.ROLLBACK and step.label not in labels:
-            raise SpecError((index, "rollback"), f"no earlier step takes a snapshot {step.label!r}")
-        if not isinstance(step.target, NamedNodes):
-            certain = False
-        elif certain:
-            for node in step.target.nodes:
-                _follow(step.word, node, state, index)
-
-
-def _follow(word: Word, node: NodeName, state: dict[NodeName, str], index: int) -> None:
-    now = state.get(node, "up")
-    if word in _NEEDS_DOWN and now != "down":
-        raise SpecError((index, str(word)), f"{node} is {now} at this step; kill or stop it first")
-    if word in _NEEDS_UP and now == "down":
-        raise SpecError((index, str(word)), f"{node} is down already at this step")
-    if word is Word.PAUSE and now == "paused":
-        raise SpecError((index, str(word)), f"{node} is paused already at this step")
-    if word is Word.RESUME and now != "paused":
-        raise SpecError((index, str(word)), f"{node} is {now} at this step; pause it first")
-    after = {
-        Word.KILL: "down",
-        Word.STOP: "down",
-        Word.START: "up",
-        Word.RESUME: "up",
-        Word.PAUSE: "paused",
-    }
-    state[node] = after.get(word, now)

@@ -23,6 +23,7 @@ __all__ = [
     "Target",
     "parse_target",
     "resolve",
+    "target_data",
 ]
 
 
@@ -99,6 +100,17 @@ def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str
     if text == RoleOf.ACTIVE_CONTROLLER:
         return ByRole(role=RoleOf.ACTIVE_CONTROLLER)
     return NamedNodes(nodes=(_node(text, nodes=nodes),))
+
+
+def target_data(target: Target) -> object:
+    """The target as a play writes it; `parse_target` reads it back."""
+    match target:
+        case NamedNodes(nodes=nodes):
+            return str(nodes[0]) if len(nodes) == 1 else [str(node) for node in nodes]
+        case Choice(share=share, role=role):
+            return f"{share} {role}" if share == "one" else f"{share} {role}s"
+        case ByRole(role=role, key=key):
+            return f"{role} {key}" if key else str(role)
 
 
 def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName, ...]:

@@ -19,6 +19,7 @@ from clusters.kafka.configuration import (
     Route,
     direct,
     hosts_file,
+    links_between,
     nodes_of,
     properties,
     refuse_impossible,
@@ -28,7 +29,16 @@ from clusters.kafka.node import KafkaNode
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.topics import create_topics
-from clusters.port import ClusterSpec, ClusterView, NodeName, NodeState, NodeUsage, Role, TopicSpec
+from clusters.port import (
+    ClusterSpec,
+    ClusterView,
+    LinkEnd,
+    NodeName,
+    NodeState,
+    NodeUsage,
+    Role,
+    TopicSpec,
+)
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 
@@ -163,6 +173,10 @@ class KafkaCluster:
     def data_of(self, node: NodeName) -> Path:
         """The node's data directory."""
         return self._nodes[node].data
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Nodes to controllers, brokers to brokers, and clients to brokers; none to itself."""
+        return links_between(tuple(node.node for node in self._nodes.values()))
 
     def state(self, node: NodeName) -> NodeState:
         """What the host says of the node's process, now."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.kafka.releases import version_numbers
-from clusters.port import ClusterSpec, NodeName, Role, role_of
+from clusters.port import ClusterSpec, LinkEnd, NodeName, Role, role_of
 from history.failure import UsageError
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Route",
     "direct",
     "hosts_file",
+    "links_between",
     "nodes_of",
     "properties",
     "properties_file",
@@ -177,6 +178,29 @@ def hosts_file(source: Node, *, nodes: tuple[Node, ...], route: Route = direct) 
     }
     own = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK}
     return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
+
+
+def links_between(nodes: tuple[Node, ...]) -> tuple[LinkEnd, ...]:
+    """Who dials whom, and on which port: each node the controllers, brokers each other, clients."""
+    dialled = {
+        Role.CONTROLLER: (Listener.CONTROLLER, [node.name for node in nodes]),
+        Role.BROKER: (
+            Listener.REPLICATION,
+            [node.name for node in nodes if node.role is Role.BROKER],
+        ),
+    }
+    between = [
+        LinkEnd(source=source, target=target.name, port=target.ports[dialled[target.role][0]])
+        for target in nodes
+        for source in dialled[target.role][1]
+        if source != target.name
+    ]
+    outside = [
+        LinkEnd(source=CLIENTS, target=target.name, port=target.ports[Listener.CLIENT])
+        for target in nodes
+        if target.role is Role.BROKER
+    ]
+    return (*between, *outside)
 
 
 def _identity(node: Node, *, nodes: tuple[Node, ...], data: Path, route: Route) -> dict[str, str]:

@@ -4,10 +4,12 @@ Every node is asked, on a short connection of its own. A client library would pi
 us, perhaps the one that is paused, and would not say who gave the answer.
 """
 
+from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
+from uuid import UUID
 
 from kio.schema.describe_quorum.v0.request import (
     DescribeQuorumRequest,
@@ -24,7 +26,14 @@ from kio.static.primitive import i32
 from clusters.kafka.asking import Address, ask
 from clusters.port import ClusterView, NodeName, PartitionView
 
-__all__ = ["OBSERVATION_TIMEOUT_S", "ask_metadata", "best_of", "quorum_leader", "view_of"]
+__all__ = [
+    "OBSERVATION_TIMEOUT_S",
+    "ask_metadata",
+    "best_of",
+    "quorum_leader",
+    "topic_id_text",
+    "view_of",
+]
 
 OBSERVATION_TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5
@@ -93,7 +102,17 @@ def view_of(
             for topic in answer.topics
             for partition in topic.partitions
         },
+        topic_ids={
+            topic_id_text(topic.topic_id): str(topic.name)
+            for topic in answer.topics
+            if topic.topic_id is not None
+        },
     )
+
+
+def topic_id_text(topic_id: UUID) -> str:
+    """As Kafka's tools write it: 22 characters of URL-safe base 64."""
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def quorum_leader(controllers: Mapping[NodeName, Address]) -> int | None:

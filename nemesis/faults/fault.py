@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import HarnessError
+from nemesis.steps import Act
 
 __all__ = ["Fault", "require_state"]
 
@@ -23,8 +24,8 @@ class Fault:
     """The word that heals it."""
     abilities: tuple[type, ...]
     """Ports that the cluster must offer."""
-    inject: Callable[[Cluster, NodeName, str], str]
-    """(cluster, node, label) → evidence that it took effect."""
+    inject: Callable[[Cluster, NodeName, Act], str]
+    """(cluster, node, the whole act) → evidence that it took effect."""
 
 
 def require_state(cluster: Cluster, node: NodeName, expected: NodeState) -> None:

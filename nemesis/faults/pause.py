@@ -2,11 +2,12 @@
 
 from clusters.port import Cluster, NodeName, NodeState, Pauses
 from nemesis.faults.fault import Fault, require_state
+from nemesis.steps import Act
 
 __all__ = ["PAUSE"]
 
 
-def _inject(cluster: Cluster, node: NodeName, _label: str) -> str:
+def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
     assert isinstance(cluster, Pauses)
     cluster.pause_node(node)
     require_state(cluster, node, NodeState.PAUSED)

@@ -2,15 +2,16 @@
 
 from clusters.port import Cluster, NodeName, NodeState, Snapshots, Starts
 from nemesis.faults.fault import Fault, require_state
+from nemesis.steps import Act
 
 __all__ = ["ROLLBACK"]
 
 
-def _inject(cluster: Cluster, node: NodeName, label: str) -> str:
+def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
     assert isinstance(cluster, Snapshots)
     require_state(cluster, node, NodeState.DOWN)
-    cluster.rollback_node(node, label)
-    return f"{node}: its data is that of snapshot {label!r}"
+    cluster.rollback_node(node, act.label)
+    return f"{node}: its data is that of snapshot {act.label!r}"
 
 
 ROLLBACK = Fault(name="rollback", healed_by="start", abilities=(Snapshots, Starts), inject=_inject)

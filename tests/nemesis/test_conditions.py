@@ -1,4 +1,10 @@
+from dataclasses import replace
+
+import pytest
+
 from clusters.port import ClusterView, NodeName, NodeState, PartitionView
+from history.failure import SpecError
+from nemesis.condition_words import condition_data, parse_condition
 from nemesis.conditions import (
     Acknowledged,
     ActiveController,
@@ -6,16 +12,21 @@ from nemesis.conditions import (
     Condition,
     Down,
     Fenced,
+    Held,
     Isr,
+    IsrMember,
     Leader,
+    LogEnd,
     Observation,
-    condition_data,
+    Registered,
+    Seen,
     holds,
-    parse_condition,
 )
+from nemesis.stage import Stage
 
 B1, B2 = NodeName("broker-1"), NodeName("broker-2")
 C1 = NodeName("controller-1")
+STAGE = Stage(nodes=(C1, B1, B2), keys=("t-0",), broker_ids=(1, 2))
 
 
 def seen(
@@ -93,10 +104,46 @@ def test_every_condition_written_down_is_read_back_the_same() -> None:
         Down(node=B2),
         ActiveController(node=C1),
         Acknowledged(count=7),
+        IsrMember(members={"t-0": 2}, inside=True),
+        IsrMember(members={"t-0": 2}, inside=False),
+        Held(name="join"),
+        Held(name="join", count=3),
+        Seen(name="reg", count=2),
+        Registered(node=B2),
+        LogEnd(key="t-0", node=B2, offset_min=100),
         AllRecovered(),
     ]
     for condition in conditions:
-        again = parse_condition(
-            condition_data(condition), nodes=[C1, B1, B2], keys=["t-0"], broker_ids=[1, 2]
-        )
-        assert again == condition
+        assert parse_condition(condition_data(condition), stage=STAGE) == condition
+
+
+def test_a_member_of_the_isr_is_asked_for_whoever_else_is_in_it() -> None:
+    assert holds(IsrMember(members={"t-0": 2}, inside=True), seen())
+    assert not holds(IsrMember(members={"t-0": 2}, inside=False), seen())
+    assert holds(IsrMember(members={"t-0": 2}, inside=False), seen(isr=(1,)))
+    assert not holds(IsrMember(members={"x-0": 2}, inside=False), seen())
+
+
+def test_what_the_wire_counted_is_compared_with_what_was_asked() -> None:
+    now = replace(
+        seen(), held_counts={"join": 1}, matched_counts={"reg": 2}, registrations={B2: 1, B1: 0}
+    )
+    assert holds(Held(name="join"), now)
+    assert not holds(Held(name="join", count=2), now)
+    assert not holds(Held(name="other"), now)
+    assert holds(Seen(name="reg", count=2), now)
+    assert holds(Registered(node=B2), now)
+    assert not holds(Registered(node=B1), now)
+
+
+def test_a_log_end_nobody_could_read_is_below_every_offset() -> None:
+    asked = LogEnd(key="t-0", node=B2, offset_min=100)
+    assert not holds(asked, seen())
+    assert not holds(asked, replace(seen(), log_ends={("t-0", B2): 99}))
+    assert holds(asked, replace(seen(), log_ends={("t-0", B2): 100}))
+
+
+def test_a_broker_without_a_replica_can_never_be_awaited_in_the_isr() -> None:
+    stage = replace(STAGE, broker_ids=(1, 2, 3), replicas={"t-0": (1, 2)})
+    with pytest.raises(SpecError, match="broker 3 has no replica of t-0"):
+        parse_condition({"isr": {"t-0": [1, 3]}}, stage=stage)

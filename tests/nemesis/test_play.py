@@ -6,7 +6,9 @@ from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.conditions import AllRecovered, Fenced, Isr
 from nemesis.play import Act, Await, Heal, Play, Stage, Wait, Word, parse_play, step_data
+from nemesis.steps import Lay, Parties, uses_clients, uses_wire
 from nemesis.targets import NamedNodes
+from nemesis.wire.rules import Clause, Hold, Match, Operator
 
 STAGE = Stage(
     nodes=tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3"))),
@@ -58,7 +60,45 @@ def test_a_play_of_every_word_is_read_as_written() -> None:
         ([{"await": {}}], (0, "await"), "one condition"),
         ([{"kill": "broker-1", "start": "broker-1"}], (0,), "exactly one word"),
         (["kill"], (0,), "a step is a word and its operand"),
-        ([{"heal": "broker-1"}], (0, "heal"), "heal takes 'all'"),
+        ([{"heal": "alone"}], (0, "heal"), "no earlier step laid 'alone'"),
+        ([{"heal": 3}], (0, "heal"), "heal takes 'all' or the name of a partition"),
+        ([{"hold": "AlterPartition"}], (0, "hold"), "hold takes a rule"),
+        (
+            [{"hold": {"api": "AlterPartitions"}}],
+            (0, "hold", "api"),
+            "did you mean 'AlterPartition'",
+        ),
+        ([{"hold": {"form": "broker-1"}}], (0, "hold", "form"), "did you mean 'from'"),
+        ([{"hold": {"from": "broker-9"}}], (0, "hold", "from"), "broker-1"),
+        (
+            [{"hold": {"api": "Fetch", "where": {"isr contains": 2}}}],
+            (0, "hold", "where", "isr contains"),
+            "unknown field",
+        ),
+        ([{"hold": {"of": "reply"}}], (0, "hold", "of"), "request or response"),
+        ([{"hold": {"version": "new"}}], (0, "hold", "version"), ">=3"),
+        ([{"hold": {"times": 0}}], (0, "hold", "times"), "1 or more"),
+        ([{"answer": {"with": "NOPE"}}], (0, "answer", "with"), "unknown error"),
+        ([{"answer": {"of": "response", "with": "NONE"}}], (0, "answer", "of"), "for requests"),
+        ([{"delay": {"by": "[1, 2, 3]"}}], (0, "delay", "by"), "expected 20ms"),
+        ([{"release": "join"}], (0, "release"), "no earlier step laid 'join'"),
+        ([{"await": {"held": "join"}}], (0, "await"), "no earlier step laid 'join'"),
+        ([{"partition": "broker-1"}], (0, "partition"), "a partition is one of"),
+        ([{"partition": {"shape": "thirds"}}], (0, "partition", "shape"), "halves"),
+        ([{"partition": {"isolate": "broker-9"}}], (0, "partition", "isolate"), "broker-1"),
+        ([{"move_leader": {"t-0": 7}}], (0, "move_leader"), "no such broker: 7"),
+        ([{"create_topic": {"partitions": 2}}], (0, "create_topic"), "needs a name"),
+        ([{"repeat": 2}], (0, "repeat"), "repeat needs 'steps'"),
+        (
+            [{"repeat": 2, "steps": [{"kil": "broker-1"}]}],
+            (0, "steps", 0, "kil"),
+            "did you mean 'kill'",
+        ),
+        (
+            [{"choose": [[{"kill": "broker-1"}], [{"kil": "broker-1"}]]}],
+            (0, "choose", 1, 0, "kil"),
+            "did you mean 'kill'",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(
@@ -78,6 +118,19 @@ def test_what_cannot_be_is_refused_with_its_place(
         ([{"resume": "broker-1"}], "broker-1 is up at this step; pause it first"),
         ([{"pause": "broker-1"}, {"wipe": "broker-1"}], "broker-1 is paused at this step"),
         ([{"kill": "broker-1"}, {"rollback": "broker-1"}], "no earlier step takes a snapshot"),
+        (
+            [{"hold": {"as": "a"}}, {"hold": {"as": "a"}}],
+            "a rule named 'a' is there already",
+        ),
+        (
+            [{"hold": {"as": "a"}}, {"release": "a"}, {"release": "a"}],
+            "no earlier step laid 'a'",
+        ),
+        (
+            [{"repeat": 2, "steps": [{"partition": {"isolate": "broker-1"}}]}],
+            "a partition named 'partition' is there already",
+        ),
+        ([{"repeat": 2, "steps": [{"kill": "broker-1"}]}], "broker-1 is down already"),
     ],
 )
 def test_a_step_that_contradicts_an_earlier_one_is_refused(steps: list[object], says: str) -> None:
@@ -87,6 +140,91 @@ def test_a_step_that_contradicts_an_earlier_one_is_refused(steps: list[object], 
 
 def test_a_target_known_only_at_run_time_leaves_later_steps_unjudged() -> None:
     assert len(play({"kill": "leader of t-0"}, {"wipe": "broker-1"})) == 2
+
+
+def test_after_a_choice_nothing_is_certain_and_either_rule_may_be_released() -> None:
+    steps = play(
+        {"choose": [[{"kill": "broker-1"}, {"hold": {"as": "a"}}], [{"hold": {"as": "b"}}]]},
+        {"await": {"held": "b"}},
+        {"release": "a"},
+        {"wipe": "broker-1"},
+    )
+    assert len(steps) == 4
+
+
+def test_a_hold_is_read_with_all_that_it_states() -> None:
+    (step,) = play(
+        {
+            "hold": {
+                "as": "join",
+                "api": "AlterPartition",
+                "from": "broker-1",
+                "to": "controllers",
+                "version": ">=2",
+                "where": {"isr includes": 2, "partition epoch": 3, "topic": "t"},
+                "skip": 1,
+                "times": 2,
+            }
+        }
+    )
+    assert isinstance(step, Lay)
+    assert step.action == Hold()
+    assert step.source == Parties(target=NamedNodes(nodes=(NodeName("broker-1"),)))
+    assert step.match == Match(
+        api="AlterPartition",
+        version_min=2,
+        where=(
+            Clause(field="isr", operator=Operator.INCLUDES, value=2),
+            Clause(field="partition_epoch", operator=Operator.IS, value=3),
+            Clause(field="topic", operator=Operator.IS, value="t"),
+        ),
+        skip=1,
+        times=2,
+    )
+
+
+WIRE_STEPS = (
+    {"hold": {"as": "h", "api": "Fetch", "of": "response", "where": {"key": "t-0"}}},
+    {"delay": {"as": "slow", "from": "brokers", "by": ["5ms", "40ms"]}},
+    {"answer": {"as": "no", "api": "BrokerHeartbeat", "with": "NOT_CONTROLLER"}},
+    {"lower_version": {"as": "old", "api": "AlterPartition", "to_version": 2}},
+    {"cut": {"as": "lost", "api": "AlterPartition", "times": 1, "passed_on": False}},
+    {"watch": {"as": "reg", "api": "BrokerRegistration", "client": "2"}},
+    {"hold": {"as": "txn", "api": "EndTxn", "from": "clients", "where": {"committed": True}}},
+    {"partition": {"as": "p1", "isolate": ["broker-1", "clients"]}},
+    {"partition": {"as": "p2", "groups": [["broker-1"], "controllers"]}},
+    {"partition": {"as": "p3", "from": "leader of t-0", "to": ["controllers"]}},
+    {"partition": {"as": "p4", "shape": "majority-ring", "among": "brokers"}},
+    {"partition": {"as": "p5", "flows": ["broker-1 > broker-2"]}},
+    {"create_topic": {"name": "u", "via": "broker-1"}, "within": "5s"},
+    {"move_leader": {"t-0": 2}},
+    {"reassign": {"t-1": [1, 2]}},
+    {"repeat": 2, "steps": [{"kill": "broker-1"}, {"start": "broker-1"}]},
+    {"choose": [[{"wait": "1s"}], []]},
+    {"kill": "broker-2"},
+    {"wipe": "broker-2", "keep_directory_id": True},
+    {"heal": "p1"},
+    {"discard": "h"},
+)
+
+
+def test_every_word_of_the_wire_written_down_is_read_back_the_same() -> None:
+    steps = play(*WIRE_STEPS)
+    assert play(*[step_data(step) for step in steps]) == steps
+    assert {next(iter(set(step_data(step)) - MODIFIERS)) for step in steps} == {
+        next(iter(set(step) - MODIFIERS)) for step in WIRE_STEPS
+    }
+
+
+MODIFIERS = {"at", "within", "steps", "keep_directory_id"}
+
+
+def test_a_play_says_whether_it_needs_the_wire_and_whether_for_clients() -> None:
+    assert not uses_wire(play({"kill": "broker-1"}))
+    assert uses_wire(play({"repeat": 2, "steps": [{"hold": {"as": "a"}}, {"release": "a"}]}))
+    assert not uses_clients(play({"hold": {"as": "a", "from": "broker-1"}}))
+    assert uses_clients(play({"choose": [[{"hold": {"as": "a", "from": "clients"}}]]}))
+    assert uses_clients(play({"partition": {"groups": ["clients", "brokers"]}}))
 
 
 NODES = st.lists(st.sampled_from(STAGE.nodes), min_size=1, max_size=3, unique=True)

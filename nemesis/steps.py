@@ -1,0 +1,237 @@
+"""The steps of a play as values: the interpreter says what each does, `play` how it is written."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from clusters.port import NodeName, TopicSpec
+from nemesis.conditions import Condition
+from nemesis.targets import Target
+from nemesis.topology import Cut
+from nemesis.wire.rules import Action, Match
+
+__all__ = [
+    "AWAIT_BOUND_S",
+    "Act",
+    "Admin",
+    "Await",
+    "Choose",
+    "CreateTopic",
+    "Heal",
+    "HealPartition",
+    "Lay",
+    "Lift",
+    "MoveLeader",
+    "Parties",
+    "Partition",
+    "Play",
+    "Reassign",
+    "Repeat",
+    "Step",
+    "Wait",
+    "Word",
+    "flat",
+    "uses_clients",
+    "uses_wire",
+]
+
+AWAIT_BOUND_S = 30.0
+"""An await without `within`: longer than a session time-out, an election and a restart together."""
+
+
+class Word(StrEnum):
+    """What an act does to its nodes."""
+
+    KILL = "kill"
+    STOP = "stop"
+    START = "start"
+    PAUSE = "pause"
+    RESUME = "resume"
+    WIPE = "wipe"
+    SNAPSHOT = "snapshot"
+    ROLLBACK = "rollback"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """Do `word` to the target."""
+
+    word: Word
+    target: Target
+    label: str = "snapshot"
+    """Which snapshot, for snapshot and rollback."""
+    keep_directory_id: bool = False
+    """For wipe: the disk is empty, and Kafka takes it for the one it was."""
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Await:
+    """Go on when the condition holds; if it does not within the bound, the play ends there."""
+
+    condition: Condition
+    within_s: float = AWAIT_BOUND_S
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Let time pass."""
+
+    for_s: float
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heal:
+    """Undo whatever is broken: release, unblock, resume what is paused, start what is down."""
+
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parties:
+    """One end of the links that a rule concerns: all, the clients, or nodes to be resolved."""
+
+    target: Target | None = None
+    clients: bool = False
+
+    @property
+    def anybody(self) -> bool:
+        """Whether no end was stated."""
+        return self.target is None and not self.clients
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lay:
+    """Lay a rule on the wire: it concerns matching frames from now on."""
+
+    name: str
+    action: Action
+    match: Match
+    """Without its sources and targets: these are resolved when the rule is laid."""
+    source: Parties = field(default_factory=Parties)
+    target: Parties = field(default_factory=Parties)
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lift:
+    """Take a rule away. What it holds is delivered in order, or discarded."""
+
+    name: str
+    discard: bool = False
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """Cut the network between nodes, until it is healed by its name."""
+
+    name: str
+    cut: Cut
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealPartition:
+    """Undo the partition of this name."""
+
+    name: str
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic:
+    """Have a topic created by a node that is asked for it; clients need not know it."""
+
+    topic: TopicSpec
+    via: NodeName | None = None
+    """None: the active controller."""
+    within_s: float = AWAIT_BOUND_S
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveLeader:
+    """Make a broker the leader of a key, by reassignment and preferred election."""
+
+    leaders: Mapping[str, int]
+    within_s: float = AWAIT_BOUND_S
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassign:
+    """Give a key other replicas, and wait until the reassignment is done."""
+
+    replicas: Mapping[str, tuple[int, ...]]
+    within_s: float = AWAIT_BOUND_S
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat:
+    """The same steps again and again."""
+
+    times: int
+    steps: "Play"
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choose:
+    """One of several lists of steps, drawn from the seed."""
+
+    options: tuple["Play", ...]
+    at_s: float | None = None
+
+
+Admin = CreateTopic | MoveLeader | Reassign
+Step = (
+    Act
+    | Await
+    | Wait
+    | Heal
+    | Lay
+    | Lift
+    | Partition
+    | HealPartition
+    | CreateTopic
+    | MoveLeader
+    | Reassign
+    | Repeat
+    | Choose
+)
+Play = tuple[Step, ...]
+
+
+def flat(play: Iterable[Step]) -> Iterable[Step]:
+    """Every step that a play may perform, those of loops and choices once each."""
+    for step in play:
+        match step:
+            case Repeat(steps=steps):
+                yield from flat(steps)
+            case Choose(options=options):
+                for option in options:
+                    yield from flat(option)
+            case _:
+                yield step
+
+
+def uses_wire(play: Iterable[Step]) -> bool:
+    """Whether some step needs a proxy on the links."""
+    return any(isinstance(step, Lay | Lift | Partition | HealPartition) for step in flat(play))
+
+
+def uses_clients(play: Iterable[Step]) -> bool:
+    """Whether some step concerns the links of the clients, which then go through the proxy too."""
+    for step in flat(play):
+        match step:
+            case Lay(source=source, target=target) if source.clients or target.clients:
+                return True
+            case Partition(cut=cut) if cut.concerns_clients:
+                return True
+            case _:
+                pass
+    return False

@@ -1,0 +1,228 @@
+"""Partitions as graphs: which flows between nodes are cut, for any shape of partition.
+
+A cluster's network is a directed graph: an edge is a *flow*, the bytes that one node sends to
+another, whoever dialled. Whole, every node reaches every other; a partition removes edges. A shape
+states which, by itself or with draws from the seed; what it came to is written down as the edges,
+so that a replay cuts the same ones.
+"""
+
+import random
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import permutations, product
+
+import networkx as nx
+
+from clusters.port import NodeName, Role, role_of
+from history.failure import HarnessError
+from nemesis.targets import Scene, Target, resolve
+from nemesis.wire.rules import Flow
+
+__all__ = [
+    "CLIENTS",
+    "Among",
+    "Cut",
+    "Flows",
+    "Groups",
+    "Isolate",
+    "OneWay",
+    "Party",
+    "Shape",
+    "Shaped",
+    "cut_off",
+    "flows_of",
+    "whole_network",
+]
+
+CLIENTS = NodeName("clients")
+"""Everybody outside of the cluster."""
+
+
+class Shape(StrEnum):
+    """A partition by name, with the nodes drawn from the seed."""
+
+    ONE = "one"
+    """One node is cut off from all others."""
+    HALVES = "halves"
+    """Two halves, the larger one a majority."""
+    MAJORITY_RING = "majority-ring"
+    """Each node reaches a majority, and no two the same one. From five nodes on."""
+    BRIDGE = "bridge"
+    """Two halves that do not reach each other, and one node that reaches both."""
+
+
+class Among(StrEnum):
+    """Which nodes a shape is drawn over; flows to the others stay."""
+
+    BROKERS = "brokers"
+    CONTROLLERS = "controllers"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """A side of a partition: nodes to be resolved, the clients, or both."""
+
+    targets: tuple[Target, ...] = ()
+    clients: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolate:
+    """Nobody else reaches this side, nor it them."""
+
+    party: Party
+
+    @property
+    def concerns_clients(self) -> bool:
+        """Brokers are cut off from clients only where these are named."""
+        return self.party.clients
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Each group reaches itself alone; who is in no group reaches everybody."""
+
+    groups: tuple[Party, ...]
+
+    @property
+    def concerns_clients(self) -> bool:
+        """Whether the clients are in one of the groups."""
+        return any(group.clients for group in self.groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneWay:
+    """What `sender` sends does not arrive at `receiver`; the other way is open."""
+
+    sender: Party
+    receiver: Party
+
+    @property
+    def concerns_clients(self) -> bool:
+        """Whether the clients are at either end."""
+        return self.sender.clients or self.receiver.clients
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shaped:
+    """A shape by name, drawn over some of the nodes."""
+
+    shape: Shape
+    among: Among = Among.ALL
+
+    @property
+    def concerns_clients(self) -> bool:
+        """Clients reach every broker in every shape."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flows:
+    """The very flows: what every other form comes to when it is performed."""
+
+    flows: frozenset[Flow]
+
+    @property
+    def concerns_clients(self) -> bool:
+        """Whether the clients are at an end of one."""
+        return any(CLIENTS in flow for flow in self.flows)
+
+
+Cut = Isolate | Groups | OneWay | Shaped | Flows
+
+
+def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
+    """Every node reaches every other; clients and brokers reach each other."""
+    graph: nx.DiGraph[NodeName] = nx.DiGraph()
+    known = tuple(nodes)
+    graph.add_edges_from(permutations(known, 2))
+    brokers = [node for node in known if role_of(node) is Role.BROKER]
+    graph.add_edges_from(_both_ways([CLIENTS], brokers))
+    return graph
+
+
+def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
+    """The flows that a partition cuts, now. HarnessError if the nodes cannot be so divided."""
+    match cut:
+        case Flows(flows=flows):
+            return flows
+        case Isolate(party=party):
+            inside = _members(party, scene, draw)
+            outside = [node for node in scene.nodes if node not in inside]
+            return frozenset(_both_ways(inside, outside))
+        case Groups(groups=groups):
+            return _between([_members(group, scene, draw) for group in groups])
+        case OneWay(sender=sender, receiver=receiver):
+            senders, receivers = (_members(party, scene, draw) for party in (sender, receiver))
+            return frozenset(flow for flow in product(senders, receivers) if flow[0] != flow[1])
+        case Shaped(shape=shape, among=among):
+            return _shaped(shape, _pool(among, scene.nodes), draw)
+
+
+def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[NodeName]:
+    """The nodes that are not in the largest group whose members all reach each other.
+
+    Ties go to the group with the first controller: where it is, the cluster goes on.
+    """
+    graph = whole_network(nodes)
+    graph.remove_node(CLIENTS)
+    graph.remove_edges_from(flow for flow in flows if CLIENTS not in flow)
+    groups = sorted(nx.strongly_connected_components(graph), key=lambda g: (-len(g), -_rank(g)))
+    return frozenset(nodes) - frozenset(groups[0])
+
+
+def _rank(group: Collection[NodeName]) -> int:
+    return sum(role_of(node) is Role.CONTROLLER for node in group)
+
+
+def _members(party: Party, scene: Scene, draw: random.Random) -> list[NodeName]:
+    nodes = [node for target in party.targets for node in resolve(target, scene, draw)]
+    return list(dict.fromkeys([*nodes, *([CLIENTS] if party.clients else [])]))
+
+
+def _between(groups: Sequence[Sequence[NodeName]]) -> frozenset[Flow]:
+    twice = {node for one, other in permutations(groups, 2) for node in set(one) & set(other)}
+    if twice:
+        raise HarnessError(f"{', '.join(sorted(twice))} is in two groups of the partition")
+    return frozenset(flow for one, other in permutations(groups, 2) for flow in product(one, other))
+
+
+def _both_ways(ones: Collection[NodeName], others: Collection[NodeName]) -> list[Flow]:
+    return [flow for one, other in product(ones, others) for flow in ((one, other), (other, one))]
+
+
+def _pool(among: Among, nodes: Sequence[NodeName]) -> list[NodeName]:
+    if among is Among.ALL:
+        return list(nodes)
+    return [node for node in nodes if role_of(node) == among.removesuffix("s")]
+
+
+def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> frozenset[Flow]:
+    smallest = {Shape.ONE: 2, Shape.HALVES: 2, Shape.BRIDGE: 3, Shape.MAJORITY_RING: 5}[shape]
+    if len(pool) < smallest:
+        raise HarnessError(f"a {shape} takes {smallest} nodes or more, and there are {len(pool)}")
+    order = draw.sample(list(pool), len(pool))
+    match shape:
+        case Shape.ONE:
+            return frozenset(_both_ways(order[:1], order[1:]))
+        case Shape.HALVES:
+            return frozenset(_both_ways(order[: len(order) // 2], order[len(order) // 2 :]))
+        case Shape.BRIDGE:
+            middle = len(order) // 2
+            return frozenset(_both_ways(order[:middle], order[middle + 1 :]))
+        case Shape.MAJORITY_RING:
+            return _majority_ring(order)
+
+
+def _majority_ring(order: Sequence[NodeName]) -> frozenset[Flow]:
+    """Each reaches its nearest neighbours on the ring, as many as make a majority with itself."""
+    count = len(order)
+    reach = (count // 2 + 1) // 2
+    ring = nx.circulant_graph(count, list(range(1, reach + 1)))
+    return frozenset(
+        (order[one], order[other])
+        for one, other in permutations(range(count), 2)
+        if not ring.has_edge(one, other)
+    )
