@@ -26,12 +26,13 @@ from pyspark.sql import SparkSession
 from checkers.anomaly import ANOMALIES
 from checkers.assumptions import run_assumptions
 from checkers.catalogue import asked
+from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.summaries import summaries
 from checkers.grounds import course, fault_windows, run_grounds
 from checkers.group_pass import group_answers
-from checkers.groups import GROUPS, CheckGroup, GroupAnswers, Question
+from checkers.groups import GROUPS
 from checkers.history_summary import HistorySummary, history_summary
 from checkers.kernels.key_log import Setting
 from checkers.kernels.operations import SUMMARY

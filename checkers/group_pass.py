@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from checkers.anomaly import ANOMALIES
-from checkers.groups import CheckGroup, GroupAnswers, Question
+from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.verdict import CheckResult, Validity
 
 __all__ = ["group_answers"]

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
-from checkers.data_plane.findings import FINDINGS, findings
+from checkers.data_plane.findings import findings
+from checkers.finding_rows import FINDINGS
 from checkers.kernels.key_log import Setting
 from checkers.tables import JobError, collected
 

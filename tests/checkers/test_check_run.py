@@ -15,7 +15,7 @@ from checkers.anomaly import ANOMALIES, Found, anomalies_of
 from checkers.catalogue import asked
 from checkers.check import check_run
 from checkers.data_plane.checks import CHECKS
-from checkers.data_plane.findings import FINDINGS
+from checkers.finding_rows import FINDINGS
 from checkers.kernels.key_log import KeyLog
 from checkers.synthetic import LIES, Recipe, write_synthetic_run
 from checkers.tables import JobError, SealedFile, collected, file_frame, scanned

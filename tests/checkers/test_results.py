@@ -7,7 +7,7 @@ import pytest
 
 from checkers.anomaly import Anomaly
 from checkers.assumptions import run_assumptions
-from checkers.data_plane.findings import FINDINGS
+from checkers.finding_rows import FINDINGS
 from checkers.results import FileAnswers, file_answers, result_of
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, worst, write_verdict
 from history.failure import HarnessError

@@ -1,0 +1,181 @@
+"""Checks of tables of the cluster: kernels of whole tables, each in a Spark task of its own.
+
+Control-plane tables are small beside the records of a run (a metadata log has thousands of rows, a
+tape some hundred thousand), so a task reads the tables that its kernel wants, whole. What grows
+with the records is spread over buckets by key, and a check of it has a task a bucket.
+
+A kernel that crashes is unknown for its task and check; so is a table that cannot be read. A task
+that dies ends the job of the group, and every check then has a job of its own.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from checkers.check_group import CheckGroup, GroupAnswers, Question
+from checkers.entry import Entry
+from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
+from checkers.kernels.facts import Facts, Judged, Tables, facts_of
+from checkers.results import anomalies_found, file_answers, result_of
+from checkers.tables import JobError, SealedFile, cluster_file, collected, rows_in
+from checkers.verdict import CheckResult
+from history.failure import HarnessError
+from history.schema import RECORD_BUCKET_COUNT
+
+__all__ = ["ClusterCheck", "ClusterKernel", "cluster_group", "findings_of_task"]
+
+ClusterKernel = Callable[[Tables, Facts], Judged]
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCheck:
+    """A check by its entry, its kernel, and the tables that the kernel is given."""
+
+    entry: Entry
+    kernel: ClusterKernel
+    tables: tuple[str, ...]
+    """Those that the entry needs, and those that it takes if they were recorded."""
+    by_bucket: bool = False
+    """One task a bucket of `records` and `replica_records`, instead of one task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """One call of a kernel."""
+
+    check: ClusterCheck
+    bucket: int
+    files: Mapping[str, SealedFile]
+    facts: Facts
+
+    @property
+    def label(self) -> str:
+        """What a row of FINDINGS names it by."""
+        name = self.check.entry.name
+        return f"bucket {self.bucket} of {name}" if self.check.by_bucket else name
+
+
+def cluster_group(name: str, checks: Sequence[ClusterCheck]) -> CheckGroup:
+    """These checks as a group, in the order of the catalogue."""
+
+    def answer(question: Question) -> GroupAnswers:
+        asked = [check for check in checks if check.entry.name in question.checks]
+        return _answers(asked, question)
+
+    return CheckGroup(name=name, entries=tuple(check.entry for check in checks), answer=answer)
+
+
+def findings_of_task(task: _Task) -> pa.Table:
+    """FINDINGS of one call of a kernel: a row a key it judged, and one of the task itself."""
+    started = perf_counter()
+    name = task.check.entry.name
+    rows: list[dict[str, Any]] = []
+    unreadable = None
+    try:
+        tables = {name: rows_in(file, name) for name, file in task.files.items()}
+        rows = [
+            found_row(name, found) | {"key": key, "seconds": 0.0}
+            for key, found in task.check.kernel(tables, task.facts)
+        ]
+    except HarnessError as error:
+        unreadable = str(error)
+    except Exception as error:  # noqa: BLE001  # whatever it is, this check alone is unknown
+        reason = f"the check crashed: {type(error).__name__}: {error}"
+        rows = [unknown_row(name, reason, seconds=0.0) | {"key": ""}]
+    seconds = perf_counter() - started
+    if rows:
+        rows[0]["seconds"] = seconds
+    own = {"record_count": 0, "unknown": unreadable, "seconds": seconds}
+    return findings_table([row | {"path": task.label} for row in (*rows, own)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The tasks, as `mapInArrow` calls them: batches of their numbers in, batches of rows out."""
+
+    tasks: tuple[_Task, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from findings_of_task(self.tasks[number]).to_batches()
+
+
+def _answers(checks: Sequence[ClusterCheck], question: Question) -> GroupAnswers:
+    tasks = {check.entry.name: _tasks(check, question) for check in checks}
+    findings, died = _findings(tasks, question)
+    results = tuple(_result(name, tasks[name], findings, died) for name in tasks)
+    return GroupAnswers(
+        results=results,
+        anomalies=pa.concat_tables([anomalies_found(name, findings) for name in tasks]),
+    )
+
+
+def _tasks(check: ClusterCheck, question: Question) -> tuple[_Task, ...]:
+    return tuple(
+        _Task(
+            check=check,
+            bucket=bucket,
+            files={
+                name: cluster_file(question.run, question.manifest, name, bucket=bucket)
+                for name in check.tables
+            },
+            facts=facts_of(question.manifest),
+        )
+        for bucket in range(RECORD_BUCKET_COUNT if check.by_bucket else 1)
+    )
+
+
+def _findings(
+    tasks: Mapping[str, tuple[_Task, ...]], question: Question
+) -> tuple[pa.Table, dict[str, str]]:
+    """FINDINGS of all tasks, and why a check did not answer at all."""
+    died: dict[str, str] = {}
+    try:
+        return _collected(sum(tasks.values(), ()), question), died
+    except JobError as error:
+        _LOG.warning("the job of %s died (%s); running each by itself", ", ".join(tasks), error)
+    tables = [FINDINGS.empty_table()]
+    for name, mine in tasks.items():
+        try:
+            tables.append(_collected(mine, question))
+        except JobError as error:
+            died[name] = f"its job died: {error}"
+    return pa.concat_tables(tables), died
+
+
+def _collected(tasks: tuple[_Task, ...], question: Question) -> pa.Table:
+    frame = _numbers(question.spark, len(tasks)).mapInArrow(
+        _Tasks(tasks), from_arrow_schema(FINDINGS)
+    )
+    return collected(frame, schema=FINDINGS, budget_s=question.budget_s)
+
+
+def _numbers(spark: SparkSession, count: int) -> Any:
+    """0, 1, …, one a partition."""
+    return spark.range(0, count, 1, count)
+
+
+def _result(
+    name: str, tasks: Sequence[_Task], findings: pa.Table, died: Mapping[str, str]
+) -> CheckResult:
+    labels = [task.label for task in tasks]
+    mine = findings.filter(pc.is_in(findings["path"], pa.array(labels)))
+    # A job that died has answered for none of its tasks, which is one reason and not sixteen.
+    paths = () if name in died else labels
+    return result_of(
+        name,
+        mine,
+        files=file_answers(mine, paths=paths),
+        broken=frozenset(),
+        died=died.get(name, ""),
+    )

@@ -1,0 +1,56 @@
+"""What a kernel of tables of the cluster knows of the run beside them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.anomaly import Found
+from history.manifest import Manifest
+
+__all__ = ["Facts", "Judged", "Tables", "facts_of"]
+
+Tables = Mapping[str, pa.Table]
+"""By the names of `history.schema.TABLES`; one that was not recorded is empty."""
+
+Judged = Iterable[tuple[str, Found]]
+"""What a check found, by key: a topic-partition, or what else the check is about ("broker-2")."""
+
+_NS_A_SECOND: Final = 1_000_000_000
+_NS_A_MILLISECOND: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Of the manifest, what checks of the cluster's tables ask for. Times are ns of the run."""
+
+    node_ids: Mapping[str, int]
+    """Kafka's id of each node."""
+    origin_utc_ns: int = 0
+    healed_ns: int | None = None
+    end_ns: int | None = None
+    stuck_isr_limit_ns: int = 0
+    acks: str = "all"
+    recorded: tuple[str, ...] = ()
+
+    def time_ns(self, timestamp_ms: int) -> int:
+        """The run's time of a Kafka timestamp; exact to the millisecond below it."""
+        return timestamp_ms * _NS_A_MILLISECOND - self.origin_utc_ns
+
+    def nodes(self) -> Mapping[int, str]:
+        """The name of each Kafka id."""
+        return {kafka_id: node for node, kafka_id in self.node_ids.items()}
+
+
+def facts_of(manifest: Manifest) -> Facts:
+    """The facts that the manifest holds."""
+    return Facts(
+        node_ids=dict(manifest.node_ids),
+        origin_utc_ns=manifest.origin_utc_ns,
+        healed_ns=manifest.healed_ns,
+        end_ns=manifest.end_ns,
+        stuck_isr_limit_ns=int(manifest.stuck_isr_limit_s * _NS_A_SECOND),
+        acks=manifest.promises.acks,
+        recorded=manifest.recorded,
+    )
