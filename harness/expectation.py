@@ -1,10 +1,11 @@
 """What a scenario expects of a release: valid, or invalid with named anomalies.
 
     expect:
-      - {kafka: "<3.5", invalid: [lost-write]}
-      - {kafka: ">=3.5", valid: true}
+      - {kafka: "<3.5", invalid: [lost-write], tried: [3.4.1]}
+      - {kafka: ">=3.5", valid: true, tried: [3.5.2, 4.3.1]}
 
 The first entry that fits the release counts; a run on a release that none fits has no expectation.
+`tried` names the releases that an entry rests on: `fencepost reproduce` runs on all of these.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from harness.border import mapping, refuse_unknown
 from history.failure import SpecError
 from nemesis.words import did_you_mean
 
-__all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations"]
+__all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tried_releases"]
 
 _ANOMALIES = names_of(Kind.ANOMALY)
 
@@ -31,6 +32,8 @@ class Expectation:
     releases: SpecifierSet
     validity: Validity
     anomalies: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    """Releases that stand for all of them in a track record."""
 
 
 def parse_expectations(value: object) -> tuple[Expectation, ...]:
@@ -43,7 +46,19 @@ def parse_expectations(value: object) -> tuple[Expectation, ...]:
             found.append(_parse_one(mapping(item, example="{valid: true}")))
         except SpecError as error:
             raise error.below(index) from None
+    for index, expectation in enumerate(found):
+        for place, release in enumerate(expectation.tried):
+            if expectation_for(tuple(found), release=release) is not expectation:
+                raise SpecError(
+                    (index, "tried", place),
+                    f"{release} is not a release that this entry decides about",
+                )
     return tuple(found)
+
+
+def tried_releases(expectations: tuple[Expectation, ...]) -> tuple[str, ...]:
+    """The releases that the entries name, in their order."""
+    return tuple(release for expectation in expectations for release in expectation.tried)
 
 
 def expectation_for(expectations: tuple[Expectation, ...], *, release: str) -> Expectation | None:
@@ -69,7 +84,7 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
 
 
 def _parse_one(data: Mapping[str, object]) -> Expectation:
-    refuse_unknown(data, ["kafka", "valid", "invalid"])
+    refuse_unknown(data, ["kafka", "valid", "invalid", "tried"])
     if ("valid" in data) == ("invalid" in data):
         raise SpecError((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
     try:
@@ -81,10 +96,23 @@ def _parse_one(data: Mapping[str, object]) -> Expectation:
     if "valid" in data:
         if data["valid"] is not True:
             raise SpecError(("valid",), "write 'valid: true', or 'invalid: [anomaly, …]'")
-        return Expectation(releases=releases, validity=Validity.VALID)
+        return Expectation(releases=releases, validity=Validity.VALID, tried=_tried(data))
     return Expectation(
-        releases=releases, validity=Validity.INVALID, anomalies=_anomalies(data["invalid"])
+        releases=releases,
+        validity=Validity.INVALID,
+        anomalies=_anomalies(data["invalid"]),
+        tried=_tried(data),
     )
+
+
+def _tried(data: Mapping[str, object]) -> tuple[str, ...]:
+    value = data.get("tried", [])
+    if not isinstance(value, list):
+        raise SpecError(("tried",), f"expected a list of releases, e.g. [3.4.1]; found {value!r}")
+    for index, release in enumerate(value):
+        if not isinstance(release, str):
+            raise SpecError(("tried", index), f"{release!r} is a number; quote it: '{release}'")
+    return tuple(value)
 
 
 def _anomalies(value: object) -> tuple[str, ...]:
