@@ -11,6 +11,7 @@ import click
 
 from harness.cli.bench import bench
 from harness.cli.machine import clean, doctor
+from harness.cli.reproduce import reproduce, track_record
 from harness.cli.run import replay, run
 from harness.cli.scenarios import scenarios
 from harness.cli.stored import check, report
@@ -31,7 +32,18 @@ def cli() -> None:
     """
 
 
-for command in (run, replay, check, report, scenarios, doctor, clean, bench):
+for command in (
+    run,
+    reproduce,
+    replay,
+    check,
+    report,
+    scenarios,
+    track_record,
+    doctor,
+    clean,
+    bench,
+):
     cli.add_command(command)
 
 

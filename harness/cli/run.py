@@ -19,7 +19,7 @@ from history.failure import HarnessError, UsageError
 from history.manifest import read_manifest
 from history.run_directory import find_run
 
-__all__ = ["replay", "run"]
+__all__ = ["options_from", "replay", "run", "with_run_options"]
 
 _run_options = (
     results_option,
@@ -37,7 +37,8 @@ _run_options = (
 )
 
 
-def _with_run_options(command: Any) -> Any:
+def with_run_options(command: Any) -> Any:
+    """The flags that say how to run, apart from what."""
     for option in reversed(_run_options):
         command = option(command)
     return command
@@ -53,7 +54,7 @@ def _with_run_options(command: Any) -> Any:
 @click.option("--nemesis", help="Faults to draw from (kill,pause), or 'none' for no fault at all.")
 @click.option("--rate", type=int, help="Records a second, of all producers; 0: as many as go.")
 @click.option("--concurrency", type=int, help="So many producers and so many consumers.")
-@_with_run_options
+@with_run_options
 def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any) -> int:
     """Run SCENARIO (a name or a file): start a cluster, break it, judge what clients saw."""
     loaded = load_scenario(find_scenario(scenario), _overrides(flags))
@@ -65,7 +66,7 @@ def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any)
         for number in range(runs):
             this_seed = (first + number - 1) % SEED_MAX + 1
             words = _repeat_words(scenario, this_seed, flags)
-            options = _options(flags, seed=this_seed, command=words)
+            options = options_from(flags, seed=this_seed, command=words)
             outcomes.append(_run_one(loaded, options, progress, last=runs == 1, aside=as_json))
     if as_json:
         emit_json([outcome_json(outcome) for outcome in outcomes])
@@ -75,7 +76,7 @@ def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any)
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option("--kafka", help="Another release than the run's own.")
-@_with_run_options
+@with_run_options
 def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     """Repeat a stored RUN: the same cluster, clients and seed, and its faults at their times."""
     stored = find_run(run, flags["results"])
@@ -85,7 +86,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
         ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     )
     with terminal_progress() as progress:
-        options = _options(flags, seed=seed, command=command)
+        options = options_from(flags, seed=seed, command=command)
         outcome = _run_one(scenario, options, progress, last=True, aside=as_json)
     if as_json:
         emit_json([outcome_json(outcome)])
@@ -110,7 +111,8 @@ def _run_one(
     return outcome
 
 
-def _options(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
+def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
+    """The options of one run, from the flags."""
     return RunOptions(
         results=flags["results"],
         seed=seed,

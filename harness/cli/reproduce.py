@@ -1,0 +1,142 @@
+"""`fencepost reproduce` and `fencepost track-record`."""
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from harness.cli.options import as_json, emit_json, results_option
+from harness.cli.run import options_from, with_run_options
+from harness.cli.series_table import reproduction_json, series_table
+from harness.expectation import tried_releases
+from harness.library import find_scenario
+from harness.progress import terminal_progress
+from harness.reproduce import Subject, planned
+from harness.reproduce import reproduce as run_series
+from harness.reproduction import Reproduction, State
+from harness.reproduction_file import new_reproduction_path
+from harness.scenario import load_scenario
+from harness.seeds import SEED_MAX, new_seed
+from harness.track_record import add_to_track_record, read_track_record, table, with_table
+
+__all__ = ["reproduce", "track_record"]
+
+_INTERRUPTED = 255
+
+
+@click.command()
+@click.argument("scenario")
+@click.option(
+    "--kafka",
+    help="Releases, or a build (3.4.1,4.3.1,path:DIR). [default: those that the scenario names]",
+)
+@click.option("--metadata-version", help="Start the clusters at this metadata.version (3.5-IV1).")
+@click.option(
+    "--runs", type=click.IntRange(1, 10_000), default=20, show_default=True, help="On each release."
+)
+@click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Of each release's first run.")
+@with_run_options
+def reproduce(
+    scenario: str, kafka: str | None, runs: int, seed: int | None, as_json: bool, **flags: Any
+) -> int:
+    """Run SCENARIO again and again, release by release, and say how often its bug shows.
+
+    One run that shows it proves that a release has the bug; that a release has it not takes every
+    run. Exit codes: 0 as the scenario expects, 1 not so, 2 inconclusive, 254 wrong use,
+    255 interrupted or the harness failed.
+    """
+    first = seed if seed is not None else new_seed()
+    seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
+    releases = [word.strip() for word in kafka.split(",")] if kafka else _tried(scenario)
+    subjects = [_subject(scenario, release, seeds, flags) for release in releases]
+    words = ["fencepost", "reproduce", scenario, "--kafka", ",".join(releases)]
+    words += ["--runs", str(runs), "--seed", str(first)]
+    plan = planned(subjects, command=_command(words, flags))
+    path = new_reproduction_path(flags["results"], plan.scenario, datetime.now(UTC))
+    with terminal_progress() as progress:
+        done = run_series(plan, subjects, path=path, progress=progress)
+    _say(done, path, aside=as_json)
+    if as_json:
+        emit_json(reproduction_json(done, path))
+    return _INTERRUPTED if done.state is State.INTERRUPTED else done.exit_code
+
+
+@click.command("track-record")
+@click.option(
+    "--add",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Take a stored reproduction into the record.",
+)
+@click.option(
+    "--write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Put the table between the markers of this file.",
+)
+@results_option
+@as_json
+def track_record(add: tuple[Path, ...], write: Path | None, results: Path, as_json: bool) -> int:
+    """Show what reproductions found: the newest series of each scenario and release."""
+    directory = results / "track-record"
+    for path in add:
+        click.echo(add_to_track_record(path, directory), err=True)
+    recorded = read_track_record(directory)
+    if write is not None:
+        with_table(write, table(recorded))
+        click.echo(write, err=True)
+    if as_json:
+        emit_json([reproduction_json(one, None) for one in recorded])
+    elif write is None:
+        click.echo(table(recorded), nl=False)
+    return 0
+
+
+def _tried(scenario: str) -> list[str]:
+    loaded = load_scenario(find_scenario(scenario), [])
+    return list(tried_releases(loaded.expect)) or [loaded.cluster.release]
+
+
+def _subject(scenario: str, release: str, seeds: list[int], flags: dict[str, Any]) -> Subject:
+    metadata_version = flags["metadata_version"]
+    overrides: list[tuple[tuple[str, ...], object, str]] = [
+        (("cluster", "kafka"), release, "--kafka")
+    ]
+    if metadata_version:
+        overrides += [(("cluster", "metadata_version"), metadata_version, "--metadata-version")]
+    return Subject(
+        release=release,
+        metadata_version=metadata_version,
+        scenario=load_scenario(find_scenario(scenario), overrides),
+        options=[
+            options_from(
+                flags,
+                seed=seed,
+                command=_command(
+                    ["fencepost", "run", scenario, "--kafka", release, "--seed", str(seed)], flags
+                ),
+            )
+            for seed in seeds
+        ],
+    )
+
+
+def _command(words: list[str], flags: dict[str, Any]) -> str:
+    found = [*words]
+    if flags["metadata_version"]:
+        found += ["--metadata-version", flags["metadata_version"]]
+    if flags["results"] != Path("results"):
+        found += ["--results", str(flags["results"])]
+    return shlex.join(found)
+
+
+def _say(done: Reproduction, path: Path, *, aside: bool) -> None:
+    console = Console(stderr=aside, soft_wrap=True, highlight=False)
+    console.print(series_table(done))
+    console.print(done.sentence(), markup=False)
+    console.print(f"stored: {path}", markup=False)
+    console.print(f"repeat: {done.command}", markup=False)

@@ -1,0 +1,101 @@
+"""A reproduction on a terminal, and as JSON with its sums."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+from harness.rate import CONFIDENCE
+from harness.reproduction import Expected, Reproduction, Series, Standing
+from report.notation import length, one_line
+
+__all__ = ["reproduction_json", "series_table"]
+
+_TONES: Final = {
+    Standing.AS_EXPECTED: "green",
+    Standing.NOT_AS_EXPECTED: "bold red",
+    Standing.INCONCLUSIVE: "yellow",
+    Standing.UNSTATED: "",
+}
+_CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
+
+
+def series_table(reproduction: Reproduction) -> Table:
+    """One row a release."""
+    table = Table(
+        "release",
+        "hits",
+        f"rate ({_CONFIDENCE_PERCENT} % Wilson)",
+        "inconclusive",
+        "median to the verdict",
+        "median to the first proof",
+        "found, in runs",
+        "the scenario",
+        box=None,
+        pad_edge=False,
+    )
+    for series in reproduction.series:
+        table.add_row(*_cells(series))
+    return table
+
+
+def reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
+    """The sums of each release; the runs themselves stand in the stored file."""
+    return {
+        "scenario": reproduction.scenario,
+        "state": str(reproduction.state),
+        "sentence": reproduction.sentence(),
+        "exit_code": reproduction.exit_code,
+        "command": reproduction.command,
+        "stored": None if path is None else str(path),
+        "releases": [_series_json(series) for series in reproduction.series],
+    }
+
+
+def _cells(series: Series) -> tuple[Text, ...]:
+    rate = series.rate
+    low, high = rate.interval()
+    interval = f"{100 * low:.1f} to {100 * high:.1f} %" if rate.run_count else "-"
+    found = ", ".join(f"{name} {count}" for name, count in series.found.items())
+    plain = (
+        one_line(series.label),
+        f"{rate.hit_count}/{rate.run_count}",
+        interval,
+        str(series.inconclusive_count),
+        _seconds(series.median_seconds),
+        _seconds(series.median_proof_seconds),
+        one_line(found) or "nothing",
+    )
+    says = {Expected.FIRES: "says it fires: ", Expected.HOLDS: "says it holds: "}
+    standing = Text(says.get(series.expected, "") + series.standing, _TONES[series.standing])
+    return (*map(Text, plain), standing)
+
+
+def _series_json(series: Series) -> dict[str, Any]:
+    low, high = series.rate.interval()
+    return {
+        "release": series.release,
+        "metadata_version": series.metadata_version,
+        "expected": str(series.expected),
+        "standing": str(series.standing),
+        "hits": series.rate.hit_count,
+        "conclusive_runs": series.rate.run_count,
+        "inconclusive_runs": series.inconclusive_count,
+        "interval": {
+            "low": low,
+            "high": high,
+            "confidence": CONFIDENCE,
+            "method": "wilson",
+        },
+        "median_seconds_to_verdict": series.median_seconds,
+        "median_seconds_to_first_proof": series.median_proof_seconds,
+        "found_in_runs": dict(series.found),
+        "runs": [
+            {"seed": run.seed, "result": str(run.result), "run": run.run} for run in series.runs
+        ],
+    }
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else length(value * 1e9)

@@ -1,0 +1,125 @@
+"""The track record: a table drawn from reproductions that are kept in the repository.
+
+`results/track-record/*.json` are stored reproductions, copied whole. Of each scenario, release and
+metadata.version the newest series counts, and older ones are not pooled with it: scenarios and
+checks change, and a rate is one of a state of both. The README has the table between two markers,
+and a test that it is the one that is drawn from the files.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from harness.reproduction import Expected, Reproduction, Series, Standing
+from harness.reproduction_file import read_reproduction, write_reproduction
+from history.failure import UsageError
+from report.notation import length, one_line
+
+__all__ = ["BEGIN", "END", "add_to_track_record", "read_track_record", "table", "with_table"]
+
+BEGIN: Final = "<!-- track record: `make docs` writes it from results/track-record -->"
+END: Final = "<!-- end of the track record -->"
+_HEAD: Final = (
+    "| scenario | release | expected | runs with the bug | 95 % Wilson | median run | found |\n"
+    "|---|---|---|---|---|---|---|"
+)
+_GIB: Final = 1 << 30
+
+
+def add_to_track_record(path: Path, directory: Path) -> Path:
+    """Copy a stored reproduction into the record, and say where it lies.
+
+    Raises HarnessError if it is none; UsageError if it has no run.
+    """
+    found = read_reproduction(path)
+    if not any(series.runs for series in found.series):
+        raise UsageError(f"{path}: it has no run to keep")
+    directory.mkdir(parents=True, exist_ok=True)
+    kept = directory / f"{found.scenario}-{path.stem}.json"
+    write_reproduction(kept, found)
+    return kept
+
+
+def read_track_record(directory: Path) -> tuple[Reproduction, ...]:
+    """All that are kept, by scenario, the newest first. HarnessError if one cannot be read."""
+    found = [read_reproduction(path) for path in sorted(directory.glob("*.json"))]
+    newest_first = sorted(found, key=lambda one: one.started_at, reverse=True)
+    return tuple(sorted(newest_first, key=lambda one: one.scenario))
+
+
+def table(recorded: Sequence[Reproduction]) -> str:
+    """The record as Markdown, with where and how its figures were measured."""
+    rows = tuple(_newest(recorded))
+    if not rows:
+        return "Nothing is on record yet.\n"
+    lines = [_HEAD, *(_row(*row) for row in rows), "", *_notes(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(path: Path, text: str) -> None:
+    """Put `text` between the markers of a file. UsageError if it does not have them."""
+    content = path.read_text(encoding="utf-8")
+    before, begin, rest = content.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UsageError(f"{path} has no markers; expected {BEGIN!r} and {END!r}")
+    path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
+
+
+def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Series]]:
+    seen: set[tuple[str, str, str | None]] = set()
+    for reproduction in recorded:
+        for series in reproduction.series:
+            key = (reproduction.scenario, series.release, series.metadata_version)
+            if series.runs and key not in seen:
+                seen.add(key)
+                yield reproduction, series
+
+
+def _row(reproduction: Reproduction, series: Series) -> str:
+    rate = series.rate
+    low, high = (f"{100 * end:.0f}" for end in rate.interval())
+    issue = f" ({reproduction.issue})" if reproduction.issue else ""
+    left = f", {series.inconclusive_count} inconclusive" if series.inconclusive_count else ""
+    cells = (
+        f"`{reproduction.scenario}`{issue}",
+        series.label,
+        _expectation(series),
+        f"{rate.hit_count}/{rate.run_count}{left}",
+        f"{low} to {high} %" if rate.run_count else "-",
+        "-" if series.median_seconds is None else length(series.median_seconds * 1e9),
+        ", ".join(series.found) or "nothing",
+    )
+    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _expectation(series: Series) -> str:
+    says = {Expected.FIRES: "fires", Expected.HOLDS: "holds"}.get(series.expected, "-")
+    bad = series.standing in (Standing.NOT_AS_EXPECTED, Standing.INCONCLUSIVE)
+    return f"{says}: **{series.standing}**" if bad else says
+
+
+def _notes(rows: Sequence[tuple[Reproduction, Series]]) -> Iterator[str]:
+    """Command, machine and date of every figure; those that share a command stand together."""
+    for reproduction in dict.fromkeys(reproduction.command for reproduction, _ in rows):
+        one = next(r for r, _ in rows if r.command == reproduction)
+        yield f"- `{one.command}`: {_day(one.started_at)}, {_machine(one)}"
+
+
+def _day(iso: str) -> str:
+    at = datetime.fromisoformat(iso)
+    return f"{at.day} {at:%B %Y}"
+
+
+def _machine(reproduction: Reproduction) -> str:
+    machine = reproduction.machine
+    java = next((s.versions["java"] for s in reproduction.series if "java" in s.versions), None)
+    memory = machine.get("memory_bytes", "")
+    words = (
+        f"{machine['cores']} cores" if "cores" in machine else "",
+        f"{int(memory) / _GIB:.0f} GiB" if memory.isdecimal() else "",
+        f"Java {java}" if java else "",
+        f"Fencepost {reproduction.fencepost_version}",
+    )
+    return ", ".join(filter(None, words))

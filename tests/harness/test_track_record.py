@@ -1,0 +1,110 @@
+"""The record of what reproductions found, and the README that shows it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from series_doubles import BOTH, SilentProgress, runner, subject, ticking, verdict
+
+from harness.reproduce import planned, reproduce
+from harness.reproduction import Reproduction
+from harness.reproduction_file import read_reproduction, write_reproduction
+from harness.track_record import (
+    BEGIN,
+    END,
+    add_to_track_record,
+    read_track_record,
+    table,
+    with_table,
+)
+from history.failure import HarnessError, UsageError
+
+COMMAND = "fencepost reproduce trial --runs 4 --seed 7"
+ROOT = Path(__file__).parents[2]
+
+
+def reproduction(tmp_path: Path, *, hits: int, runs: int = 4) -> Reproduction:
+    subjects = [subject(tmp_path, release, runs=runs) for release in ("3.4.1", "4.3.1")]
+    done = reproduce(
+        planned(subjects, command=COMMAND),
+        subjects,
+        path=tmp_path / "20260301T080000Z.json",
+        progress=SilentProgress(),
+        run=runner(*[verdict(*BOTH)] * hits, *[verdict()] * (2 * runs - hits)),
+        clock=ticking(),
+    )
+    dated = replace(done, started_at="2026-03-01T08:00:00+00:00", fencepost_version="0.1.0")
+    write_reproduction(tmp_path / "20260301T080000Z.json", dated)
+    return dated
+
+
+def test_the_readme_shows_the_record_that_is_kept() -> None:
+    readme = (ROOT / "README.md").read_text()
+    shown = readme.partition(f"{BEGIN}\n")[2].partition(END)[0]
+    assert shown == table(read_track_record(ROOT / "results/track-record")), "run `make docs`"
+
+
+def test_the_table_names_rate_interval_command_machine_and_date(tmp_path: Path) -> None:
+    lines = table([reproduction(tmp_path, hits=4)]).splitlines()
+    assert lines[2:] == [
+        "| `trial` (KAFKA-1) | 3.4.1 | fires | 4/4 | 51 to 100 % | 10.0 s | lost-write, unseen |",
+        "| `trial` (KAFKA-1) | 4.3.1 | holds | 0/4 | 0 to 49 % | 10.0 s | nothing |",
+        "",
+        f"- `{COMMAND}`: 1 March 2026, 2 cores, 24 GiB, Java 17.0.13, Fencepost 0.1.0",
+    ]
+
+
+def test_what_is_not_as_expected_stands_out(tmp_path: Path) -> None:
+    text = table([reproduction(tmp_path, hits=0)])
+    assert "| 3.4.1 | fires: **NOT as expected** | 0/4 |" in text
+
+
+def test_the_newest_series_of_a_release_counts(tmp_path: Path) -> None:
+    old = reproduction(tmp_path, hits=0)
+    new = replace(
+        reproduction(tmp_path, hits=4), started_at="2026-04-01T08:00:00+00:00", command="again"
+    )
+    record = tmp_path / "record"
+    record.mkdir()
+    write_reproduction(record / "a.json", new)
+    write_reproduction(record / "b.json", old)
+    text = table(read_track_record(record))
+    assert text.count("| `trial`") == 2
+    assert "4/4" in text
+    assert "1 March" not in text
+
+
+def test_a_series_joins_the_record_under_its_scenario_and_time(tmp_path: Path) -> None:
+    made = reproduction(tmp_path, hits=4)
+    kept = add_to_track_record(tmp_path / "20260301T080000Z.json", tmp_path / "record")
+    assert kept.name == "trial-20260301T080000Z.json"
+    assert read_reproduction(kept) == made
+
+
+def test_a_series_without_a_run_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "empty.json"
+    write_reproduction(path, planned([subject(tmp_path, "3.4.1", runs=1)], command="c"))
+    with pytest.raises(UsageError, match="no run to keep"):
+        add_to_track_record(path, tmp_path / "record")
+
+
+def test_the_table_replaces_what_stood_between_the_markers(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    with_table(page, "new\n")
+    with_table(page, "new\n")
+    assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+
+
+def test_a_page_without_markers_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("nothing here\n")
+    with pytest.raises(UsageError, match="no markers"):
+        with_table(page, "new\n")
+    assert page.read_text() == "nothing here\n"
+
+
+def test_a_damaged_file_of_the_record_is_named(tmp_path: Path) -> None:
+    (tmp_path / "torn.json").write_text("{")
+    with pytest.raises(HarnessError, match=r"torn\.json"):
+        read_track_record(tmp_path)
