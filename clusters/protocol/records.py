@@ -8,7 +8,7 @@ Layout: https://kafka.apache.org/documentation/#record
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Final, Self
 
 import numpy as np
@@ -61,6 +61,15 @@ class Records:
         """A field or property of each record's batch, by its name."""
         return _of(self.batches, column, self.batch_index)
 
+    def first_batches(self, count: int) -> "Records":
+        """The records of the first `count` batches."""
+        end = int(np.searchsorted(self.batch_index, count))
+        return replace(
+            self,
+            batches=self.batches[:count],
+            **{name: getattr(self, name)[:end] for name in _COLUMNS},
+        )
+
     def key(self, index: int) -> bytes | None:
         """The key of a record."""
         length, start = read_signed(self.data, int(self.content_starts[index]))
@@ -78,6 +87,9 @@ class Records:
             return tuple(_headers(self.data, int(self.value_ends[index])))
         except VarintError as error:
             raise RecordError(f"headers at offset {self.offsets[index]}: {error}") from error
+
+
+_COLUMNS: Final = tuple(one.name for one in fields(Records) if one.type == NDArray[np.int64])
 
 
 class _BadBatchError(Exception):

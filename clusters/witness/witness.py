@@ -1,0 +1,153 @@
+"""The witness: what lies on the disks of a cluster's nodes, as raw tables of a run.
+
+It reads and never writes there, needs no process of Kafka's, and takes disks as they are: of a
+stopped cluster, of one whose nodes were killed, of a running one (whose last batch may be half
+written), or with nodes wiped. Whatever cannot be read is a damage in the report; only a raw
+directory that cannot be written is an error.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clusters.port import NodeName, Role, role_of
+from clusters.protocol.metadata_records import UNKNOWN, Definitions
+from clusters.witness.metadata_log import read_metadata_log
+from clusters.witness.replicas import Replica, find_replicas, read_replica
+from history.cluster_schema import REPLICAS
+from history.failure import HarnessError
+from history.table_file import TableFile
+from history.writer import bucket_of
+
+__all__ = ["Damage", "WitnessReport", "write_witness"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Something on a node's disk that is not as it should be."""
+
+    node: NodeName
+    subject: str
+    """"metadata log", "replicas", or the key of a replica."""
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.subject}: {self.what}"
+
+
+@dataclass(slots=True, kw_only=True)
+class WitnessReport:
+    """What was read, in numbers, and what could not be."""
+
+    metadata_record_counts: dict[NodeName, int] = field(default_factory=dict)
+    """By node, those of a snapshot included."""
+    unknown_type_counts: Counter[int] = field(default_factory=Counter)
+    """Records that could not be decoded, by type; -1: not even that could be read."""
+    replica_count: int = 0
+    replica_record_count: int = 0
+    damages: list[Damage] = field(default_factory=list)
+
+
+def write_witness(
+    node_data: Mapping[NodeName, Path],
+    *,
+    topics: Collection[str],
+    definitions: Definitions,
+    raw: Path,
+) -> WitnessReport:
+    """Write the tables metadata_log, replicas and replica_records into a run's raw directory.
+
+    `node_data` has each node's data directory, `topics` are those whose replicas are read. Raises
+    HarnessError if `raw` cannot be written.
+    """
+    report = WitnessReport()
+    try:
+        raw.mkdir(parents=True, exist_ok=True)
+        _write_metadata_log(node_data, definitions=definitions, raw=raw, report=report)
+        _write_replicas(node_data, topics=topics, raw=raw, report=report)
+    except OSError as error:
+        raise HarnessError(f"cannot write the witness's tables in {raw}: {error}") from error
+    return report
+
+
+def _write_metadata_log(
+    node_data: Mapping[NodeName, Path],
+    *,
+    definitions: Definitions,
+    raw: Path,
+    report: WitnessReport,
+) -> None:
+    with _table_file(raw / "metadata_log.parquet", "metadata_log") as file:
+        for node, data in sorted(node_data.items()):
+            count = 0
+            for piece in read_metadata_log(node, data, definitions=definitions):
+                file.add(piece.rows)
+                count += piece.rows.num_rows
+                unknown = piece.rows.filter(pc.equal(piece.rows["type"], UNKNOWN))
+                report.unknown_type_counts.update(unknown["type_key"].to_pylist())
+                _note(report, node, "metadata log", *piece.damages)
+            report.metadata_record_counts[node] = count
+
+
+def _write_replicas(
+    node_data: Mapping[NodeName, Path],
+    *,
+    topics: Collection[str],
+    raw: Path,
+    report: WitnessReport,
+) -> None:
+    directory = raw / "replica_records"
+    directory.mkdir(exist_ok=True)
+    rows = []
+    for bucket, replicas in _by_bucket(_all_replicas(node_data, topics, report)).items():
+        with _table_file(directory / f"bucket-{bucket:02}.parquet", "replica_records") as file:
+            for replica in replicas:
+                state = read_replica(replica, write=file.add)
+                rows.append(state.row)
+                report.replica_count += 1
+                report.replica_record_count += state.row["record_count"]
+                _note(report, replica.node, replica.key, *state.damages)
+    with _table_file(raw / "replicas.parquet", "replicas") as file:
+        in_order = sorted(rows, key=lambda row: (row["key"], row["node"]))
+        file.add(pa.Table.from_pylist(in_order, schema=REPLICAS))
+
+
+def _all_replicas(
+    node_data: Mapping[NodeName, Path], topics: Collection[str], report: WitnessReport
+) -> list[Replica]:
+    found: list[Replica] = []
+    for node, data in node_data.items():
+        if role_of(node) is Role.BROKER:
+            there = find_replicas(node, data, topics=topics)
+            found.extend(there.by_key.values())
+            _note(report, node, "replicas", *there.damages)
+    return sorted(found, key=lambda replica: (replica.key, replica.node))
+
+
+def _by_bucket(replicas: list[Replica]) -> Mapping[int, list[Replica]]:
+    chosen: dict[int, list[Replica]] = {}
+    for replica in replicas:
+        chosen.setdefault(bucket_of(replica.key), []).append(replica)
+    return chosen
+
+
+def _note(report: WitnessReport, node: NodeName, subject: str, *whats: str) -> None:
+    report.damages.extend(Damage(node=node, subject=subject, what=what) for what in whats)
+
+
+@contextmanager
+def _table_file(path: Path, name: str) -> Iterator[TableFile]:
+    """The file is there whole or not at all: a seal would stumble over half of one."""
+    beside = path.with_name(f".{path.name}")
+    try:
+        with TableFile(beside, name) as file:
+            yield file
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
