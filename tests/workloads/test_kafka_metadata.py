@@ -1,0 +1,140 @@
+"""The metadata workload against a real cluster: what it did is on the record, however it ended."""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.metadata_watch import MetadataWatch
+from clusters.port import NodeName, Role, TopicSpec
+from history.clock import Clock
+from history.reader import load_table
+from history.run_directory import RunDirectory
+from workloads.metadata import MetadataSpec, MetadataWorkload, clients_way
+
+pytestmark = pytest.mark.kafka
+
+SPEC = MetadataSpec(write_rate=30, read_rate=120, alters=2)
+ENOUGH = 40
+
+
+def begun(cluster: KafkaCluster, warden: Warden, root: Path) -> tuple[MetadataWorkload, Any]:
+    run = RunDirectory.create(root, "test", datetime.now(UTC))
+    workload = MetadataWorkload(
+        SPEC,
+        warden=warden,
+        brokers=clients_way(cluster),
+        run=run,
+        clock=Clock.start(),
+        seed=7,
+        first_process=10,
+    )
+    workload.start()
+    return workload, run
+
+
+def test_writes_and_reads_of_every_broker_are_on_the_record(
+    cluster: KafkaCluster, warden: Warden, tmp_path: Path
+) -> None:
+    workload, run = begun(cluster, warden, tmp_path)
+    assert until(lambda: workload.counts().ok >= ENOUGH)
+    assert not workload.failures()
+    workload.stop(timeout_s=20)
+    assert not workload.failures()
+    counts = workload.counts()
+
+    writes = load_table(run, "metadata_writes").to_pylist()
+    assert [row["index"] for row in writes] == list(range(counts.invoked))
+    assert Counter(row["outcome"] for row in writes)["ok"] == counts.ok
+    acknowledged = [row for row in writes if row["outcome"] == "ok"]
+    assert {row["f"] for row in acknowledged} == {"create-topic", "alter-config", "delete-topic"}
+    assert {row["node"] for row in acknowledged} == {"broker-1", "broker-2", "broker-3"}
+    calls = [row["call_ns"] for row in writes]
+    assert calls == sorted(calls)
+    created = [row["topic_id"] for row in acknowledged if row["f"] == "create-topic"]
+    assert len(set(created)) == len(created)
+    assert None not in created
+
+    reads = load_table(run, "describes").to_pylist()
+    assert {row["node"] for row in reads} == {"broker-1", "broker-2", "broker-3"}
+    assert {row["process"] for row in reads} == {13, 14, 15}
+    assert {row["error"] for row in reads} <= {
+        "NONE",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "LEADER_NOT_AVAILABLE",
+    }
+    assert {row["topic_id"] for row in reads} & set(created)
+    written = {(row["topic"], row["config_value"]) for row in acknowledged}
+    assert {(row["topic"], row["config_value"]) for row in reads} & written
+
+
+def test_a_client_that_was_killed_leaves_what_was_under_way_as_info(
+    cluster: KafkaCluster, warden: Warden, tmp_path: Path
+) -> None:
+    workload, run = begun(cluster, warden, tmp_path)
+    cluster.pause_node(NodeName("broker-2"))
+    try:
+        # One write hangs in the paused broker, and the journal says so before its answer.
+        assert until(lambda: workload.counts().invoked > sum(ends(workload)))
+        (pid,) = workload.pids.values()
+        os.kill(pid, signal.SIGKILL)
+        assert until(lambda: bool(workload.failures()))
+    finally:
+        cluster.resume_node(NodeName("broker-2"))
+    workload.stop(timeout_s=20)
+    writes = load_table(run, "metadata_writes").to_pylist()
+    open_writes = [row for row in writes if row["return_ns"] is None]
+    assert open_writes
+    assert {row["outcome"] for row in open_writes} == {"info"}
+
+
+def until(claim: Callable[[], bool], *, timeout_s: float = 20.0) -> bool:
+    """Wait for a claim to come true; False if it has not within the bound."""
+    deadline = time.monotonic() + timeout_s
+    while not claim():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+def ends(workload: MetadataWorkload) -> tuple[int, int, int]:
+    counts = workload.counts()
+    return counts.ok, counts.fail, counts.info
+
+
+def test_the_harness_watches_the_run_s_topics_on_every_broker_and_the_quorum(
+    cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    cluster.create_topics([TopicSpec(name="watched", partitions=2)])
+    run = RunDirectory.create(tmp_path, "test", datetime.now(UTC))
+    watch = MetadataWatch(
+        run.raw,
+        clock=Clock.start(),
+        topics=["watched"],
+        brokers=clients_way(cluster),
+        controllers=lambda: cluster._running(Role.CONTROLLER),
+        node_of=cluster.node_of,
+    )
+    offsets = run.raw / "metadata_offsets.jsonl"
+    with watch:
+        assert until(lambda: offsets.read_bytes().count(b"\n") >= 2 * 4)
+    reads = load_table(run, "describes").to_pylist()
+    assert {(row["node"], row["partition"]) for row in reads} == {
+        (f"broker-{number}", partition) for number in (1, 2, 3) for partition in (0, 1)
+    }
+    assert {(row["process"], row["topic"], row["error"]) for row in reads} == {
+        (-1, "watched", "NONE")
+    }
+    rows = load_table(run, "metadata_offsets").to_pylist()
+    assert {row["node"] for row in rows} == set(cluster.nodes)
+    assert {row["source"] for row in rows} == {"quorum"}
+    assert min(row["metadata_offset"] for row in rows) > 0

@@ -1,0 +1,49 @@
+"""What the metadata client is told: one JSON file, written by the harness, kept beside its log."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from clusters.kafka.asking import Address
+from clusters.port import NodeName
+from history.clock import Clock
+from workloads.metadata_spec import MetadataSpec
+
+__all__ = ["MetadataConfig", "read_metadata_config", "write_metadata_config"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataConfig:
+    """What a metadata client is told."""
+
+    client: str
+    """Its name: of its log, its journals, and its `client.id` at the brokers."""
+    process: int
+    """The number of its first writer; the other writers and then the readers follow."""
+    raw: str
+    """The directory to record into."""
+    origin_ns: int
+    """Of the run's clock."""
+    brokers: Mapping[NodeName, Address]
+    """Where clients find each of them."""
+    spec: MetadataSpec
+    seed: int
+    """The run's seed for the workload; a writer draws from (seed, process)."""
+
+    @property
+    def clock(self) -> Clock:
+        """The run's clock."""
+        return Clock(self.origin_ns)
+
+
+def write_metadata_config(path: Path, config: MetadataConfig) -> None:
+    """Write a client's configuration for `read_metadata_config`."""
+    path.write_text(json.dumps(asdict(config), indent=2) + "\n")
+
+
+def read_metadata_config(path: Path) -> MetadataConfig:
+    """A metadata client's configuration."""
+    data = json.loads(path.read_text())
+    brokers = {NodeName(name): (host, port) for name, (host, port) in data["brokers"].items()}
+    return MetadataConfig(**data | {"brokers": brokers, "spec": MetadataSpec(**data["spec"])})

@@ -1,0 +1,123 @@
+"""What is done to topics, one after the other: created, altered, deleted, and created again.
+
+A slot holds one topic at a time. Its name lives several lives, each with a new topic id, and then
+another name takes its place. The number that its setting carries grows with every write to the
+name, over all its lives, so that each number says which write it is of.
+
+A write that may have happened or not (info) leaves nobody sure of its topic: the name is given up.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from numpy.random import Generator
+
+from history.operation import Outcome
+
+__all__ = ["MetadataF", "TopicLives", "TopicWrite"]
+
+
+class MetadataF(StrEnum):
+    """What a write of metadata does, as `history.cluster_schema.METADATA_WRITES` names it."""
+
+    CREATE = "create-topic"
+    ALTER = "alter-config"
+    DELETE = "delete-topic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicWrite:
+    """One write to do."""
+
+    f: MetadataF
+    topic: str
+    config_value: int | None
+    """The number to set; None: a deletion."""
+    replication_factor: int = 1
+    """Of a creation."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Slot:
+    """A name and how far it is."""
+
+    name: str
+    lives_left: int
+    alters_left: int = 0
+    is_alive: bool = False
+    writes_count: int = 0
+
+
+class TopicLives:
+    """The topics of one writer.
+
+    Names are numbered from `first_number` on, in steps of `stride`: writers with different first
+    numbers below the stride never share a name.
+    """
+
+    def __init__(
+        self,
+        *,
+        slots: int,
+        first_number: int,
+        stride: int,
+        lives: int,
+        alters: int,
+        replication_factor_max: int,
+        draw: Generator,
+    ) -> None:
+        self._lives = lives
+        self._alters = alters
+        self._replication_factor_max = replication_factor_max
+        self._draw = draw
+        self._next_number = first_number
+        self._stride = stride
+        self._slots = [self._new_slot() for _ in range(slots)]
+        self._retired: list[str | None] = [None] * slots
+        self._turn = 0
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What is worth reading: the name in each slot, and the one that was there before."""
+        return [slot.name for slot in self._slots] + [name for name in self._retired if name]
+
+    def next(self) -> TopicWrite:
+        """The write to do now; say how it `ended` before asking for another."""
+        slot = self._slots[self._turn]
+        if not slot.is_alive:
+            factor = int(self._draw.integers(1, self._replication_factor_max + 1))
+            return TopicWrite(
+                f=MetadataF.CREATE,
+                topic=slot.name,
+                config_value=slot.writes_count,
+                replication_factor=factor,
+            )
+        if slot.alters_left:
+            return TopicWrite(f=MetadataF.ALTER, topic=slot.name, config_value=slot.writes_count)
+        return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
+
+    def ended(self, write: TopicWrite, outcome: Outcome) -> None:
+        """How the write went; the next one is for another topic."""
+        slot = self._slots[self._turn]
+        slot.writes_count += 1  # also after a failure: a number is never written twice
+        if outcome is Outcome.OK:
+            self._done(slot, write.f)
+        if outcome is Outcome.INFO or (not slot.is_alive and not slot.lives_left):
+            self._retired[self._turn] = slot.name
+            self._slots[self._turn] = self._new_slot()
+        self._turn = (self._turn + 1) % len(self._slots)
+
+    def _done(self, slot: _Slot, f: MetadataF) -> None:
+        if f is MetadataF.CREATE:
+            slot.is_alive, slot.alters_left = True, self._alters
+            slot.lives_left -= 1
+        elif f is MetadataF.ALTER:
+            slot.alters_left -= 1
+        else:
+            slot.is_alive = False
+
+    def _new_slot(self) -> _Slot:
+        name = f"m-{self._next_number:06}"
+        self._next_number += self._stride
+        return _Slot(name=name, lives_left=self._lives)
