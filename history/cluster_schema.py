@@ -17,6 +17,7 @@ __all__ = [
     "METADATA_LOG",
     "METADATA_OFFSETS",
     "METADATA_WRITES",
+    "QUORUM_CLAIMS",
     "REPLICAS",
     "REPLICA_RECORDS",
     "STABLE_OFFSETS",
@@ -167,6 +168,15 @@ METADATA_OFFSETS: Final = pa.schema(
     ]
 )
 
+QUORUM_CLAIMS: Final = pa.schema(
+    [
+        # One row a controller that called itself the leader of the quorum when it was asked.
+        pa.field("time_ns", pa.int64(), nullable=False),
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("controller_epoch", pa.int32(), nullable=False),
+    ]
+)
+
 REPLICAS: Final = pa.schema(
     [
         # One row a replica of a partition of the run's topics, as it lay on its node's disk when
@@ -312,6 +322,7 @@ CLUSTER_TABLES: Final = {
     "wire": WIRE,
     "metadata_log": METADATA_LOG,
     "metadata_offsets": METADATA_OFFSETS,
+    "quorum_claims": QUORUM_CLAIMS,
     "replicas": REPLICAS,
     "replica_records": REPLICA_RECORDS,
     "describes": DESCRIBES,

@@ -67,6 +67,8 @@ class Manifest:
     """Kafka's id of each node, controllers first."""
     recorded: tuple[str, ...] = ()
     """The tables of the cluster that the run set out to record: checks of others are not asked."""
+    damages: tuple[str, ...] = ()
+    """What could not be read of the nodes' disks when the cluster had stopped."""
     stuck_isr_limit_s: float = 0.0
     """How long after healing a caught-up replica may stay out of its ISR."""
     promises: Promises
@@ -117,6 +119,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "state": RunState(content["state"]),
                 "keys": tuple(content.get("keys", ())),
                 "recorded": tuple(content.get("recorded", ())),
+                "damages": tuple(content.get("damages", ())),
                 "shortfalls": tuple(content.get("shortfalls", ())),
                 "promises": Promises(**content["promises"]),
             }

@@ -1,6 +1,7 @@
 """Partitions as a play writes them.
 
     - partition: {isolate: broker-1}                       # from every other node
+    - partition: {isolate: active controller, among: controllers}
     - partition: {groups: [[broker-1], controllers]}       # who is in no group reaches everybody
     - partition: {from: broker-1, to: controllers}         # one way: what is sent there is lost
     - partition: {shape: majority-ring, among: brokers}    # one, halves, majority-ring, bridge
@@ -59,8 +60,8 @@ def partition_data(partition: Partition) -> dict[str, object]:
 
 def _cut(data: Mapping[str, object], stage: Stage) -> Cut:
     match sorted(data):
-        case ["isolate"]:
-            return Isolate(party=_party(data["isolate"], "isolate", stage))
+        case ["isolate"] | ["among", "isolate"]:
+            return Isolate(party=_party(data["isolate"], "isolate", stage), among=_among(data))
         case ["groups"]:
             groups = data["groups"]
             if not isinstance(groups, list) or len(groups) < 2:  # noqa: PLR2004  # or nothing is cut
@@ -74,12 +75,16 @@ def _cut(data: Mapping[str, object], stage: Stage) -> Cut:
         case ["shape"] | ["among", "shape"]:
             return Shaped(
                 shape=Shape(_word(data, "shape", tuple(Shape))),
-                among=Among(_word({"among": "all"} | dict(data), "among", tuple(Among))),
+                among=_among(data),
             )
         case ["flows"]:
             return Flows(flows=_flows(data["flows"], stage))
         case _:
             raise SpecError((), f"a partition is one of {_FORMS}")
+
+
+def _among(data: Mapping[str, object]) -> Among:
+    return Among(_word({"among": "all"} | dict(data), "among", tuple(Among)))
 
 
 def _word(data: Mapping[str, object], key: str, allowed: tuple[str, ...]) -> str:
@@ -117,8 +122,9 @@ def _flows(value: object, stage: Stage) -> frozenset[tuple[NodeName, NodeName]]:
 
 def _cut_data(cut: Cut) -> dict[str, object]:
     match cut:
-        case Isolate(party=party):
-            return {"isolate": _party_data(party)}
+        case Isolate(party=party, among=among):
+            only = {} if among is Among.ALL else {"among": str(among)}
+            return {"isolate": _party_data(party)} | only
         case Groups(groups=groups):
             return {"groups": [_party_data(group) for group in groups]}
         case OneWay(sender=sender, receiver=receiver):

@@ -70,9 +70,10 @@ class Party:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolate:
-    """Nobody else reaches this side, nor it them."""
+    """Nobody else of the nodes in question reaches this side, nor it them."""
 
     party: Party
+    among: Among = Among.ALL
 
     @property
     def concerns_clients(self) -> bool:
@@ -148,9 +149,9 @@ def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
     match cut:
         case Flows(flows=flows):
             return flows
-        case Isolate(party=party):
+        case Isolate(party=party, among=among):
             inside = _members(party, scene, draw)
-            outside = [node for node in scene.nodes if node not in inside]
+            outside = [node for node in _pool(among, scene.nodes) if node not in inside]
             return frozenset(_both_ways(inside, outside))
         case Groups(groups=groups):
             return _between([_members(group, scene, draw) for group in groups])

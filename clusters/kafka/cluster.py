@@ -11,6 +11,7 @@ from typing import Final
 
 from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.warden import Warden
+from clusters.kafka.admin import KafkaAdmin
 from clusters.kafka.asking import Address
 from clusters.kafka.configuration import (
     CLIENTS,
@@ -25,6 +26,7 @@ from clusters.kafka.configuration import (
     refuse_impossible,
 )
 from clusters.kafka.formatting import new_id
+from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.node import KafkaNode
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
 from clusters.kafka.prepared import Prepared
@@ -39,6 +41,9 @@ from clusters.port import (
     Role,
     TopicSpec,
 )
+from clusters.witness.definitions import definitions_of
+from clusters.witness.live import log_end_offset
+from clusters.witness.witness import WitnessReport, write_witness
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 
@@ -88,6 +93,12 @@ class KafkaCluster:
             )
             for node in nodes_of(spec, ports=lambda count: self._ports.take(count, base=port_base))
         }
+
+        self._admin = KafkaAdmin(
+            leader=self._leader,
+            brokers=lambda: self._running(Role.BROKER),
+            nodes=lambda: {name: self._address(name) for name in self._nodes},
+        )
 
     @property
     def spec(self) -> ClusterSpec:
@@ -267,6 +278,42 @@ class KafkaCluster:
     def rollback_node(self, node: NodeName, name: str) -> None:
         """Replace the data of a node that is down by the copy `name`."""
         self._nodes[node].rollback(name)
+
+    def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
+        return self._admin.create_topic(topic, via=via, within_s=within_s)
+
+    def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
+        """Make this broker the preferred replica and have it elected; returns once it leads."""
+        return self._admin.move_leader(key, leader, within_s=within_s)
+
+    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
+        """Give the key these replicas; returns once the reassignment is over."""
+        return self._admin.reassign(key, replicas, within_s=within_s)
+
+    def log_end(self, node: NodeName, key: str) -> int | None:
+        """The log end offset on the broker's disk; None if it has no replica of the key."""
+        return log_end_offset(self._nodes[node].data, key)
+
+    def watch(self, raw: Path, *, topics: Sequence[str]) -> MetadataWatch:
+        """Record in `raw`, while entered, what brokers show of topics, and who leads the quorum."""
+        return MetadataWatch(
+            raw,
+            clock=self._clock,
+            topics=topics,
+            brokers={name: self._address(name) for name in self._names(Role.BROKER)},
+            controllers=lambda: self._running(Role.CONTROLLER),
+            node_of=self.node_of,
+        )
+
+    def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
+        """Record in `raw` what lies on the disks: metadata logs, and the replicas of topics."""
+        return write_witness(
+            {name: node.data for name, node in self._nodes.items()},
+            topics=topics,
+            definitions=definitions_of(self._prepared.release.jars),
+            raw=raw,
+        )
 
     def _await_brokers(self) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S

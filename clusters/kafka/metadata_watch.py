@@ -1,8 +1,9 @@
-"""What every broker shows of a run's topics, and how far each node has the metadata log.
+"""What every broker shows of a run's topics, who leads the quorum, and how far each node is.
 
 The harness's own reads: process -1 in `describes`. A broker's answer is recorded when it differs
-from its last one, and once a second; the offsets of the quorum once a second. Each broker has a
-thread and a connection to itself, so that one that is paused delays no look at another.
+from its last one, and once a second; the quorum is asked once a second, each controller itself:
+which of them call themselves its leader, and how far each node has the metadata log. Each broker
+has a thread and a connection to itself, so that one that is paused delays no look at another.
 """
 
 import threading
@@ -12,6 +13,7 @@ from typing import Final, Self
 
 from kio.schema.describe_quorum.v0.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v0.response import DescribeQuorumResponse
+from kio.schema.describe_quorum.v0.response import PartitionData as PartitionDescription
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
@@ -24,7 +26,7 @@ from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import ReadJournal, RowJournal
 
-__all__ = ["OBSERVER", "MetadataWatch", "quorum_offsets"]
+__all__ = ["OBSERVER", "MetadataWatch", "quorum_claims", "quorum_offsets"]
 
 OBSERVER: Final = -1
 """The process number of the harness's own reads."""
@@ -68,6 +70,7 @@ class MetadataWatch:
         self._node_of = node_of
         self._reads = ReadJournal(raw, clock, writer="observer")
         self._offsets = RowJournal(raw, "metadata_offsets")
+        self._claims = RowJournal(raw, "quorum_claims")
         self._recorder = DescribeRecorder(self._reads, process=OBSERVER)
         self._stop = threading.Event()
         self._failures: list[HarnessError] = []
@@ -86,6 +89,7 @@ class MetadataWatch:
             thread.join(timeout=_END_S_MAX)
         self._reads.close()
         self._offsets.close()
+        self._claims.close()
         if self._failures and kind is None:
             raise self._failures[0]
 
@@ -124,6 +128,13 @@ class MetadataWatch:
             answers = ask(
                 self._controllers(), _QUORUM, DescribeQuorumResponse, timeout_s=_TIMEOUT_S
             )
+            for controller, controller_epoch in quorum_claims(answers):
+                claim = {
+                    "time_ns": asked_ns,
+                    "node": controller,
+                    "controller_epoch": controller_epoch,
+                }
+                self._claims.add(claim)
             for node_id, metadata_offset in quorum_offsets(answers.values()):
                 row = {
                     "time_ns": asked_ns,
@@ -140,16 +151,26 @@ def quorum_offsets(answers: Iterable[DescribeQuorumResponse]) -> Iterator[tuple[
 
     A leader knows of another replica where it fetches from: one beyond what it has, or nothing yet.
     """
-    described = [
-        partition
-        for answer in answers
-        if answer.error_code is ErrorCode.none
-        for topic in answer.topics
-        for partition in topic.partitions
-        if partition.error_code is ErrorCode.none
-    ]
+    described = [partition for answer in answers for partition in _described(answer)]
     if described:
         latest = max(described, key=lambda partition: partition.leader_epoch)
         for replica in (*latest.current_voters, *latest.observers):
             if replica.log_end_offset > 0:
                 yield int(replica.replica_id), int(replica.log_end_offset) - 1
+
+
+def quorum_claims(
+    answers: Mapping[NodeName, DescribeQuorumResponse],
+) -> Iterator[tuple[NodeName, int]]:
+    """(controller, controller epoch) of each that calls itself the leader: others refuse."""
+    for node, answer in answers.items():
+        for partition in _described(answer):
+            yield node, int(partition.leader_epoch)
+
+
+def _described(answer: DescribeQuorumResponse) -> Iterator[PartitionDescription]:
+    if answer.error_code is ErrorCode.none:
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                if partition.error_code is ErrorCode.none:
+                    yield partition

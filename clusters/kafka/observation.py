@@ -4,12 +4,10 @@ Every node is asked, on a short connection of its own. A client library would pi
 us, perhaps the one that is paused, and would not say who gave the answer.
 """
 
-from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
-from uuid import UUID
 
 from kio.schema.describe_quorum.v0.request import (
     DescribeQuorumRequest,
@@ -23,6 +21,7 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseP
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
+from clusters.kafka.admin_requests import topic_id_text
 from clusters.kafka.asking import Address, ask
 from clusters.port import ClusterView, NodeName, PartitionView
 
@@ -31,7 +30,6 @@ __all__ = [
     "ask_metadata",
     "best_of",
     "quorum_leader",
-    "topic_id_text",
     "view_of",
 ]
 
@@ -108,11 +106,6 @@ def view_of(
             if topic.topic_id is not None
         },
     )
-
-
-def topic_id_text(topic_id: UUID) -> str:
-    """As Kafka's tools write it: 22 characters of URL-safe base 64."""
-    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def quorum_leader(controllers: Mapping[NodeName, Address]) -> int | None:

@@ -192,6 +192,7 @@ WIRE_STEPS = (
     {"watch": {"as": "reg", "api": "BrokerRegistration", "client": "2"}},
     {"hold": {"as": "txn", "api": "EndTxn", "from": "clients", "where": {"committed": True}}},
     {"partition": {"as": "p1", "isolate": ["broker-1", "clients"]}},
+    {"partition": {"as": "p6", "isolate": ["active controller"], "among": "controllers"}},
     {"partition": {"as": "p2", "groups": [["broker-1"], "controllers"]}},
     {"partition": {"as": "p3", "from": "leader of t-0", "to": ["controllers"]}},
     {"partition": {"as": "p4", "shape": "majority-ring", "among": "brokers"}},
