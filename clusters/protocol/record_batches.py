@@ -30,7 +30,7 @@ HEADER_BYTES: Final = 61
 _LOG_OVERHEAD_BYTES: Final = 12
 """Base offset and batch length: what the length does not count."""
 _CRC_COVERS_FROM: Final = 21
-_BATCH_BYTES_MAX: Final = 1 << 30
+_BATCH_BYTES_MAX: Final = 1 << 28
 """No broker takes more than 100 MiB at once, no snapshot writer more than 8."""
 _MAGIC: Final = 2
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")

@@ -7,7 +7,7 @@ records of all batches together, since a log written slowly has a batch for each
 Layout: https://kafka.apache.org/documentation/#record
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final, Self
 
@@ -29,6 +29,8 @@ __all__ = ["Header", "Records", "encoded_record", "records_of"]
 Header = tuple[bytes, bytes | None]
 """Of a record: its name and value."""
 
+_LONG_OR_NEGATIVE: Final = CONTINUED | 1
+_TOO_FEW: Final = "it has fewer records than it says"
 _LENGTH_MAX: Final = 1 << 40
 """A length near 2⁶³ must not wrap around to a place that exists."""
 
@@ -176,18 +178,18 @@ def _borders(
         try:
             for _ in range(batch.record_count):
                 length = joined[position]
-                if length < CONTINUED:
-                    position += 1
-                    length >>= 1
-                else:
+                if length & _LONG_OR_NEGATIVE:
                     length, position = read_signed(joined, position)
+                else:
+                    length, position = length >> 1, position + 1
                 begins.append(position)
                 position += length
                 if not begins[-1] <= position <= batch_end:
-                    raise _BadBatchError(index, f"a record of {length} bytes does not fit in it")
+                    why = f"a record of {length} bytes does not fit in it"
+                    raise _BadBatchError(index, _TOO_FEW if begins[-1] > batch_end else why)
                 ends.append(position)
         except (VarintError, IndexError):
-            raise _BadBatchError(index, "it has fewer records than it says") from None
+            raise _BadBatchError(index, _TOO_FEW) from None
         if position != batch_end:
             left = batch_end - position
             raise _BadBatchError(index, f"{left} bytes are left behind its last record")
@@ -215,17 +217,23 @@ class _Fields:
         # One byte more, so that there is one to look at where nothing is left.
         data = np.frombuffer(joined + b"\x00", np.uint8)
 
+        def refused(bad: NDArray[np.bool_], reason: str) -> None:
+            if bad.any():
+                raise _BadBatchError(int(batch_index[np.flatnonzero(bad)[0]]), reason)
+
         def within(positions: NDArray[np.int64]) -> NDArray[np.int64]:
-            if (outside := positions > ends).any():
-                bad = int(batch_index[np.flatnonzero(outside)[0]])
-                raise _BadBatchError(bad, "a field reaches past the end of its record")
+            refused(positions > ends, "a field reaches past the end of its record")
             return positions
+
+        def behind(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+            refused(lengths < -1, "a key or value has less than no bytes")
+            return within(starts + np.clip(lengths, 0, _LENGTH_MAX))
 
         timestamp_deltas, at = signed_column(data, begins + 1)
         offset_deltas, at = signed_column(data, within(at))
         content_starts = within(at)
         key_lengths, at = signed_column(data, content_starts)
-        value_lengths, at = signed_column(data, _behind(within(at), key_lengths, within))
+        value_lengths, at = signed_column(data, behind(within(at), key_lengths))
         value_starts = within(at)
         return cls(
             timestamp_deltas=timestamp_deltas,
@@ -233,16 +241,8 @@ class _Fields:
             content_starts=content_starts,
             value_starts=value_starts,
             value_lengths=value_lengths,
-            value_ends=_behind(value_starts, value_lengths, within),
+            value_ends=behind(value_starts, value_lengths),
         )
-
-
-def _behind(
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    within: Callable[[NDArray[np.int64]], NDArray[np.int64]],
-) -> NDArray[np.int64]:
-    return within(starts + np.clip(lengths, 0, _LENGTH_MAX))
 
 
 def _timestamps(

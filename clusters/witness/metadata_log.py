@@ -99,9 +99,13 @@ def _snapshot_for(
 
 
 def _snapshots(directory: Path) -> list[_Snapshot]:
+    try:
+        paths = sorted(directory.iterdir())
+    except OSError:
+        return []  # its segments were listed a moment ago; that they are gone is noted with them
     return [
         _Snapshot(path=path, end_offset=int(found[1]))
-        for path in sorted(directory.iterdir())
+        for path in paths
         if (found := _SNAPSHOT.fullmatch(path.name))
     ]
 

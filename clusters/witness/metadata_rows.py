@@ -96,7 +96,7 @@ def columns_of(record: MetadataRecord, *, topics: Mapping[str, str]) -> dict[str
 
 
 def _partition_change(fields: Fields) -> dict[str, Any]:
-    leader, recovery = fields["leader"], fields["leaderRecoveryState"]
+    leader, recovery = fields.get("leader"), fields.get("leaderRecoveryState")
     return {
         "leader": None if leader == _LEADER_UNCHANGED else leader,
         "leader_recovery_state": None if recovery == _RECOVERY_UNCHANGED else recovery,
@@ -105,17 +105,17 @@ def _partition_change(fields: Fields) -> dict[str, Any]:
 
 def _registration_change(fields: Fields) -> dict[str, Any]:
     return {
-        "fenced": _FENCING.get(fields["fenced"]),
+        "fenced": _FENCING.get(fields.get("fenced", 0)),
         "in_controlled_shutdown": _SHUTDOWN.get(fields.get("inControlledShutdown", 0)),
     }
 
 
 def _config(fields: Fields) -> dict[str, Any]:
-    resource, name = fields["resourceType"], fields["resourceName"]
+    resource, name = fields.get("resourceType"), fields.get("resourceName", "")
     if resource == _TOPIC_RESOURCE:
         return {"topic": name}
     # An empty name stands for all brokers.
-    return {"broker_id": int(name)} if resource == _BROKER_RESOURCE and name else {}
+    return {"broker_id": int(name)} if resource == _BROKER_RESOURCE and name.isdecimal() else {}
 
 
 _SPECIAL: Final[Mapping[str, Callable[[Fields], dict[str, Any]]]] = {

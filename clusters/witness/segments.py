@@ -43,10 +43,10 @@ class Piece:
 
 
 def segments_of(directory: Path) -> tuple[Segment, ...]:
-    """The segments of a log, by offset; none if there is no such directory."""
+    """The segments of a log, by offset; none if there is no directory to be read."""
     try:
         names = sorted(path.name for path in directory.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return ()
     return tuple(
         Segment(path=directory / name, base_offset=int(found[1]))
