@@ -8,7 +8,9 @@ expect by these names. Groups of checks keep their entries beside their kernels.
 from collections.abc import Collection
 from typing import Final
 
+from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.entry import Entry, Kind, Strength
+from checkers.transactions.entries import HANGING, TORN
 
 __all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "asked", "entry_of", "names_of"]
 
@@ -141,10 +143,13 @@ _DATA_PLANE: Final = (
     Entry(
         id="D2",
         name="aborted-read",
-        title="A failed send was read",
+        title="A failed send, or one of an aborted transaction, was read",
         kind=Kind.ANOMALY,
-        rule="An ok read returned a value whose send failed.",
-        meaning="The producer was told that the record does not exist, and a consumer got it.",
+        rule="An ok read returned a value whose send failed. A send of a transaction failed if an "
+        "abort was acknowledged, or if a commit was never asked for; reads are then at "
+        "read_committed.",
+        meaning="The producer was told that the record does not exist, or saw to it, and a "
+        "consumer got it.",
         source=f"Adya, Liskov, O'Neil 2000, G1a; {_JEPSEN}, `G1a`",
         strength=Strength.NEVER,
         rests_on=_VALUES,
@@ -265,7 +270,7 @@ _DATA_PLANE: Final = (
     ),
 )
 
-CATALOGUE: Final = (*_ASSUMPTIONS, *_GROUNDS, *_DATA_PLANE)
+CATALOGUE: Final = (*_ASSUMPTIONS, *_GROUNDS, *_DATA_PLANE, TORN, HANGING)
 """All checks, in the order of a verdict."""
 
 _BY_NAME: Final = {entry.name: entry for entry in CATALOGUE}

@@ -3,7 +3,8 @@
 from typing import Final
 
 from checkers.check_group import CheckGroup
+from checkers.transactions.group import TRANSACTIONS_GROUP
 
 __all__ = ["GROUPS"]
 
-GROUPS: Final[tuple[CheckGroup, ...]] = ()
+GROUPS: Final[tuple[CheckGroup, ...]] = (TRANSACTIONS_GROUP,)

@@ -1,0 +1,37 @@
+"""What the catalogue says of the checks of transactions."""
+
+from typing import Final
+
+from checkers.entry import Entry, Kind, Strength
+
+__all__ = ["HANGING", "TORN"]
+
+TORN: Final = Entry(
+    id="D11",
+    name="torn-transaction",
+    title="Half of a transaction is readable",
+    kind=Kind.ANOMALY,
+    rule="Of a transaction whose commit was acknowledged, or of which a value was read though its "
+    "commit was not, an ok read at read_committed returned one value, and no ok read another; of "
+    "that one's key a complete final read was called after the acknowledgement (or after the read "
+    "that shows that it was committed). Where there was no such final read, the key is unknown.",
+    meaning="Consumers acted on a part of what was to happen as a whole.",
+    source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
+    strength=Strength.NEVER,
+    needs=("transactions",),
+)
+
+HANGING: Final = Entry(
+    id="D12",
+    name="hanging-transaction",
+    title="A transaction that nobody can end holds up the readers",
+    kind=Kind.ANOMALY,
+    rule="Every producer has ended and every transaction has had the time to be aborted at its "
+    "time-out, and the last stable offset of a key is below its high watermark. Or it had caught "
+    "up, and in the end the log of each replica that goes so far has transactional records without "
+    "a marker. A key with transactions whose last stable offset was not seen so late is unknown.",
+    meaning="No consumer at read_committed is given any later record of the key.",
+    source="KIP-890; KAFKA-14402",
+    strength=Strength.NEVER,
+    needs=("transactions", "stable_offsets"),
+)

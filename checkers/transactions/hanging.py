@@ -1,0 +1,94 @@
+"""D12 hanging-transaction: the last stable offset stands still, though no producer is left.
+
+Readers at read_committed stop at the last stable offset, the first record of a transaction that is
+open in the log. The coordinator ends every transaction that it knows of, at its time-out at the
+latest. One that it does not know of (a record that was appended after its transaction's marker) is
+ended by nobody.
+
+The evidence is in what the leader said when every producer had ended (`stable_offsets`): below the
+high watermark when all time-outs had passed. A second, independent one is in the logs themselves
+(`replica_records`): transactional records with no marker of their producer after them, on every
+replica whose log goes so far. It stands alone where the last stable offset had caught up and a
+record that was still on its way came afterwards: when no producer is left, and everything had
+ended, nothing but such a record can open a transaction.
+
+Sound because the high watermark was asked for before the last stable offset: if that is lower, a
+transaction was open at that moment. A replica that only lacks the last marker, since it was behind
+when it stopped, proves nothing: the marker is on another.
+
+Source: KIP-890, KAFKA-14402.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from checkers.anomaly import Found, Proof, found, none
+from checkers.transactions.open_transactions import OpenTransaction
+
+__all__ = ["hanging_transactions"]
+
+_LISTED_MAX: Final = 5
+
+Row = Mapping[str, Any]
+
+
+def hanging_transactions(
+    stable_offsets: pa.Table,
+    *,
+    transactions: pa.Table,
+    left_open: Mapping[str, Sequence[OpenTransaction]],
+) -> Iterator[tuple[str, Found]]:
+    """What was found, by key; every key that a transaction wrote to or that was asked for.
+
+    `left_open`: the transactions that are open in the logs as the nodes left them; empty if nobody
+    read these.
+    """
+    last: dict[str, Row] = {}
+    for row in stable_offsets.sort_by("time_ns").to_pylist():
+        last[row["key"]] = row
+    written = {key for keys in transactions["keys"].to_pylist() for key in keys}
+    for key in sorted(written | last.keys()):
+        yield key, _judged(key, last.get(key), left_open.get(key, ()))
+
+
+def _judged(key: str, row: Row | None, left_open: Sequence[OpenTransaction]) -> Found:
+    if row is None:
+        return none("hanging-transaction", key, doubt=f"nobody asked for the end of {key}")
+    behind = row["last_stable_offset"] < row["high_watermark"]
+    if behind and not row["due"]:
+        doubt = f"a transaction of {key} was open, and had not been given the time to be aborted"
+        return none("hanging-transaction", key, doubt=doubt)
+    if not behind and not left_open:
+        return none("hanging-transaction", key)
+    proof = _proof(row, left_open, behind=behind)
+    return found("hanging-transaction", key, never=np.arange(1), proof=lambda _: proof)
+
+
+def _proof(row: Row, left_open: Sequence[OpenTransaction], *, behind: bool) -> Proof:
+    stable, end = row["last_stable_offset"], row["high_watermark"]
+    if behind:
+        said = (
+            f"the last stable offset stood at {stable} below the high watermark {end} when every "
+            "producer had ended and every transaction had had the time to"
+        )
+    else:
+        said = f"the last stable offset had reached {end} when every producer had ended"
+    logs = "; ".join(_words(one) for one in left_open[:_LISTED_MAX])
+    offsets = (stable, end, *(one.first_offset for one in left_open[:_LISTED_MAX]))
+    return Proof(
+        operations=(),
+        offsets=tuple(dict.fromkeys(offsets)),
+        values=tuple(value for one in left_open[:_LISTED_MAX] for value in one.values),
+        detail=f"{said}; {logs}" if logs else said,
+    )
+
+
+def _words(one: OpenTransaction) -> str:
+    return (
+        f"the log has {one.record_count} records of producer {one.producer_id} (epoch "
+        f"{one.producer_epoch}) from offset {one.first_offset} on and no marker after them, on "
+        f"{', '.join(one.nodes)}"
+    )

@@ -1,0 +1,165 @@
+"""Transactions that are open in the logs as the nodes left them, bucket by bucket.
+
+A marker ends whatever its producer has open in that partition. So a transaction is open where
+transactional records of a producer follow its last marker. It counts if it is open on every replica
+that has its first record: one that was behind when it stopped may only lack the marker.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from checkers.tables import SealedFile, rows_in, scanned
+from history.failure import HarnessError
+
+__all__ = ["OPEN", "OpenTransaction", "open_frame", "open_in", "open_transactions"]
+
+_VALUES_MAX: Final = 5
+
+OPEN: Final = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        # In the one row of a file itself: why it could not be read, or null. Then `key` is null.
+        pa.field("unreadable", pa.string()),
+        pa.field("key", pa.string()),
+        pa.field("producer_id", pa.int64()),
+        pa.field("producer_epoch", pa.int32()),
+        pa.field("first_offset", pa.int64()),
+        pa.field("record_count", pa.int64()),
+        pa.field("nodes", pa.list_(pa.field("element", pa.string()))),
+        pa.field("values", pa.list_(pa.field("element", pa.int64()))),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """Transactional records of a producer that no marker of its follows."""
+
+    key: str
+    producer_id: int
+    producer_epoch: int
+    """Of the first of them."""
+    first_offset: int
+    record_count: int
+    nodes: tuple[str, ...]
+    """On whose disks it is open: all that have its first record."""
+    values: tuple[int, ...]
+    """The first few."""
+
+
+def open_frame(files: DataFrame) -> DataFrame:
+    """OPEN of all files of `replica_records`; a task holds one file, a sixteenth of the logs."""
+    return scanned(files, open_in, schema=OPEN)
+
+
+def open_in(file: SealedFile) -> Iterator[pa.Table]:
+    """OPEN of one file."""
+    unreadable = None
+    try:
+        for one in open_transactions(rows_in(file, "replica_records")):
+            row = {name: getattr(one, name) for name in OPEN.names[2:]}
+            yield _table([row | {"path": file.path}])
+    except HarnessError as error:
+        unreadable = str(error)
+    yield _table([{"path": file.path, "unreadable": unreadable}])
+
+
+def open_transactions(replica_records: pa.Table) -> Iterator[OpenTransaction]:
+    """The open transactions of these logs, by key and offset."""
+    ordered = replica_records.sort_by([(name, "ascending") for name in ("key", "node", "offset")])
+    keys = ordered["key"].to_numpy(zero_copy_only=False)
+    nodes = ordered["node"].to_numpy(zero_copy_only=False)
+    for key in np.unique(keys):
+        logs = {
+            str(node): _Log.of(ordered.filter(pa.array((keys == key) & (nodes == node))))
+            for node in np.unique(nodes[keys == key])
+        }
+        yield from _of_key(str(key), logs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """One replica's log of a key."""
+
+    offset: NDArray[np.int64]
+    producer: NDArray[np.int64]
+    epoch: NDArray[np.int64]
+    marker: NDArray[np.bool_]
+    transactional: NDArray[np.bool_]
+    value: NDArray[np.int64]
+
+    @staticmethod
+    def of(rows: pa.Table) -> "_Log":
+        control = rows["control"].to_numpy()
+        return _Log(
+            offset=rows["offset"].to_numpy(),
+            producer=rows["producer_id"].to_numpy(),
+            epoch=rows["producer_epoch"].to_numpy(),
+            marker=control,
+            transactional=rows["transactional"].to_numpy() & ~control,
+            value=rows["value"].fill_null(-1).to_numpy(),
+        )
+
+    def open_rows(self) -> dict[int, NDArray[np.int64]]:
+        """The rows of each producer that follow its last marker, where there are any."""
+        found = {}
+        for producer in np.unique(self.producer[self.transactional]):
+            mine = self.producer == producer
+            markers = np.flatnonzero(mine & self.marker)
+            since = int(markers[-1]) if len(markers) else -1
+            rows = np.flatnonzero(mine & self.transactional)
+            if len(rows := rows[rows > since]):
+                found[int(producer)] = rows
+        return found
+
+
+def _of_key(key: str, logs: dict[str, _Log]) -> Iterator[OpenTransaction]:
+    open_rows = {node: log.open_rows() for node, log in logs.items()}
+    firsts = {
+        (int(logs[node].offset[rows[0]]), producer)
+        for node, producers in open_rows.items()
+        for producer, rows in producers.items()
+    }
+    for first_offset, producer in sorted(firsts):
+        having = [node for node, log in logs.items() if first_offset in log.offset]
+        log, rows = _longest(having, producer, logs, open_rows)
+        if all(_is_open_at(open_rows[node], producer, logs[node], first_offset) for node in having):
+            values = [int(value) for value in log.value[rows][:_VALUES_MAX] if value >= 0]
+            yield OpenTransaction(
+                key=key,
+                producer_id=producer,
+                producer_epoch=int(log.epoch[rows[0]]),
+                first_offset=first_offset,
+                record_count=len(rows),
+                nodes=tuple(having),
+                values=tuple(values),
+            )
+
+
+def _is_open_at(
+    open_rows: dict[int, NDArray[np.int64]], producer: int, log: _Log, first_offset: int
+) -> bool:
+    rows = open_rows.get(producer)
+    return rows is not None and first_offset in log.offset[rows]
+
+
+def _longest(
+    nodes: list[str],
+    producer: int,
+    logs: dict[str, _Log],
+    open_rows: dict[str, dict[int, NDArray[np.int64]]],
+) -> tuple[_Log, NDArray[np.int64]]:
+    """Where most of the open records are."""
+    holders = [node for node in nodes if producer in open_rows[node]]
+    best = max(holders, key=lambda node: len(open_rows[node][producer]))
+    return logs[best], open_rows[best][producer]
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, schema=OPEN)

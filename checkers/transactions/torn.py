@@ -1,0 +1,149 @@
+"""D11 torn-transaction: of one committed transaction some values are readable, and some are not.
+
+A transaction is atomic over all its keys: once it is committed, a reader at read_committed is given
+each of its records, and before it is, none. So when one value of it was returned by an ok read, and
+another is in no ok read at all although a complete final read of its key was called when the
+transaction had surely been committed, the transaction is torn.
+
+Sound because
+- it was surely committed when the commit was acknowledged, or when a read returned a value of it
+  (what such a read returned of a transaction that was aborted is D2's, and such transactions are
+  not looked at);
+- a complete final read goes to the end of a log whose transactions have all ended: the recording
+  waits for that, and leaves a key out that is held up (D12);
+- a transaction of which nothing was read is lost, not torn (D1, D13), and one whose value was read
+  and vanished is D18's.
+
+Source: KIP-98; Adya, Liskov, O'Neil 2000 (G1b: intermediate reads are of the same kind).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, found
+from checkers.kernels.key_log import FinalRead
+from history.schema import Outcome
+
+__all__ = ["Suspect", "suspects", "torn_transactions"]
+
+_LISTED_MAX: Final = 8
+
+Row = Mapping[str, Any]
+"""Of SIGHTINGS."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """A transaction that may be torn: not all its values were read, and not none."""
+
+    index: int
+    outcome: Outcome
+    return_ns: int | None
+    keys: tuple[str, ...]
+    values: tuple[int, ...]
+
+
+def suspects(transactions: pa.Table, *, unread: NDArray[np.int64]) -> tuple[Suspect, ...]:
+    """The transactions that were or may have been committed, with values read and values unread."""
+    gone = frozenset(unread.tolist())
+    return tuple(
+        Suspect(
+            index=row["index"],
+            outcome=Outcome(row["outcome"]),
+            return_ns=row["return_ns"],
+            keys=tuple(row["keys"]),
+            values=tuple(row["values"]),
+        )
+        for row in transactions.to_pylist()
+        if row["intent"] == "commit"
+        and row["outcome"] != Outcome.FAIL.value
+        and 0 < len(gone.intersection(row["values"])) < len(set(row["values"]))
+    )
+
+
+def torn_transactions(
+    suspected: Sequence[Suspect],
+    *,
+    sightings: Iterable[Row],
+    final_reads: Iterable[FinalRead],
+) -> Iterator[tuple[str, Found]]:
+    """What was found, by the key of the first value that is missing.
+
+    `sightings`: of every value of the suspects; a value that is not among them was not read.
+    """
+    seen = {row["value"]: row for row in sightings}
+    last_reads = _last_reads(final_reads)
+    torn: dict[str, list[Proof]] = {}
+    doubtful: dict[str, list[int]] = {}
+    for suspect in suspected:
+        places = dict(zip(suspect.values, suspect.keys, strict=True))
+        missing = [value for value in places if _read_ns(seen.get(value)) is None]
+        since_ns = _committed_by(suspect, seen)
+        proven = [value for value in missing if last_reads.get(places[value], -1) > since_ns]
+        if proven:
+            torn.setdefault(places[proven[0]], []).append(_proof(suspect, proven, seen))
+        elif missing:
+            doubtful.setdefault(places[missing[0]], []).append(suspect.index)
+    for key in sorted(torn.keys() | doubtful.keys()):
+        yield key, _found(key, torn.get(key, []), doubtful.get(key, []))
+
+
+def _last_reads(final_reads: Iterable[FinalRead]) -> dict[str, int]:
+    """When the last complete final read of each key was called."""
+    called: dict[str, int] = {}
+    for read in final_reads:
+        called[read.key] = max(called.get(read.key, read.call_ns), read.call_ns)
+    return called
+
+
+def _committed_by(suspect: Suspect, seen: Mapping[int, Row]) -> int:
+    """When the transaction was surely committed: acknowledged, or else first seen."""
+    if suspect.outcome is Outcome.OK and suspect.return_ns is not None:
+        return suspect.return_ns
+    known = (_read_ns(seen.get(value)) for value in suspect.values)
+    return min(time_ns for time_ns in known if time_ns is not None)
+
+
+def _read_ns(sighting: Row | None) -> int | None:
+    return None if sighting is None else sighting["read_ns"]
+
+
+def _proof(suspect: Suspect, missing: Sequence[int], seen: Mapping[int, Row]) -> Proof:
+    read = [value for value in suspect.values if _read_ns(seen.get(value)) is not None]
+    shown = [*read[:_LISTED_MAX], *missing[:_LISTED_MAX]]
+    rows = [seen[value] for value in shown if value in seen]
+    places = dict(zip(suspect.values, suspect.keys, strict=True))
+    operations = {row[name] for row in rows for name in ("send", "read")} - {None}
+    how = "was acknowledged" if suspect.outcome is Outcome.OK else "was committed, as reads show"
+    return Proof(
+        operations=tuple(sorted(operations)),
+        offsets=tuple(row["offset"] for row in rows if row["offset"] is not None),
+        values=tuple(shown),
+        detail=f"transaction {suspect.index} {how}: {_words(read, places)} was read, and "
+        f"{_words(missing, places)} was returned by no ok read, nor by the complete final read "
+        "that was called afterwards",
+    )
+
+
+def _words(values: Sequence[int], places: Mapping[int, str]) -> str:
+    words = [f"value {value} of {places[value]}" for value in values[:_LISTED_MAX]]
+    more = ["…"] if len(values) > _LISTED_MAX else []
+    return ", ".join([*words, *more])
+
+
+def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int]) -> Found:
+    doubt = ""
+    if doubtful:
+        doubt = (
+            f"of transaction {doubtful[0]}"
+            f"{f' and {len(doubtful) - 1} more' if len(doubtful) > 1 else ''} some values were "
+            f"read and others were not, and no complete final read of {key} followed"
+        )
+    return found(
+        "torn-transaction", key, never=np.arange(len(torn)), proof=lambda n: torn[n], doubt=doubt
+    )
