@@ -270,7 +270,14 @@ _DATA_PLANE: Final = (
     ),
 )
 
-CATALOGUE: Final = (*_ASSUMPTIONS, *_GROUNDS, *_DATA_PLANE, TORN, HANGING)
+CATALOGUE: Final = (
+    *_ASSUMPTIONS,
+    *_GROUNDS,
+    *_DATA_PLANE,
+    TORN,
+    HANGING,
+    *CONTROL_PLANE_ENTRIES,
+)
 """All checks, in the order of a verdict."""
 
 _BY_NAME: Final = {entry.name: entry for entry in CATALOGUE}

@@ -19,6 +19,8 @@ Judged = Iterable[tuple[str, Found]]
 
 _NS_A_SECOND: Final = 1_000_000_000
 _NS_A_MILLISECOND: Final = 1_000_000
+_CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
+_DRIFT_SHARE: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +37,20 @@ class Facts:
     recorded: tuple[str, ...] = ()
 
     def time_ns(self, timestamp_ms: int) -> int:
-        """The run's time of a Kafka timestamp; exact to the millisecond below it."""
+        """The run's time of a Kafka timestamp, as far as the wall clock kept step."""
         return timestamp_ms * _NS_A_MILLISECOND - self.origin_utc_ns
+
+    def earliest_ns(self, timestamp_ms: int) -> int:
+        """The run's time before which that timestamp was surely not taken."""
+        return self.time_ns(timestamp_ms) - self._slack_ns(timestamp_ms)
+
+    def latest_ns(self, timestamp_ms: int) -> int:
+        """The run's time after which that timestamp was surely not taken."""
+        return self.time_ns(timestamp_ms) + self._slack_ns(timestamp_ms)
+
+    def _slack_ns(self, timestamp_ms: int) -> int:
+        """How far wall clock and run clock may be apart: a step, and twice the drift of NTP."""
+        return _CLOCK_STEP_NS + abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE
 
     def nodes(self) -> Mapping[int, str]:
         """The name of each Kafka id."""

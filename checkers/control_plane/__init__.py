@@ -1,0 +1,1 @@
+"""What the controller decides, and what the nodes make of it."""

@@ -1,0 +1,185 @@
+"""C2 stale-epoch-join: a replica joined the ISR on the word of an earlier incarnation (KIP-903).
+
+A replica that loses its disk comes back empty, with a new registration. A leader that judged it in
+sync before that must not bring it into the ISR afterwards. So of each replica that joins the ISR at
+metadata offset m by an AlterPartition, two broker epochs are compared: the one that it registered
+with last before m (the metadata log), and the one on which the leader judged it in sync:
+
+- that which the request names for it (version 3), unless it is -1, Kafka's "not checked";
+- else that of the incarnation whose fetches the leader can have seen. A broker fetches once its
+  registration was answered. So if the registration that was in force at m was not even answered
+  when the request had arrived at the proxy, then the leader had sent it on the fetches of an
+  earlier incarnation.
+
+The second is sound because both times are of one clock, and each errs on the side of no accusation:
+the request was sent earlier than it arrived at the proxy, and the broker saw the answer later than
+it arrived there. Without the answer on the tape, the time at which the controller appended the
+registration stands for it, which is earlier still. What it cannot see is a leader that goes by old
+fetches after the new registration: those frames are not on every tape.
+
+A registration that the same incarnation repeats takes nothing from its disk: below version 3 the
+first registration of an incarnation counts.
+
+Only joins by AlterPartition are judged. Elections bring a leader into the ISR, too (uncleanly, or
+out of the ELR); those change the leader. A join under an unchanged leader whose request is not on
+the tape is a doubt. If several requests may have made the change, all of them have to be stale.
+
+Source: KIP-903; KAFKA-14139, KAFKA-14617.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.broker_states import BrokerVersion
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.isr_changes import proposals, requests_by_partition
+from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.kernels.rpcs import Rpc, rpcs
+
+__all__ = ["NAME", "StaleJoin", "stale_epoch_joins", "stale_joins"]
+
+NAME: Final = "stale-epoch-join"
+_UNCHECKED: Final = -1
+
+_Answers = Mapping[tuple[int, int], Rpc]
+"""The first answer to a registration, by (broker id, broker epoch)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleJoin:
+    """A replica that joined on an earlier incarnation's word, and the request that let it in."""
+
+    version: PartitionVersion
+    broker_id: int
+    request: Rpc
+    judged_epoch: int | None
+    """None: of a registration that the log does not have any more."""
+    named: bool
+    """The request itself names the epoch."""
+    registration: BrokerVersion
+    """The one in force when it joined."""
+    registered_ns: int
+    """When it was answered, or else appended."""
+
+
+def stale_epoch_joins(tables: Tables, facts: Facts) -> Judged:
+    """Every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    for history, joins, doubt in stale_joins(tables, seen):
+        proofs = [_proof(history, join) for join in joins]
+        yield history.key, spelled(NAME, history.key, proofs, doubt=doubt)
+
+
+def stale_joins(
+    tables: Tables, seen: View
+) -> Iterator[tuple[PartitionHistory, list[StaleJoin], str]]:
+    """Of each partition its stale joins, in order, and why others cannot be judged, or nothing."""
+    requests = requests_by_partition(tables["wire"], seen.partitions)
+    answers = _answers(tables)
+    for place, history in seen.partitions.items():
+        joins: list[StaleJoin] = []
+        doubt = ""
+        for before, version in history.steps():
+            joined = [one for one in version.isr if one not in before.isr]
+            if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
+                continue
+            made = proposals(version, requests.get(place, ()))
+            candidates = made.sure or made.possible
+            if not candidates:
+                doubt = doubt or _unseen(history, version, joined)
+            for broker_id in joined:
+                stale = [_stale(one, broker_id, version, seen, answers) for one in candidates]
+                if stale and all(stale):
+                    joins += [one for one in stale[:1] if one is not None]
+        yield history, joins, doubt
+
+
+def _stale(
+    request: Rpc, broker_id: int, version: PartitionVersion, seen: View, answers: _Answers
+) -> StaleJoin | None:
+    """The join, if this request judged an earlier incarnation in sync."""
+    history = seen.brokers.get(broker_id)
+    registration = history.before(version.metadata_offset) if history else None
+    if history is None or registration is None or not registration.registered:
+        return None
+    first = history.first_of_incarnation(registration)
+    answer = answers.get((broker_id, first.broker_epoch))
+    registered_ns = (
+        seen.facts.earliest_ns(first.timestamp_ms)
+        if answer is None or answer.answered_ns is None
+        else answer.answered_ns
+    )
+    epoch = _named_epoch(request, broker_id)
+    if epoch == _UNCHECKED:
+        if first.snapshot or registered_ns <= request.asked_ns:
+            return None
+    elif epoch == registration.broker_epoch:
+        return None
+    earlier = [
+        one.broker_epoch
+        for one in history.registrations()
+        if one.registration_offset < first.registration_offset
+    ]
+    return StaleJoin(
+        version=version,
+        broker_id=broker_id,
+        request=request,
+        judged_epoch=epoch if epoch != _UNCHECKED else (earlier[-1] if earlier else None),
+        named=epoch != _UNCHECKED,
+        registration=registration,
+        registered_ns=registered_ns,
+    )
+
+
+def _named_epoch(request: Rpc, broker_id: int) -> int:
+    """The broker epoch under which the request names this member; -1 if it names none."""
+    epochs = request.of("isr_epochs")
+    members = request.of("isr") or ()
+    if not epochs or broker_id not in members:
+        return _UNCHECKED
+    return int(epochs[list(members).index(broker_id)])
+
+
+def _answers(tables: Tables) -> _Answers:
+    found: dict[tuple[int, int], Rpc] = {}
+    for rpc in rpcs(tables["wire"], "BrokerRegistration"):
+        epoch = rpc.answered("broker_epoch")
+        if rpc.ok and epoch is not None:
+            found.setdefault((rpc.of("broker_id"), epoch), rpc)
+    return found
+
+
+def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
+    request, version, registration = join.request, join.version, join.registration
+    judged = (
+        "an epoch that is no longer in the log"
+        if join.judged_epoch is None
+        else (f"broker epoch {join.judged_epoch}")
+    )
+    when = "under" if join.named else "when it had"
+    return Proof(
+        operations=(),
+        offsets=(registration.registration_offset, version.metadata_offset),
+        values=(
+            *(() if join.judged_epoch is None else (join.judged_epoch,)),
+            registration.broker_epoch,
+        ),
+        frames=tuple(frame for frame in (request.frame, request.answer_frame) if frame is not None),
+        detail=f"broker {join.broker_id} joined the ISR of {history.key} at metadata offset "
+        f"{version.metadata_offset} by an AlterPartition sent at {clock(request.asked_ns)} (frame "
+        f"{request.frame}) {when} {judged}; at offset {registration.registration_offset} "
+        f"({clock(join.registered_ns)}) it had registered with {registration.broker_epoch}",
+    )
+
+
+def _unseen(history: PartitionHistory, version: PartitionVersion, joined: list[int]) -> str:
+    return (
+        f"broker {joined[0]} joined the ISR of {history.key} at metadata offset "
+        f"{version.metadata_offset}, and the AlterPartition that let it in is not on the tape"
+    )

@@ -1,0 +1,80 @@
+"""What the checks of the control plane start from: the log of record, replayed.
+
+A check of it judges nothing where there is no log of record: it answers with that doubt.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from checkers.anomaly import Found, Proof, found, none
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion, broker_histories
+from checkers.kernels.facts import Facts, Tables
+from checkers.kernels.log_of_record import LogOfRecord, log_of_record
+from checkers.kernels.partition_states import PartitionHistory, partition_histories
+
+__all__ = ["METADATA", "View", "clock", "doubtful", "spelled", "view"]
+
+METADATA: Final = "metadata"
+"""The key of what concerns no partition and no broker alone."""
+
+_NS_A_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """The log of record and what it says of partitions and brokers."""
+
+    log: LogOfRecord
+    partitions: Mapping[tuple[str, int], PartitionHistory]
+    """By (topic id, partition)."""
+    brokers: Mapping[int, BrokerHistory]
+    facts: Facts
+
+    def histories(self) -> Iterator[PartitionHistory]:
+        """Of all partitions, in the order of their creation."""
+        return iter(self.partitions.values())
+
+    def broker_before(self, broker_id: int, metadata_offset: int) -> BrokerVersion | None:
+        """A broker as it was just before this offset; None if nothing is known."""
+        history = self.brokers.get(broker_id)
+        return None if history is None else history.before(metadata_offset)
+
+
+def view(tables: Tables, facts: Facts) -> View:
+    """The view of the run's metadata log."""
+    log = log_of_record(tables["metadata_log"], facts)
+    return View(
+        log=log,
+        partitions=partition_histories(log.records),
+        brokers=broker_histories(log.records),
+        facts=facts,
+    )
+
+
+def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
+    """The answer of a check that cannot judge anything."""
+    return [(METADATA, none(check, METADATA, doubt=doubt))]
+
+
+def spelled(
+    check: str, key: str, proofs: Sequence[Proof], *, doubt: str = "", allowed_count: int = 0
+) -> Found:
+    """What was found on a key, from its proofs: the last `allowed_count` are legal."""
+    numbers = np.arange(len(proofs))
+    cut = len(proofs) - allowed_count
+    return found(
+        check,
+        key,
+        never=numbers[:cut],
+        allowed=numbers[cut:],
+        proof=proofs.__getitem__,
+        doubt=doubt,
+    )
+
+
+def clock(time_ns: int) -> str:
+    """A time of the run, for people."""
+    return f"{time_ns / _NS_A_SECOND:.3f} s"

@@ -1,0 +1,103 @@
+"""C2: who judged the replica in sync, and who it is now."""
+
+from metadata_logs import FACTS, doubts, never, said, tables
+
+from checkers.control_plane.stale_epoch_join import stale_epoch_joins
+
+# What Kafka 3.4.1 writes when a delayed AlterPartition brings a wiped replica back (KAFKA-14139).
+LOG = """
+    1 register 1
+    2 unfence 1
+    3 register 2
+    4 unfence 2
+    11 topic t
+    12 partition t-0 replicas 1,2 isr 1,2 leader 1
+    19 change t-0 isr 1 leader 1
+    28 fence 2
+    33 register 2 at 20000
+    34 unfence 2 at 20500
+    36 change t-0 isr 1,2 at 22000
+    43 change t-0 isr 2 leader 2 at 22500
+"""
+REGISTERED = """
+    at 300 broker-2 register -> ok 3 at 310
+    at 19990 broker-2 register -> ok 33 at 20010
+"""
+DELAYED = "at 9812 passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
+DETAIL = (
+    "broker 2 joined the ISR of t-0 at metadata offset 36 by an AlterPartition sent at 9.812 s "
+    "(frame 20) when it had broker epoch 3; at offset 33 (20.010 s) it had registered with 33"
+)
+
+
+def found(frames: str, log: str = LOG) -> dict[str, list[str]]:
+    return said(stale_epoch_joins(tables(log, REGISTERED + frames), FACTS))
+
+
+def test_a_replica_that_registered_anew_after_the_request_was_sent_is_a_stale_join() -> None:
+    anomalies = never(stale_epoch_joins(tables(LOG, REGISTERED + DELAYED), FACTS))
+    assert [one.detail for one in anomalies["t-0"]] == [DETAIL]
+    assert anomalies["t-0"][0].offsets == (33, 36)
+    assert anomalies["t-0"][0].values == (3, 33)
+    assert anomalies["t-0"][0].frames == (20, 21)
+
+
+def test_a_request_sent_after_the_registration_was_answered_is_of_this_incarnation() -> None:
+    assert not found("at 20011 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010")
+    assert not found("at 20010 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010")
+    assert found("at 20009 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010")
+
+
+def test_a_request_whose_answer_nobody_saw_counts_if_no_other_can_have_made_the_change() -> None:
+    lost = "at 9812 passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> nothing"
+    again = "at 21000 broker-1 on 9 alter t-0 expecting 1 isr 1,2 -> {} at 22010"
+    assert found(lost)
+    assert not found(f"{lost}\n{again.format('ok 2')}")
+    assert not found(f"{lost}\n{again.format('REQUEST_TIMED_OUT')}")
+    assert found(f"{lost}\n{again.format('INVALID_UPDATE_VERSION')}")
+
+
+def test_a_request_that_never_reached_the_controller_let_nobody_in() -> None:
+    held = "at 9812 held broker-1 alter t-0 expecting 1 isr 1,2 -> nothing"
+    judged = list(stale_epoch_joins(tables(LOG, REGISTERED + held), FACTS))
+    assert not said(judged)
+    assert "is not on the tape" in doubts(judged)["t-0"]
+
+
+def test_the_epoch_that_a_request_names_decides() -> None:
+    alter = "at {} broker-1 alter t-0 expecting 1 isr 1:1,2:{} -> ok 2 at 22010"
+    assert "under broker epoch 3;" in found(alter.format(21000, 3))["t-0"][0]
+    assert not found(alter.format(9812, 33))
+    # -1 says that the leader did not know (KIP-903): then the times decide.
+    assert found(alter.format(9812, -1))
+    assert not found(alter.format(21000, -1))
+
+
+def test_without_its_answer_a_registration_counts_from_when_it_was_appended() -> None:
+    join = "at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
+    for sent, stale in ((9812, True), (19950, False), (21000, False)):
+        assert bool(said(stale_epoch_joins(tables(LOG, join.format(sent)), FACTS))) == stale
+
+
+def test_an_incarnation_that_registers_again_has_lost_nothing() -> None:
+    log = LOG.replace("register 2", "register 2 incarnation b")
+    assert not found(DELAYED, log)
+
+
+def test_a_leader_that_is_elected_into_the_isr_did_not_join_by_a_request() -> None:
+    elected = LOG.replace("43 change t-0 isr 2 leader 2", "43 change t-0 isr 3 leader 3")
+    assert len(found(DELAYED, elected)["t-0"]) == 1
+
+
+def test_a_join_whose_request_is_not_on_the_tape_is_a_doubt() -> None:
+    assert (
+        "broker 2 joined the ISR of t-0 at metadata offset 36"
+        in doubts(stale_epoch_joins(tables(LOG, REGISTERED), FACTS))["t-0"]
+    )
+
+
+def test_without_a_log_of_record_nothing_is_judged() -> None:
+    assert (
+        "0 of 1 controllers left a metadata log"
+        in doubts(stale_epoch_joins(tables(""), FACTS))["metadata"]
+    )
