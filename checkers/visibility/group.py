@@ -1,0 +1,142 @@
+"""The checks of visibility as a group: a Spark task each, which reads its tables whole."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from checkers.anomaly import ANOMALIES
+from checkers.check_group import CheckGroup, GroupAnswers, Question
+from checkers.kernels.facts import Tables
+from checkers.tables import JobError, SealedFile, cluster_file, collected, rows_in
+from checkers.verdict import CheckResult, Validity
+from checkers.visibility.entries import BACKWARD_SESSION, NONREPEATABLE, STALE, VISIBILITY
+from checkers.visibility.stale import (
+    STALE_READS,
+    StaleReads,
+    backward_sessions,
+    nonrepeatable_reads,
+    stale_reads,
+)
+from checkers.visibility.told import Offsets, anomalies, result
+from history.failure import HarnessError
+
+__all__ = ["VISIBILITY_GROUP", "answers_of_task"]
+
+Kernel = Callable[[Tables], StaleReads]
+
+_KERNELS: Final[Mapping[str, Kernel]] = {
+    STALE.name: stale_reads,
+    NONREPEATABLE.name: nonrepeatable_reads,
+    BACKWARD_SESSION.name: backward_sessions,
+}
+_TABLES: Final = ("describes", "metadata_writes")
+"""Writes that nobody recorded are an empty table."""
+
+_ANSWERS: Final = pa.schema(
+    [
+        pa.field("check", pa.string(), nullable=False),
+        # Of the last row of a check, which says how it went; in the others null.
+        pa.field("judged_count", pa.int64()),
+        pa.field("unknown", pa.string()),
+        pa.field("seconds", pa.float64()),
+        *(field.with_nullable(True) for field in STALE_READS),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """The checks, as `mapInArrow` calls them: batches of their numbers in, their answers out."""
+
+    checks: tuple[str, ...]
+    files: Mapping[str, SealedFile]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from answers_of_task(self.checks[number], self.files).to_batches()
+
+
+def answers_of_task(check: str, files: Mapping[str, SealedFile]) -> pa.Table:
+    """What one check found in these files, and a last row that says how it went."""
+    started = perf_counter()
+    stale = STALE_READS.empty_table()
+    end: dict[str, Any]
+    try:
+        found = _KERNELS[check]({name: rows_in(file, name) for name, file in files.items()})
+        stale, end = found.table, {"judged_count": found.judged_count}
+    except HarnessError as error:
+        end = {"unknown": str(error)}
+    except Exception as error:  # noqa: BLE001  # whatever it is, this check alone is unknown
+        end = {"unknown": f"the check crashed: {type(error).__name__}: {error}"}
+    end |= {"check": check, "seconds": perf_counter() - started}
+    return pa.concat_tables([_with_check(check, stale), pa.Table.from_pylist([end], _ANSWERS)])
+
+
+def _with_check(check: str, stale: pa.Table) -> pa.Table:
+    """STALE_READS as rows of _ANSWERS."""
+    count = len(stale)
+    columns = {
+        "check": pa.array([check] * count, pa.string()),
+        "judged_count": pa.nulls(count, pa.int64()),
+        "unknown": pa.nulls(count, pa.string()),
+        "seconds": pa.nulls(count, pa.float64()),
+        **{name: stale[name] for name in STALE_READS.names},
+    }
+    return pa.table(columns, schema=_ANSWERS)
+
+
+def _answer(question: Question) -> GroupAnswers:
+    files = {name: cluster_file(question.run, question.manifest, name) for name in _TABLES}
+    try:
+        answers = _collected(question, files)
+    except JobError as error:
+        return _silent(question.checks, f"the job of the checks of visibility died: {error}")
+    offsets = Offsets(_offsets(question))
+    told = [_told(check, answers, offsets) for check in question.checks]
+    return GroupAnswers(
+        results=tuple(one for one, _ in told),
+        anomalies=pa.concat_tables([table for _, table in told]),
+    )
+
+
+def _collected(question: Question, files: Mapping[str, SealedFile]) -> pa.Table:
+    count = len(question.checks)
+    frame = question.spark.range(0, count, 1, count).mapInArrow(
+        _Tasks(question.checks, files), from_arrow_schema(_ANSWERS)
+    )
+    return collected(frame, schema=_ANSWERS, budget_s=question.budget_s)
+
+
+def _offsets(question: Question) -> pa.Table:
+    name = "metadata_offsets"
+    return rows_in(cluster_file(question.run, question.manifest, name), name)
+
+
+def _told(check: str, answers: pa.Table, offsets: Offsets) -> tuple[CheckResult, pa.Table]:
+    mine = answers.filter(pc.equal(answers["check"], check))
+    is_end = pc.is_null(mine["read"])
+    ends: list[dict[str, Any]] = mine.filter(is_end).to_pylist()
+    if not ends or ends[0]["unknown"] is not None:
+        reason = ends[0]["unknown"] if ends else "it was not answered"
+        silent = _silent([check], reason)
+        return silent.results[0], silent.anomalies
+    table = mine.filter(pc.invert(is_end)).select(STALE_READS.names).cast(STALE_READS)
+    found = StaleReads(table=table, judged_count=ends[0]["judged_count"])
+    answer = result(check, found, offsets=offsets, seconds=ends[0]["seconds"])
+    return answer, anomalies(check, table, offsets=offsets)
+
+
+def _silent(checks: Sequence[str], reason: str) -> GroupAnswers:
+    results = tuple(
+        CheckResult(check=check, validity=Validity.UNKNOWN, reason=reason) for check in checks
+    )
+    return GroupAnswers(results=results, anomalies=ANOMALIES.empty_table())
+
+
+VISIBILITY_GROUP: Final = CheckGroup(name="visibility", entries=VISIBILITY, answer=_answer)

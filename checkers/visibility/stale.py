@@ -1,0 +1,228 @@
+"""V1 to V3: reads of metadata that lack what was acknowledged, or shown, before they were called.
+
+All three ask the same question (`newer.first_known_above`) of different claims:
+
+- V1: an acknowledged write is a claim, newer than anything made before it was called, and known
+  from its acknowledgement on;
+- V2 and V3: a read that shows what a recorded write made is the same claim, known from the return
+  of that read on; of another broker (V2) or of the same one (V3);
+- V2 and V3 also of every partition: its leader epoch, within one topic id, only grows.
+
+Which writes outdate which sightings: a creation outdates all that is older; a change of settings
+the numbers, and the absence, since there was a topic to change; a deletion the ids and the numbers.
+
+Sound because a rank is the latest moment at which what was seen can have been made, and a claim's
+the earliest at which the newer thing can have been (the call of its write): only where the one lies
+before the other is anything compared. Writes that overlap, and those without a clear end, therefore
+never make a reader guilty.
+
+They do not see: a read that shows no topic as the *newer* one (was it not yet created, or deleted
+already?); ids of creations without a clear end; what happened to a topic's partitions besides their
+leader epochs. A write that a broker passed on twice, and that was carried out a second time after a
+later one, looks like a stale setting.
+
+Source: KIP-1243; Kafka's own promise is that brokers catch up in the end.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from checkers.kernels.facts import Tables
+from checkers.visibility.leader_epochs import epochs_that_went_back
+from checkers.visibility.newer import NONE, first_known_above
+from checkers.visibility.sightings import (
+    ABSENCE,
+    ALTER,
+    CREATE,
+    DELETE,
+    EVER,
+    ID,
+    NUMBER,
+    Sightings,
+    Writes,
+    sightings_by_topic,
+    writes_by_topic,
+)
+
+__all__ = ["STALE_READS", "StaleReads", "backward_sessions", "nonrepeatable_reads", "stale_reads"]
+
+STALE_READS: Final = pa.schema(
+    [
+        # The topic, or topic-partition where a leader epoch went back.
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("read", pa.int64(), nullable=False),
+        pa.field("process", pa.int64(), nullable=False),
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        # What it showed, in words.
+        pa.field("seen", pa.string(), nullable=False),
+        # What it lacks, in words: a write, or another read and what that one showed.
+        pa.field("lacks", pa.string(), nullable=False),
+        # Since when that was known.
+        pa.field("known_ns", pa.int64(), nullable=False),
+    ]
+)
+
+_OUTDATED: Final = {
+    CREATE: (ABSENCE, ID, NUMBER),
+    ALTER: (ABSENCE, NUMBER),
+    DELETE: (ID, NUMBER),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleReads:
+    """What a check found."""
+
+    table: pa.Table
+    """STALE_READS."""
+    judged_count: int
+    """What was seen and could be compared: one a read and topic, or partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claims:
+    """What was newer than a rank, and since when that was known; of one topic."""
+
+    f: NDArray[np.int64]
+    """Of the write that made it."""
+    rank: NDArray[np.int64]
+    known_ns: NDArray[np.int64]
+    node: NDArray[np.object_]
+    words: Callable[[int], str]
+
+
+def stale_reads(tables: Tables) -> StaleReads:
+    """V1, from `describes` and `metadata_writes`."""
+    writes_of = writes_by_topic(tables["metadata_writes"])
+    rows: list[dict[str, Any]] = []
+    judged_count = 0
+    for topic, seen in sightings_by_topic(tables["describes"]):
+        if (writes := writes_of.get(topic)) is None:
+            continue
+        ranks = seen.ranks(writes)
+        judged_count += int(np.count_nonzero(ranks != EVER))
+        claims = _of_writes(writes)
+        rows += _rows(topic, seen, claims, _outdated(seen, ranks, claims))
+    return _stale(rows, judged_count)
+
+
+def nonrepeatable_reads(tables: Tables) -> StaleReads:
+    """V2, from `describes`, and `metadata_writes` for what has no order of its own."""
+    return _backward(tables, across=True)
+
+
+def backward_sessions(tables: Tables) -> StaleReads:
+    """V3, from `describes`, and `metadata_writes` for what has no order of its own."""
+    return _backward(tables, across=False)
+
+
+def _backward(tables: Tables, *, across: bool) -> StaleReads:
+    writes_of = writes_by_topic(tables["metadata_writes"])
+    rows: list[dict[str, Any]] = []
+    judged_count = 0
+    for topic, seen in sightings_by_topic(tables["describes"]):
+        if (writes := writes_of.get(topic)) is None:
+            continue
+        ranks = seen.ranks(writes)
+        judged_count += int(np.count_nonzero(ranks != EVER))
+        for node in np.unique(seen.node):
+            here = seen.node == node
+            claims = _of_sightings(seen.take(~here if across else here), writes)
+            mine = seen.take(here)
+            rows += _rows(topic, mine, claims, _outdated(mine, ranks[here], claims))
+    of_epochs, epochs_count = epochs_that_went_back(tables["describes"], across=across)
+    return _stale(rows + of_epochs, judged_count + epochs_count)
+
+
+def _of_writes(writes: Writes) -> _Claims:
+    kept = np.flatnonzero(writes.acknowledged)
+
+    def words(claim: int) -> str:
+        write = kept[claim]
+        what = ("the creation", "the change of settings", "the deletion")[writes.f[write]]
+        made = {
+            CREATE: f" of topic id {writes.topic_id[write]}",
+            ALTER: f" to {writes.number[write]}",
+            DELETE: "",
+        }[int(writes.f[write])]
+        return f"{what}{made} (write {writes.index[write]}, through {writes.node[write]})"
+
+    return _Claims(
+        f=writes.f[kept],
+        rank=writes.call_ns[kept],
+        known_ns=writes.return_ns[kept],
+        node=writes.node[kept],
+        words=words,
+    )
+
+
+def _of_sightings(seen: Sightings, writes: Writes) -> _Claims:
+    maker = seen.makers(writes)
+    kept = np.flatnonzero(maker >= 0)
+    made_by = maker[kept]
+
+    def words(claim: int) -> str:
+        row = int(kept[claim])
+        return (
+            f"{_shown(seen, row)}, as read {seen.read[row]} through {seen.node[row]} had shown "
+            f"(process {seen.process[row]})"
+        )
+
+    return _Claims(
+        f=writes.f[made_by],
+        rank=writes.call_ns[made_by],
+        known_ns=seen.return_ns[kept],
+        node=seen.node[kept],
+        words=words,
+    )
+
+
+def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDArray[np.int64]:
+    """For each sighting the claim that it lacks, or NONE."""
+    found = np.full(len(seen), NONE, dtype=np.int64)
+    for kind in (ABSENCE, ID, NUMBER):
+        fs = [f for f, kinds in _OUTDATED.items() if kind in kinds]
+        able, asking = np.flatnonzero(np.isin(claims.f, fs)), np.flatnonzero(seen.kind == kind)
+        first = first_known_above(
+            claims.rank[able],
+            claims.known_ns[able],
+            asked=ranks[asking],
+            before_ns=seen.call_ns[asking],
+        )
+        lacking = first != NONE
+        found[asking[lacking]] = able[first[lacking]]
+    return found
+
+
+def _rows(
+    key: str, seen: Sightings, claims: _Claims, lacked: NDArray[np.int64]
+) -> Iterator[dict[str, Any]]:
+    for row in np.flatnonzero(lacked != NONE).tolist():
+        claim = int(lacked[row])
+        yield {
+            "key": key,
+            "read": int(seen.read[row]),
+            "process": int(seen.process[row]),
+            "node": seen.node[row],
+            "call_ns": int(seen.call_ns[row]),
+            "seen": _shown(seen, row),
+            "lacks": claims.words(claim),
+            "known_ns": int(claims.known_ns[claim]),
+        }
+
+
+def _shown(seen: Sightings, row: int) -> str:
+    if seen.kind[row] == ID:
+        return f"topic id {seen.topic_id[row]}"
+    return f"setting {seen.number[row]}" if seen.kind[row] == NUMBER else "no such topic"
+
+
+def _stale(rows: list[dict[str, Any]], judged_count: int) -> StaleReads:
+    table = pa.Table.from_pylist(rows, schema=STALE_READS)
+    return StaleReads(table=table, judged_count=judged_count)

@@ -1,0 +1,126 @@
+"""From stale reads to an answer: how many, how old, through whom, and proofs for the worst.
+
+The checks of visibility are figures: Kafka promises that brokers catch up, and not when. So what
+was found is legal, and the answer valid; without anything to compare it is unknown, which is not
+the same as none.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.anomaly import ANOMALIES, PROOFS_MAX, anomalies_of
+from checkers.verdict import CheckResult, Validity
+from checkers.visibility.stale import StaleReads
+
+__all__ = ["Offsets", "anomalies", "result"]
+
+_EXAMPLES_MAX: Final = 5
+_NS_A_MS: Final = 1_000_000
+_NS_A_S: Final = 1_000_000_000
+
+
+class Offsets:
+    """Which metadata offset each node was known to have, and when: METADATA_OFFSETS."""
+
+    def __init__(self, table: pa.Table) -> None:
+        table = table.sort_by("time_ns")
+        self._time_ns = table["time_ns"].to_numpy()
+        self._offset = table["metadata_offset"].to_numpy()
+        self._highest = np.maximum.accumulate(self._offset)
+        nodes = np.array(table["node"].to_pylist(), dtype=object)
+        self._rows_of = {node: np.flatnonzero(nodes == node) for node in set(nodes.tolist())}
+
+    def words(self, node: str, time_ns: int) -> str:
+        """How far a node was then, and the node that was furthest; nothing if nobody knows."""
+        rows = self._rows_of.get(node, np.empty(0, dtype=np.int64))
+        known = int(np.searchsorted(self._time_ns[rows], time_ns, side="right"))
+        if not known:
+            return ""
+        latest = rows[known - 1]
+        all_known = int(np.searchsorted(self._time_ns, time_ns, side="right"))
+        return (
+            f"; {node} was last known to have metadata offset {self._offset[latest]} "
+            f"({_seconds(self._time_ns[latest])} s), others up to {self._highest[all_known - 1]}"
+        )
+
+
+def result(check: str, found: StaleReads, *, offsets: Offsets, seconds: float) -> CheckResult:
+    """The answer of a check, with its figures and the worst few."""
+    worst = anomalies(check, found.table, offsets=offsets, count=_EXAMPLES_MAX)
+    judged = found.judged_count > 0
+    return CheckResult(
+        check=check,
+        validity=Validity.VALID if judged else Validity.UNKNOWN,
+        anomaly_count=len(found.table),
+        allowed_count=len(found.table),
+        reason="" if judged else "no read showed anything that could be compared",
+        figures=dict(_figures(found)),
+        seconds=seconds,
+        examples=tuple(anomalies_of(worst)),
+    )
+
+
+def anomalies(
+    check: str, stale: pa.Table, *, offsets: Offsets, count: int = PROOFS_MAX
+) -> pa.Table:
+    """ANOMALIES of the worst of STALE_READS, the oldest first."""
+    order = np.argsort(-_ages_ns(stale), kind="stable")[:count]
+    rows = [
+        {
+            "check": check,
+            "key": row["key"],
+            "allowed": True,
+            "operations": [],
+            "offsets": [],
+            "values": [],
+            "detail": _detail(row, offsets),
+        }
+        for row in stale.take(pa.array(order)).to_pylist()
+    ]
+    return pa.Table.from_pylist(rows, schema=ANOMALIES)
+
+
+def _detail(row: dict[str, Any], offsets: Offsets) -> str:
+    age_ms = (row["call_ns"] - row["known_ns"]) / _NS_A_MS
+    return (
+        f"read {row['read']} through {row['node']} (process {row['process']}), called at "
+        f"{_seconds(row['call_ns'])} s, showed {row['seen']}; it lacks {row['lacks']}, known since "
+        f"{_seconds(row['known_ns'])} s, {age_ms:.1f} ms before"
+        f"{offsets.words(row['node'], row['call_ns'])}"
+    )
+
+
+def _figures(found: StaleReads) -> Iterator[tuple[str, float]]:
+    yield "judged_count", found.judged_count
+    yield "stale_count", len(found.table)
+    yield from _ages("", _ages_ns(found.table))
+    for node in sorted(pc.unique(found.table["node"]).to_pylist()):
+        of_node = found.table.filter(pc.equal(found.table["node"], node))
+        yield f"{_word(node)}_stale_count", len(of_node)
+        yield from _ages(f"{_word(node)}_", _ages_ns(of_node))
+
+
+def _ages(prefix: str, ages_ns: NDArray[np.int64]) -> Iterable[tuple[str, float]]:
+    if not len(ages_ns):
+        return []
+    p50, p99, most = np.quantile(ages_ns, [0.5, 0.99, 1.0], method="higher") / _NS_A_MS
+    named = {"p50": p50, "p99": p99, "max": most}
+    return [(f"{prefix}age_{name}_ms", float(age_ms)) for name, age_ms in named.items()]
+
+
+def _ages_ns(stale: pa.Table) -> NDArray[np.int64]:
+    ages: NDArray[np.int64] = stale["call_ns"].to_numpy() - stale["known_ns"].to_numpy()
+    return ages
+
+
+def _word(node: str) -> str:
+    return node.replace("-", "_")
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / _NS_A_S:.3f}"
