@@ -77,7 +77,8 @@ def decoder_of(message: Message, version: int) -> Callable[[bytes], Fields]:
 
 def default_of(field: Field, version: int) -> Any:
     """The value of a field that the bytes do not have."""
-    if field.default in ("null", None) and (field.default or field.type == "records"):
+    stated = field.default
+    if stated == "null" or (field.type == "records" and not field.array):
         return None
     if field.array:
         return []
@@ -85,7 +86,6 @@ def default_of(field: Field, version: int) -> Any:
         return {
             one.name: default_of(one, version) for one in field.fields if version in one.versions
         }
-    stated = field.default
     if stated is None or stated == "":
         return _ZEROS[field.type]
     if field.type == "bool":
