@@ -1,0 +1,181 @@
+"""The error response that a target would have sent, built from the request by introspection.
+
+The error stands where clients look for it: an error of the whole request (a wrong controller, a
+stale broker epoch) in the message's own field; any other in each item, of which the response has
+those that the request named. A message without items has it in its own field in any case.
+"""
+
+import io
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from typing import Any, Final, get_args, get_origin, get_type_hints
+
+from kio.index import UnknownAPIKey, UnknownEntity
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_writer
+from kio.static.primitive import i32
+
+from nemesis.wire.apis import error_code
+from nemesis.wire.decoding import Unreadable, entity_of, entity_type
+from nemesis.wire.frame import Frame
+from nemesis.wire.rules import Direction
+
+__all__ = ["error_response"]
+
+_LENGTH: Final = struct.Struct(">i")
+
+_OF_THE_REQUEST: Final = frozenset(
+    error_code(name)
+    for name in (
+        "BROKER_ID_NOT_REGISTERED",
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "DUPLICATE_BROKER_REGISTRATION",
+        "FETCH_SESSION_ID_NOT_FOUND",
+        "FETCH_SESSION_TOPIC_ID_ERROR",
+        "INCONSISTENT_CLUSTER_ID",
+        "INVALID_FETCH_SESSION_EPOCH",
+        "INVALID_REQUEST",
+        "NOT_CONTROLLER",
+        "REQUEST_TIMED_OUT",
+        "STALE_BROKER_EPOCH",
+        "THROTTLING_QUOTA_EXCEEDED",
+        "UNSUPPORTED_VERSION",
+    )
+)
+
+_MIRRORED: Final[Mapping[str, Sequence[str]]] = {
+    "topics": ("topics", "topic_data"),
+    "partitions": ("partitions", "partition_indexes"),
+    "responses": ("topic_data", "topics", "topic_names"),
+    "partition_responses": ("partition_data",),
+    "results_by_topic_v3_and_below": ("v3_and_below_topics",),
+    "results_by_partition": ("partitions",),
+    "results_by_transaction": ("transactions",),
+    "topic_results": ("topics",),
+    "markers": ("markers",),
+    "directories": ("directories",),
+    "replica_election_results": ("topic_partitions",),
+    "partition_result": ("partitions",),
+    "results": ("feature_updates",),
+}
+"""Items of responses, and the items of requests that they answer."""
+
+_SAME: Final[Mapping[str, Sequence[str]]] = {
+    "partition_index": ("partition_index", "partition", "index"),
+    "partition": ("partition", "partition_index"),
+    "index": ("index", "partition"),
+    "name": ("name", "topic", "topic_name"),
+    "topic": ("topic", "name"),
+    "partition_id": ("partition_index",),
+}
+"""Fields that say which item it is, where requests and responses name them differently."""
+
+_NUMBERS: Final = frozenset(("partition_index", "partition", "index", "partition_id"))
+
+
+def error_response(frame: Frame, error: str) -> bytes | None:
+    """The response with this error to this request, as a whole frame.
+
+    None if the request cannot be read or its response cannot be written.
+    """
+    header = frame.header
+    try:
+        request = entity_of(header, Direction.REQUEST, frame.data)
+        kind = entity_type(header.api_key, header.api_version, Direction.RESPONSE)
+    except (Unreadable, UnknownAPIKey, UnknownEntity):
+        return None
+    body = io.BytesIO()
+    header_type = kind.__header_schema__
+    entity_writer(header_type)(body, header_type(correlation_id=i32(header.correlation_id)))
+    entity_writer(kind)(body, _response(kind, request, error_code(error)))
+    return _LENGTH.pack(body.tell()) + body.getvalue()
+
+
+def _response(kind: Any, request: Any, error: ErrorCode) -> Any:
+    built = _built(kind, request, error)
+    if error not in _OF_THE_REQUEST and _item_count(built):
+        own = [one.name for one in fields(kind) if _hints(kind)[one.name] is ErrorCode]
+        built = _with(built, dict.fromkeys(own, ErrorCode.none))
+    return built
+
+
+def _item_count(response: Any) -> int:
+    """Items with an error of their own."""
+    return sum(
+        len(items)
+        for one in fields(response)
+        if one.name in _MIRRORED and (items := getattr(response, one.name))
+    )
+
+
+def _built(kind: Any, request: Any, error: ErrorCode) -> Any:
+    return kind(
+        **{one.name: _value(kind, one, request=request, error=error) for one in fields(kind)}
+    )
+
+
+def _value(kind: Any, one: Field[Any], *, request: Any, error: ErrorCode) -> Any:
+    hint = _hints(kind)[one.name]
+    if hint is ErrorCode:
+        return error
+    if one.name == "error_message":
+        return None
+    arguments = [part for part in get_args(hint) if part is not Ellipsis]
+    nested = arguments[0] if get_origin(hint) is tuple else None
+    if is_dataclass(nested) and one.name in _MIRRORED:
+        return tuple(_built(nested, item, error) for item in _items(request, one.name))
+    if one.default is not MISSING:
+        # What says which item it is has no default, or the request states it.
+        return _stated(one.name, request, one.default)
+    return _stated(one.name, request, _empty(hint))
+
+
+def _items(request: Any, name: str) -> Sequence[Any]:
+    for asked in _MIRRORED[name]:
+        if (items := getattr(request, asked, None)) is not None:
+            return tuple(items)
+    return ()
+
+
+def _stated(name: str, request: Any, otherwise: Any) -> Any:
+    if name in _NUMBERS and isinstance(request, int):
+        return request
+    if name == "name" and isinstance(request, str):
+        return request
+    for asked in _SAME.get(name, (name,)):
+        if hasattr(request, asked):
+            return getattr(request, asked)
+    return otherwise
+
+
+def _empty(hint: Any) -> Any:
+    """The value of a field that nobody states: nothing, zero, an empty list."""
+    if type(None) in get_args(hint):
+        return None
+    if get_origin(hint) is tuple:
+        return ()
+    if is_dataclass(hint):
+        return _default(hint)
+    return hint(0) if issubclass(hint, int) else hint()
+
+
+def _default(kind: Any) -> Any:
+    hints = _hints(kind)
+    return kind(
+        **{
+            one.name: _empty(hints[one.name]) if one.default is MISSING else one.default
+            for one in fields(kind)
+        }
+    )
+
+
+def _with(entity: Any, changes: dict[str, Any]) -> Any:
+    values = {one.name: getattr(entity, one.name) for one in fields(entity)}
+    return type(entity)(**values | changes)
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:
+    return get_type_hints(kind)

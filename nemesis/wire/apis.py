@@ -1,0 +1,83 @@
+"""Kafka's APIs: their names and keys, and which of them the tape keeps.
+
+A name is Kafka's own, as its documentation writes it: "AlterPartition", "EndTxn".
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kio.schema.errors import ErrorCode
+from kio.schema.index import api_key_map
+
+__all__ = [
+    "API_KEYS",
+    "API_VERSIONS",
+    "FETCH",
+    "PRODUCE",
+    "TAPED",
+    "api_name",
+    "error_code",
+    "error_name",
+]
+
+API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "".join(part.capitalize() for part in name.split("_")): key
+        for key, name in api_key_map.items()
+    }
+)
+"""Keys by name."""
+
+_NAMES: Final = {key: name for name, key in API_KEYS.items()}
+
+PRODUCE: Final = API_KEYS["Produce"]
+FETCH: Final = API_KEYS["Fetch"]
+API_VERSIONS: Final = API_KEYS["ApiVersions"]
+
+TAPED: Final = frozenset(
+    API_KEYS[name]
+    for name in (
+        "AddPartitionsToTxn",
+        "AddRaftVoter",
+        "AllocateProducerIds",
+        "AlterPartition",
+        "AlterPartitionReassignments",
+        "ApiVersions",
+        "AssignReplicasToDirs",
+        "BeginQuorumEpoch",
+        "BrokerHeartbeat",
+        "BrokerRegistration",
+        "ControllerRegistration",
+        "CreateTopics",
+        "DeleteTopics",
+        "ElectLeaders",
+        "EndQuorumEpoch",
+        "EndTxn",
+        "Envelope",
+        "FetchSnapshot",
+        "InitProducerId",
+        "RemoveRaftVoter",
+        "UnregisterBroker",
+        "UpdateFeatures",
+        "Vote",
+        "WriteTxnMarkers",
+    )
+)
+"""The APIs whose every frame is on the tape. Of Fetch it is the metadata log's alone, and more only
+where a rule concerned it: data are too many, and their histories are elsewhere."""
+
+
+def api_name(key: int) -> str:
+    """The API's name; of one that nobody here knows, `Api<key>`."""
+    return _NAMES.get(key, f"Api{key}")
+
+
+def error_name(code: ErrorCode) -> str:
+    """As Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
+    return code.name.upper()
+
+
+def error_code(name: str) -> ErrorCode:
+    """The error with this name. Raises KeyError."""
+    return ErrorCode[name.lower()]

@@ -1,0 +1,71 @@
+"""Pieces of rows that many APIs share: topics, errors, ids, as the table `wire` writes them."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from nemesis.wire.apis import error_name
+
+__all__ = [
+    "METADATA_TOPIC",
+    "METADATA_TOPIC_ID",
+    "Parts",
+    "failed",
+    "partition_items",
+    "topic_columns",
+    "uuid_text",
+]
+
+Parts = tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]
+"""A frame's own columns, and its items."""
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+METADATA_TOPIC_ID: Final = urlsafe_b64encode(UUID(int=1).bytes).decode().rstrip("=")
+"""Fixed by KIP-631; it never stands in a mapping of topics."""
+
+
+def uuid_text(value: UUID | None) -> str | None:
+    """As Kafka writes it: 22 characters of URL-safe base 64. kio has None for the zero UUID."""
+    return None if value is None else urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def topic_columns(topic: Any) -> dict[str, Any]:
+    """The topic's name or id, whichever this version of its API states."""
+    columns: dict[str, Any] = {}
+    for attribute in ("topic_name", "topic", "name"):
+        if (name := getattr(topic, attribute, None)) is not None:
+            columns["topic"] = str(name)
+            break
+    if (topic_id := uuid_text(getattr(topic, "topic_id", None))) is not None:
+        columns["topic_id"] = topic_id
+        if topic_id == METADATA_TOPIC_ID:
+            columns["topic"] = METADATA_TOPIC
+    return columns
+
+
+def partition_items(
+    topics: Iterable[Any], *, field: str = "partitions"
+) -> Iterator[tuple[dict[str, Any], Any]]:
+    """(columns of topic and partition, the partition) for each partition of these topics.
+
+    A partition is an entity or, in some APIs, merely its number.
+    """
+    for topic in topics:
+        shared = topic_columns(topic)
+        for partition in getattr(topic, field):
+            yield shared | {"partition": _index(partition)}, partition
+
+
+def failed(response: Any) -> dict[str, Any]:
+    """The error of a response, or of an item of one."""
+    return {"error": error_name(response.error_code)}
+
+
+def _index(partition: Any) -> int:
+    if isinstance(partition, int):
+        return int(partition)
+    for attribute in ("partition_index", "partition", "index", "partition_id"):
+        if (index := getattr(partition, attribute, None)) is not None:
+            return int(index)
+    raise AssertionError(partition)

@@ -1,0 +1,105 @@
+"""What a frame says, as columns of the table `wire`: kio's entities, by API, in both directions.
+
+A frame has columns that all of it shares, and items (a partition of an AlterPartition, a marker)
+that add to them or override them. What nobody can decode (an API or a version that kio does not
+know, a field of a later release, nonsense) has a header alone, and a `detail` that says so.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Protocol
+
+from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
+from kio.serial import entity_reader
+
+from nemesis.wire import (
+    decoding_brokers,
+    decoding_clients,
+    decoding_quorum,
+    decoding_transactions,
+)
+from nemesis.wire.apis import API_KEYS
+from nemesis.wire.columns import Parts
+from nemesis.wire.frames import Header
+from nemesis.wire.rules import Direction
+
+__all__ = ["Decoded", "Unreadable", "decoded", "entity_of", "entity_type"]
+
+_LENGTH_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A frame's columns and items, and the entity that they are from."""
+
+    columns: Mapping[str, Any]
+    items: tuple[Mapping[str, Any], ...] = ()
+    entity: Any = None
+    """None: it could not be decoded."""
+
+    @property
+    def rows(self) -> tuple[Mapping[str, Any], ...]:
+        """One for each item, with the columns that it shares; one if there are no items."""
+        return tuple({**self.columns, **item} for item in self.items or ({},))
+
+
+class Unreadable(Exception):  # noqa: N818 -- an outcome with a name, not a failure
+    """The frame cannot be decoded; the message says why."""
+
+
+class _Extractor(Protocol):
+    def __call__(self, entity: Any, /) -> Parts: ...
+
+
+_EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
+    **decoding_brokers.EXTRACTORS,
+    **decoding_quorum.EXTRACTORS,
+    **decoding_clients.EXTRACTORS,
+    **decoding_transactions.EXTRACTORS,
+}
+_BY_KEY: Final = {
+    (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()
+}
+
+
+def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
+    """Decode a whole frame. A response is decoded by the header of its request."""
+    extract = _BY_KEY.get((header.api_key, direction))
+    if extract is None:
+        return Decoded({})
+    try:
+        entity = entity_of(header, direction, data)
+        columns, items = extract(entity)
+    except Unreadable as error:
+        return Decoded({"detail": f"not decoded: {error}"})
+    return Decoded(columns, tuple(items), entity)
+
+
+def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
+    """The frame's message as a kio entity. Raises Unreadable."""
+    try:
+        read_header, read = _readers(header.api_key, header.api_version, direction)
+        _, size = read_header(data, _LENGTH_BYTES)
+        entity, _ = read(data, _LENGTH_BYTES + size)
+    except (UnknownAPIKey, UnknownEntity) as error:
+        raise Unreadable(str(error)) from error
+    # kio raises what its readers happen to run into: SerialError, ValueError, OverflowError, …
+    except Exception as error:
+        raise Unreadable(f"{type(error).__name__}: {error}") from error
+    return entity
+
+
+def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
+    """The class of a message. Raises UnknownAPIKey or UnknownEntity."""
+    if direction is Direction.REQUEST:
+        return load_request_schema(api_key, api_version)
+    return load_response_schema(api_key, api_version)
+
+
+@cache
+def _readers(
+    api_key: int, api_version: int, direction: Direction
+) -> tuple[Callable[[bytes, int], Any], Callable[[bytes, int], Any]]:
+    kind = entity_type(api_key, api_version, direction)
+    return entity_reader(kind.__header_schema__), entity_reader(kind)

@@ -1,0 +1,162 @@
+"""What brokers and their controller say to each other: registration, heartbeats, ISR changes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from nemesis.wire.columns import Parts, failed, partition_items, uuid_text
+from nemesis.wire.rules import Direction
+
+__all__ = ["EXTRACTORS"]
+
+
+def _alter_partition_request(request: Any) -> Parts:
+    columns = {"broker_id": request.broker_id, "broker_epoch": request.broker_epoch}
+    items = [
+        {
+            **where,
+            "leader_epoch": partition.leader_epoch,
+            "partition_epoch": partition.partition_epoch,
+            **_asked_isr(partition),
+            **_recovering(partition),
+        }
+        for where, partition in partition_items(request.topics)
+    ]
+    return columns, items
+
+
+def _asked_isr(partition: Any) -> dict[str, Any]:
+    if hasattr(partition, "new_isr"):
+        return {"isr": list(partition.new_isr)}
+    members = partition.new_isr_with_epochs  # KIP-903, since version 3
+    return {
+        "isr": [member.broker_id for member in members],
+        "isr_epochs": [member.broker_epoch for member in members],
+    }
+
+
+def _alter_partition_response(response: Any) -> Parts:
+    items = [
+        {
+            **where,
+            **failed(partition),
+            "leader_id": partition.leader_id,
+            "leader_epoch": partition.leader_epoch,
+            "partition_epoch": partition.partition_epoch,
+            "isr": list(partition.isr),
+            **_recovering(partition),
+        }
+        for where, partition in partition_items(response.topics)
+    ]
+    return failed(response), items
+
+
+def _recovering(partition: Any) -> dict[str, Any]:
+    return {"detail": "recovering"} if getattr(partition, "leader_recovery_state", 0) else {}
+
+
+def _registration_request(request: Any) -> Parts:
+    endpoints = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in request.listeners)
+    columns = {
+        "broker_id": request.broker_id,
+        "incarnation_id": uuid_text(request.incarnation_id),
+        "detail": f"{endpoints}; {_features(request.features)}",
+    }
+    previous = getattr(request, "previous_broker_epoch", -1)
+    if previous >= 0:
+        columns["detail"] += f"; previous broker epoch {previous}"
+    return columns, ()
+
+
+def _registration_response(response: Any) -> Parts:
+    return {**failed(response), "broker_epoch": response.broker_epoch}, ()
+
+
+def _heartbeat_request(request: Any) -> Parts:
+    columns = {
+        "broker_id": request.broker_id,
+        "broker_epoch": request.broker_epoch,
+        "fetch_offset": request.current_metadata_offset,
+        "fenced": request.want_fence,
+        "shutting_down": request.want_shut_down,
+    }
+    offline = [str(uuid_text(one)) for one in getattr(request, "offline_log_dirs", ())]
+    if offline:
+        columns["detail"] = f"offline directories: {', '.join(offline)}"
+    return columns, ()
+
+
+def _heartbeat_response(response: Any) -> Parts:
+    return {
+        **failed(response),
+        "fenced": response.is_fenced,
+        "shutting_down": response.should_shut_down,
+        "detail": "caught up" if response.is_caught_up else "not caught up",
+    }, ()
+
+
+def _controller_registration_request(request: Any) -> Parts:
+    endpoints = ", ".join(f"{one.name}://{one.host}:{one.port}" for one in request.listeners)
+    return {
+        "broker_id": request.controller_id,
+        "incarnation_id": uuid_text(request.incarnation_id),
+        "detail": f"{endpoints}; {_features(request.features)}",
+    }, ()
+
+
+def _assign_request(request: Any) -> Parts:
+    columns = {"broker_id": request.broker_id, "broker_epoch": request.broker_epoch}
+    items = [
+        {**where, "detail": f"directory {uuid_text(directory.id_)}"}
+        for directory in request.directories
+        for where, _ in partition_items(directory.topics)
+    ]
+    return columns, items
+
+
+def _assign_response(response: Any) -> Parts:
+    items = [
+        {**where, **failed(partition), "detail": f"directory {uuid_text(directory.id_)}"}
+        for directory in response.directories
+        for where, partition in partition_items(directory.topics)
+    ]
+    return failed(response), items
+
+
+def _about_a_broker(request: Any) -> Parts:
+    columns = {"broker_id": request.broker_id}
+    if hasattr(request, "broker_epoch"):
+        columns["broker_epoch"] = request.broker_epoch
+    return columns, ()
+
+
+def _producer_ids_response(response: Any) -> Parts:
+    first, count = response.producer_id_start, response.producer_id_len
+    return {**failed(response), "producer_id": first, "detail": f"{count} producer ids"}, ()
+
+
+def _failed(response: Any) -> Parts:
+    return failed(response), ()
+
+
+def _features(features: Any) -> str:
+    return ", ".join(
+        f"{one.name} {one.min_supported_version}-{one.max_supported_version}" for one in features
+    )
+
+
+EXTRACTORS: Final[Mapping[tuple[str, Direction], Callable[[Any], Parts]]] = {
+    ("AlterPartition", Direction.REQUEST): _alter_partition_request,
+    ("AlterPartition", Direction.RESPONSE): _alter_partition_response,
+    ("BrokerRegistration", Direction.REQUEST): _registration_request,
+    ("BrokerRegistration", Direction.RESPONSE): _registration_response,
+    ("BrokerHeartbeat", Direction.REQUEST): _heartbeat_request,
+    ("BrokerHeartbeat", Direction.RESPONSE): _heartbeat_response,
+    ("ControllerRegistration", Direction.REQUEST): _controller_registration_request,
+    ("ControllerRegistration", Direction.RESPONSE): _failed,
+    ("AssignReplicasToDirs", Direction.REQUEST): _assign_request,
+    ("AssignReplicasToDirs", Direction.RESPONSE): _assign_response,
+    ("UnregisterBroker", Direction.REQUEST): _about_a_broker,
+    ("UnregisterBroker", Direction.RESPONSE): _failed,
+    ("AllocateProducerIds", Direction.REQUEST): _about_a_broker,
+    ("AllocateProducerIds", Direction.RESPONSE): _producer_ids_response,
+}

@@ -1,0 +1,126 @@
+"""What administrators ask for: topics, reassignments, elections, features; and ApiVersions."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from nemesis.wire.apis import api_name, error_name
+from nemesis.wire.columns import Parts, failed, partition_items, topic_columns
+from nemesis.wire.rules import Direction
+
+__all__ = ["EXTRACTORS"]
+
+
+def _api_versions_request(request: Any) -> Parts:
+    name = getattr(request, "client_software_name", None)
+    if name is None:
+        return {}, ()
+    return {"detail": f"{name} {request.client_software_version}"}, ()
+
+
+def _api_versions_response(response: Any) -> Parts:
+    finalized = ", ".join(
+        f"{one.name} {one.max_version_level}" for one in getattr(response, "finalized_features", ())
+    )
+    offered = ", ".join(f"{api_name(one.api_key)} {one.max_version}" for one in response.api_keys)
+    return {**failed(response), "detail": f"finalized: {finalized or '-'}; offered: {offered}"}, ()
+
+
+def _create_topics_request(request: Any) -> Parts:
+    items = [
+        {
+            **topic_columns(topic),
+            "detail": f"{topic.num_partitions} partitions of {topic.replication_factor} replicas, "
+            f"{len(topic.assignments)} assigned",
+        }
+        for topic in request.topics
+    ]
+    return {"detail": "validate only"} if request.validate_only else {}, items
+
+
+def _topics_response(response: Any) -> Parts:
+    topics = response.topics if hasattr(response, "topics") else response.responses
+    return {}, [
+        {**topic_columns(topic), **failed(topic), "detail": getattr(topic, "error_message", None)}
+        for topic in topics
+    ]
+
+
+def _delete_topics_request(request: Any) -> Parts:
+    if hasattr(request, "topic_names"):
+        return {}, [{"topic": str(name)} for name in request.topic_names]
+    return {}, [topic_columns(topic) for topic in request.topics]
+
+
+def _reassign_request(request: Any) -> Parts:
+    items = [
+        {**where, "detail": _replicas(partition.replicas)}
+        for where, partition in partition_items(request.topics)
+    ]
+    return {}, items
+
+
+def _replicas(replicas: Any) -> str:
+    return "cancel" if replicas is None else f"replicas {list(map(int, replicas))}"
+
+
+def _reassign_response(response: Any) -> Parts:
+    items = [
+        {**where, **failed(partition), "detail": partition.error_message}
+        for where, partition in partition_items(response.responses)
+    ]
+    return failed(response), items
+
+
+def _elect_request(request: Any) -> Parts:
+    unclean = getattr(request, "election_type", 0) == 1
+    items = [where for where, _ in partition_items(request.topic_partitions or ())]
+    return {"detail": "unclean" if unclean else "preferred"}, items
+
+
+def _elect_response(response: Any) -> Parts:
+    results = response.replica_election_results
+    items = [
+        {**where, **failed(partition), "detail": partition.error_message}
+        for where, partition in partition_items(results, field="partition_result")
+    ]
+    return failed(response) if hasattr(response, "error_code") else {}, items
+
+
+def _features_request(request: Any) -> Parts:
+    updates = [f"{one.feature} to {one.max_version_level}" for one in request.feature_updates]
+    return {"detail": ", ".join(updates)}, ()
+
+
+def _features_response(response: Any) -> Parts:
+    results = [
+        f"{one.feature} {error_name(one.error_code)}" for one in getattr(response, "results", ())
+    ]
+    return {**failed(response), "detail": ", ".join(results) or response.error_message}, ()
+
+
+def _envelope_request(request: Any) -> Parts:
+    """What a broker forwards for a client; the request within has a header of its own."""
+    key, version = (int.from_bytes(request.request_data[at : at + 2], signed=True) for at in (0, 2))
+    return {"detail": f"carries {api_name(key)} v{version}"}, ()
+
+
+def _failed(response: Any) -> Parts:
+    return failed(response), ()
+
+
+EXTRACTORS: Final[Mapping[tuple[str, Direction], Callable[[Any], Parts]]] = {
+    ("ApiVersions", Direction.REQUEST): _api_versions_request,
+    ("ApiVersions", Direction.RESPONSE): _api_versions_response,
+    ("CreateTopics", Direction.REQUEST): _create_topics_request,
+    ("CreateTopics", Direction.RESPONSE): _topics_response,
+    ("DeleteTopics", Direction.REQUEST): _delete_topics_request,
+    ("DeleteTopics", Direction.RESPONSE): _topics_response,
+    ("AlterPartitionReassignments", Direction.REQUEST): _reassign_request,
+    ("AlterPartitionReassignments", Direction.RESPONSE): _reassign_response,
+    ("ElectLeaders", Direction.REQUEST): _elect_request,
+    ("ElectLeaders", Direction.RESPONSE): _elect_response,
+    ("UpdateFeatures", Direction.REQUEST): _features_request,
+    ("UpdateFeatures", Direction.RESPONSE): _features_response,
+    ("Envelope", Direction.REQUEST): _envelope_request,
+    ("Envelope", Direction.RESPONSE): _failed,
+}

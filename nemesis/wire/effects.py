@@ -1,0 +1,66 @@
+"""What a session asks of the shell that runs it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nemesis.wire.frame import Frame
+
+__all__ = ["Broken", "Effect", "Errand", "Finish", "Reset", "Send", "Side", "Wake"]
+
+
+class Side(StrEnum):
+    """An end of a proxied connection, as the proxy sees it."""
+
+    NEAR = "near"
+    """Towards the one who dialled."""
+    FAR = "far"
+    """Towards the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send these bytes to a side, behind all that was sent before."""
+
+    side: Side
+    data: bytes | memoryview
+    """A view is of the buffer that the bytes came in: good until more is received."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """No more will be sent to this side: FIN, behind all that was."""
+
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Close this side at once, with RST."""
+
+    side: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Call `due` at this time."""
+
+    at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """Send this request to its target over a connection of its own, whose answer nobody gets."""
+
+    frame: Frame
+    copy: bool
+    """It is there twice now: the tape shows both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The connection was cut, since its bytes are not Kafka's protocol."""
+
+    reason: str
+
+
+Effect = Send | Finish | Reset | Wake | Errand | Broken

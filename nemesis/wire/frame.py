@@ -1,0 +1,84 @@
+"""A frame that somebody wanted: where it goes, its bytes, and what it says once that is asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from nemesis.wire.apis import api_name
+from nemesis.wire.columns import METADATA_TOPIC, METADATA_TOPIC_ID
+from nemesis.wire.decoding import Decoded, decoded
+from nemesis.wire.frames import Header
+from nemesis.wire.rules import Direction, Link
+
+__all__ = ["Frame", "TopicNames"]
+
+
+@dataclass(slots=True)
+class TopicNames:
+    """What topics are called whose ids the wire states."""
+
+    by_id: dict[str, str] = field(default_factory=lambda: {METADATA_TOPIC_ID: METADATA_TOPIC})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """One frame, whole. Not slotted: what it says is kept once it was decoded."""
+
+    connection: int
+    link: Link
+    direction: Direction
+    header: Header
+    """Of the request, also of a response."""
+    data: bytes
+    time_ns: int
+    """When its last byte had arrived."""
+    names: TopicNames
+
+    @property
+    def api(self) -> str:
+        """Kafka's name of its API."""
+        return api_name(self.header.api_key)
+
+    @cached_property
+    def decoded(self) -> Decoded:
+        """Its columns and items as it states them."""
+        return decoded(self.header, self.direction, self.data)
+
+    @cached_property
+    def items(self) -> tuple[Mapping[str, Any], ...]:
+        """Its items, each with the name of its topic where that is known."""
+        return tuple(self._named(item) for item in self.decoded.items)
+
+    @property
+    def rows(self) -> tuple[Mapping[str, Any], ...]:
+        """As in the table: one for each item, one if there are none."""
+        return tuple({**self.decoded.columns, **item} for item in self.items or ({},))
+
+    def __str__(self) -> str:
+        arrow = "→" if self.direction is Direction.REQUEST else "←"
+        head = (
+            f"{self.api} v{self.header.api_version} {self.link.source} {arrow} {self.link.target}"
+        )
+        return ", ".join([head, *(_said(self.rows[0]),)] if _said(self.rows[0]) else [head])
+
+    def _named(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        name = self.names.by_id.get(item.get("topic_id", ""))
+        return item if name is None or "topic" in item else {**item, "topic": name}
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    """The first item in a few words: "t-0 isr [1, 2] NONE"."""
+    words = []
+    if "partition" in row:
+        words.append(f"{row.get('topic') or row.get('topic_id')}-{row['partition']}")
+    elif "topic" in row:
+        words.append(row["topic"])
+    words += [
+        f"{name.replace('_', ' ')} {row[name]}"
+        for name in ("isr", "fetch_offset", "transactional_id", "committed", "broker_epoch")
+        if row.get(name) is not None
+    ]
+    if row.get("error") is not None:
+        words.append(row["error"])
+    return " ".join(words)

@@ -1,0 +1,214 @@
+"""Walks over the frames of one direction of a connection, sans-IO, without copying what it passes.
+
+A frame is its length (4 bytes), then its header: of a request the API key, its version, the
+correlation id and the client id; of a response the correlation id alone. Going frame by frame is
+what costs a proxy its speed, so a chunk is passed on whole: only the headers in it are read (well
+under a microsecond each), and only frames that somebody wants are taken out and collected.
+
+A header that is cut by the end of a chunk waits for the rest. What cannot be Kafka's protocol is a
+`FrameError`; nothing here trusts a length.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from clusters.protocol.framing import FRAME_BYTES_MAX, FrameError
+from clusters.protocol.varints import VarintError, read_unsigned
+
+__all__ = [
+    "Header",
+    "Step",
+    "Walker",
+    "read_correlation_id",
+    "read_request_header",
+]
+
+_LENGTH: Final = struct.Struct(">i")
+_REQUEST: Final = struct.Struct(">ihhih")
+_REQUEST_LENGTH_MIN: Final = _REQUEST.size - _LENGTH.size
+_RESPONSE: Final = struct.Struct(">ii")
+_RESPONSE_LENGTH_MIN: Final = _RESPONSE.size - _LENGTH.size
+_SHORT: Final = struct.Struct(">h")
+_API_KEY_MAX: Final = 1000
+_API_VERSION_MAX: Final = 100
+"""Both far above what there is: beyond them, it is not a request of Kafka's."""
+_PRODUCE: Final = 0
+_PRODUCE_FLEXIBLE_FROM: Final = 9
+_PRODUCE_TRANSACTIONAL_FROM: Final = 3
+_VARINT_BYTES_MAX: Final = 10
+
+
+class Header(NamedTuple):
+    """A request's header. A tuple, since one is made for each request that goes by."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    answered: bool
+    """Whether there will be a response: a Produce with acks=0 has none."""
+
+
+class Step(NamedTuple):
+    """How far a walk came: pass on the bytes up to `passed_to`, then look at `frame`."""
+
+    passed_to: int
+    frame: tuple[Header, bytes] | None
+    """A wanted frame that is whole: its header, and all its bytes with their length."""
+    at: int
+    """Where the walk goes on."""
+
+
+class Walker:
+    """One direction of a connection: where in which frame it stands.
+
+    `read_header` gives the size of the frame with its length field, and its header (of a response:
+    the header of its request); None until more bytes have come. `wanted` says whether to collect
+    the frame. Each gives its answer once a frame.
+    """
+
+    def __init__(
+        self,
+        read_header: Callable[[memoryview, int], tuple[int, Header] | None],
+        wanted: Callable[[Header], bool],
+    ) -> None:
+        self._read_header = read_header
+        self._wanted = wanted
+        self._cut = b""
+        """The beginning of a frame, too short for its header."""
+        self._left = 0
+        """Bytes of a frame that is passed on, still to come."""
+        self._collected: bytearray | None = None
+        """A frame that is collected, as far as it has come."""
+        self._collecting: tuple[int, Header] | None = None
+        self.attentive = False
+        """Stop also behind each frame that is passed on."""
+
+    @property
+    def inside(self) -> bool:
+        """Whether a frame has begun, header and all, and not ended."""
+        return self._left > 0 or self._collected is not None
+
+    def joined(self, chunk: memoryview) -> memoryview:
+        """The chunk, behind what was cut off the one before. Call it once for each chunk."""
+        if not self._cut:
+            return chunk
+        whole = memoryview(self._cut + bytes(chunk))
+        self._cut = b""
+        return whole
+
+    def rest(self) -> bytes:
+        """What was kept of a frame that never became whole, once no more will come."""
+        rest = bytes(self._collected or self._cut)
+        self._cut, self._collected, self._left = b"", None, 0
+        return rest
+
+    def walk(self, chunk: memoryview, begin: int) -> Step:
+        """Go on from `begin` to the end, or behind the first wanted frame. Raises FrameError."""
+        at, end = begin, len(chunk)
+        if self._collected is not None:
+            return self._collect(chunk, begin)
+        while at < end:
+            if self._left:
+                step = min(self._left, end - at)
+                at += step
+                self._left -= step
+                if self.attentive and not self._left:
+                    return Step(at, None, at)
+                continue
+            found = self._read_header(chunk, at)
+            if found is None:
+                self._cut = bytes(chunk[at:])
+                return Step(at, None, end)
+            size, header = found
+            if not self._wanted(header):
+                self._left = size
+                continue
+            if end - at >= size:
+                return Step(at, (header, bytes(chunk[at : at + size])), at + size)
+            self._collected, self._collecting = bytearray(chunk[at:]), found
+            return Step(at, None, end)
+        return Step(end, None, end)
+
+    def _collect(self, chunk: memoryview, begin: int) -> Step:
+        assert self._collected is not None
+        assert self._collecting is not None
+        size, header = self._collecting
+        until = min(begin + size - len(self._collected), len(chunk))
+        self._collected += chunk[begin:until]
+        if len(self._collected) < size:
+            return Step(begin, None, until)
+        frame = bytes(self._collected)
+        self._collected = self._collecting = None
+        return Step(begin, (header, frame), until)
+
+
+def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None:
+    """A request's whole size and its header; None if the chunk ends before it. FrameError."""
+    length = _length(chunk, at, least=_REQUEST_LENGTH_MIN)
+    if length is None or len(chunk) - at < _REQUEST.size:
+        return None
+    _, api_key, api_version, correlation_id, client_size = _REQUEST.unpack_from(chunk, at)
+    if not (
+        0 <= api_key <= _API_KEY_MAX
+        and 0 <= api_version <= _API_VERSION_MAX
+        and -1 <= client_size <= length - _REQUEST_LENGTH_MIN
+    ):
+        raise FrameError(
+            f"a request of API {api_key}, version {api_version}, with a client id of "
+            f"{client_size} bytes: not Kafka's protocol"
+        )
+    begin = at + _REQUEST.size
+    end = begin + max(client_size, 0)
+    if end > len(chunk):
+        return None
+    client_id = None if client_size < 0 else str(chunk[begin:end], "utf-8", "replace")
+    size = _LENGTH.size + length
+    answered = True
+    if api_key == _PRODUCE:
+        acks = _acks(chunk, end, min(len(chunk), at + size), api_version)
+        if acks is None and len(chunk) < at + size:
+            return None
+        answered = acks != 0
+    return size, Header(api_key, api_version, correlation_id, client_id, answered)
+
+
+def read_correlation_id(chunk: memoryview, at: int) -> tuple[int, int] | None:
+    """A response's whole size and its correlation id; None if the chunk ends before it."""
+    length = _length(chunk, at, least=_RESPONSE_LENGTH_MIN)
+    if length is None or len(chunk) - at < _RESPONSE.size:
+        return None
+    return _LENGTH.size + length, _RESPONSE.unpack_from(chunk, at)[1]
+
+
+def _length(chunk: memoryview, at: int, *, least: int) -> int | None:
+    if len(chunk) - at < _LENGTH.size:
+        return None
+    length: int = _LENGTH.unpack_from(chunk, at)[0]
+    if not least <= length <= FRAME_BYTES_MAX:
+        raise FrameError(f"a frame of {length} bytes: not Kafka's protocol")
+    return length
+
+
+def _acks(chunk: memoryview, at: int, end: int, api_version: int) -> int | None:
+    """The acks of a Produce whose header ends at `at`; None if they are not before `end`."""
+    if api_version >= _PRODUCE_FLEXIBLE_FROM:
+        # The header's tagged fields: nobody sends any; with some, an answer is expected.
+        if at >= end or chunk[at]:
+            return None if at >= end else -1
+        try:
+            coded, taken = read_unsigned(bytes(chunk[at + 1 : min(end, at + _VARINT_BYTES_MAX)]), 0)
+        except VarintError:
+            return None
+        size, at = max(coded - 1, 0), at + 1 + taken
+    elif api_version >= _PRODUCE_TRANSACTIONAL_FROM:
+        if at + _SHORT.size > end:
+            return None
+        size, at = max(_SHORT.unpack_from(chunk, at)[0], 0), at + _SHORT.size
+    else:
+        size = 0
+    if at + size + _SHORT.size > end:
+        return None
+    acks: int = _SHORT.unpack_from(chunk, at + size)[0]
+    return acks

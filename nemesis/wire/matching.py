@@ -1,0 +1,165 @@
+"""Which frames a rule concerns: its match, asked first of a header and then of what a frame says.
+
+Headers are asked for every frame of a wanted API that goes by, so that decoding, which costs ten
+times as much, is left to the frames that a rule may really concern.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from history.cluster_schema import WIRE
+from history.failure import UsageError
+from nemesis.wire.apis import API_KEYS, API_VERSIONS, error_code
+from nemesis.wire.columns import METADATA_TOPIC
+from nemesis.wire.frame import Frame
+from nemesis.wire.frames import Header
+from nemesis.wire.record_types import RECORD_TYPES, record_types
+from nemesis.wire.rules import (
+    Answer,
+    Clause,
+    Direction,
+    Duplicate,
+    Link,
+    LowerVersion,
+    Match,
+    Operator,
+    Reorder,
+    Rule,
+)
+
+__all__ = ["CLAUSE_FIELDS", "Matcher", "refuse_impossible"]
+
+CLAUSE_FIELDS: Final = frozenset((*WIRE.names[WIRE.names.index("size_bytes") :], "key")) | {
+    "metadata",
+    "record_type",
+}
+"""What a clause may ask for."""
+
+
+class Matcher:
+    """A match, prepared for being asked often."""
+
+    def __init__(self, rule: Rule) -> None:
+        match = _effective(rule)
+        self._direction = match.direction
+        self._api_key = None if match.api is None else API_KEYS[match.api]
+        self._version_min = -1 if match.version_min is None else match.version_min
+        self._version_max = 1 << 15 if match.version_max is None else match.version_max
+        self._sources = frozenset(match.sources)
+        self._targets = frozenset(match.targets)
+        self._client_id = match.client_id
+        self._where = match.where
+
+    def fits_header(self, link: Link, direction: Direction, header: Header) -> bool:
+        """Whether a frame with this header may fit: all is stated there but the clauses."""
+        return (
+            self._direction is direction
+            and (self._api_key is None or self._api_key == header.api_key)
+            and self._version_min <= header.api_version <= self._version_max
+            and (self._client_id is None or self._client_id == header.client_id)
+            and (not self._sources or link.source in self._sources)
+            and (not self._targets or link.target in self._targets)
+        )
+
+    def fits(self, frame: Frame) -> bool:
+        """Whether the frame fits: its header, and one of its items all clauses."""
+        if not self.fits_header(frame.link, frame.direction, frame.header):
+            return False
+        if not self._where:
+            return True
+        return any(all(_meets(clause, row, frame) for clause in self._where) for row in frame.rows)
+
+
+def refuse_impossible(rule: Rule) -> None:
+    """Raise UsageError if the rule can concern no frame, or asks for what cannot be done."""
+    match = _effective(rule)
+    named = [match.api, rule.action.api if isinstance(rule.action, LowerVersion) else None]
+    for api in named:
+        if api is not None and api not in API_KEYS:
+            raise UsageError(f"rule {rule.name}: Kafka has no API {api}")
+    for clause in match.where:
+        _refuse_clause(rule.name, clause)
+    one_way = isinstance(rule.action, Answer | Duplicate | Reorder)
+    if one_way and match.direction is not Direction.REQUEST:
+        raise UsageError(f"rule {rule.name}: {type(rule.action).__name__} is for requests alone")
+    if isinstance(rule.action, Answer):
+        _refuse_error(rule.name, rule.action.error)
+
+
+def _refuse_clause(rule: str, clause: Clause) -> None:
+    if clause.field not in CLAUSE_FIELDS:
+        known = ", ".join(sorted(CLAUSE_FIELDS))
+        raise UsageError(f"rule {rule}: no field {clause.field}; there are {known}")
+    if clause.field == "record_type" and clause.value not in RECORD_TYPES.values():
+        known = ", ".join(RECORD_TYPES.values())
+        raise UsageError(f"rule {rule}: no record type {clause.value}; there are {known}")
+
+
+def _refuse_error(rule: str, error: str) -> None:
+    try:
+        error_code(error)
+    except KeyError:
+        raise UsageError(f"rule {rule}: Kafka has no error {error}") from None
+
+
+def _effective(rule: Rule) -> Match:
+    """LowerVersion concerns the responses of ApiVersions, whatever its match says of those."""
+    match = rule.match
+    if not isinstance(rule.action, LowerVersion):
+        return match
+    return Match(
+        direction=Direction.RESPONSE,
+        api=next(name for name, key in API_KEYS.items() if key == API_VERSIONS),
+        version_min=match.version_min,
+        version_max=match.version_max,
+        sources=match.sources,
+        targets=match.targets,
+        client_id=match.client_id,
+        where=match.where,
+        skip=match.skip,
+        times=match.times,
+    )
+
+
+def _meets(clause: Clause, row: Mapping[str, Any], frame: Frame) -> bool:
+    found = _FIELDS.get(clause.field, _column(clause.field))(row, frame)
+    if found is None:
+        return False
+    if isinstance(found, list | frozenset):
+        return _meets_all(clause, found)
+    if isinstance(found, str) and clause.operator is not Operator.IS:
+        return (str(clause.value) in found) is (clause.operator is Operator.INCLUDES)
+    return bool(found == clause.value) is (clause.operator is not Operator.EXCLUDES)
+
+
+def _meets_all(clause: Clause, found: list[int] | frozenset[str]) -> bool:
+    """Of a list the order says nothing: the ISR is a set."""
+    asked = clause.value if isinstance(clause.value, tuple) else (clause.value,)
+    match clause.operator:
+        case Operator.IS:
+            return set(found) == set(asked)
+        case Operator.INCLUDES:
+            return set(asked) <= set(found)
+        case Operator.EXCLUDES:
+            return not set(asked) & set(found)
+
+
+_Field = Callable[[Mapping[str, Any], Frame], Any]
+
+
+def _column(name: str) -> _Field:
+    return lambda row, _: row.get(name)
+
+
+def _key(row: Mapping[str, Any], _: Frame) -> str | None:
+    if row.get("topic") is None or row.get("partition") is None:
+        return None
+    return f"{row['topic']}-{row['partition']}"
+
+
+_FIELDS: Final[Mapping[str, _Field]] = {
+    "key": _key,
+    "metadata": lambda row, _: row.get("topic") == METADATA_TOPIC,
+    "record_type": lambda _, frame: record_types(frame.decoded.entity),
+    "size_bytes": lambda _, frame: len(frame.data),
+}

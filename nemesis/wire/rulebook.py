@@ -1,0 +1,155 @@
+"""The rules that are laid, what each has met so far, and the frames that each holds.
+
+Pure bookkeeping: it decides which rule a frame falls to. What is then done to the frame is the
+session's business.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Generic, TypeVar
+
+from clusters.port import NodeName
+from nemesis.wire.frame import Frame
+from nemesis.wire.frames import Header
+from nemesis.wire.matching import Matcher
+from nemesis.wire.rules import Delay, Direction, Link, Reorder, Rule, Watch
+from nemesis.wire.status import RuleStatus
+
+__all__ = ["Entry", "Judgement", "Rulebook"]
+
+Held = TypeVar("Held")
+"""What a session makes of a frame that waits; the book only keeps it."""
+
+
+@dataclass(slots=True, eq=False)
+class Entry(Generic[Held]):
+    """A rule, and what came of it."""
+
+    rule: Rule
+    matcher: Matcher = field(init=False)
+    random: Random = field(init=False)
+    fitting_count: int = 0
+    """Frames that fitted, the skipped ones included."""
+    matched_count: int = 0
+    held_count: int = 0
+    delivered_count: int = 0
+    undeliverable_count: int = 0
+    first: str | None = None
+    first_ns: int | None = None
+    held: list[Held] = field(default_factory=list)
+    """In the order in which they came."""
+    overtaken: dict[tuple[NodeName, NodeName], Held] = field(default_factory=dict)
+    """Of a Reorder: the one of each link that waits for the next."""
+
+    def __post_init__(self) -> None:
+        self.matcher = Matcher(self.rule)
+        seed = self.rule.action.seed if isinstance(self.rule.action, Delay) else 0
+        self.random = Random(f"{seed} {self.rule.name}")  # noqa: S311 -- to be repeated, not kept secret
+
+    @property
+    def status(self) -> RuleStatus:
+        """For those who ask."""
+        return RuleStatus(
+            matched_count=self.matched_count,
+            held_count=self.held_count,
+            held_now=len(self.held),
+            delivered_count=self.delivered_count,
+            undeliverable_count=self.undeliverable_count,
+            first=self.first,
+            first_ns=self.first_ns,
+        )
+
+    def concerns(self, frame: Frame) -> bool:
+        """Whether the rule takes this frame, which is then counted."""
+        if not self.matcher.fits(frame):
+            return False
+        if self._overtakes(frame.link):
+            return True
+        self.fitting_count += 1
+        match = self.rule.match
+        spent = match.times is not None and self.matched_count >= match.times
+        if spent or self.fitting_count <= match.skip:
+            return False
+        self.matched_count += 1
+        if self.first is None:
+            self.first, self.first_ns = str(frame), frame.time_ns
+        return True
+
+    def keep(self, held: Held) -> None:
+        """A frame waits because of this rule."""
+        self.held.append(held)
+        self.held_count += 1
+
+    def let_go(self, held: Held, *, delivered: bool) -> None:
+        """A frame waits no more."""
+        self.held.remove(held)
+        if delivered:
+            self.delivered_count += 1
+        else:
+            self.undeliverable_count += 1
+
+    def _overtakes(self, link: Link) -> bool:
+        waiting = self.overtaken.get((link.source, link.target))
+        return isinstance(self.rule.action, Reorder) and waiting is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement(Generic[Held]):
+    """What the rules say of one frame."""
+
+    entry: Entry[Held] | None
+    """Of the rule that decides; None: it passes."""
+    rule: str | None
+    """The one to be named on the tape: the rule that decides, else one that only watches."""
+
+
+class Rulebook(Generic[Held]):
+    """The rules in the order in which they were laid; and those that were, for the status."""
+
+    def __init__(self) -> None:
+        self._laid: dict[str, Entry[Held]] = {}
+        self._removed: dict[str, Entry[Held]] = {}
+
+    def add(self, rule: Rule) -> None:
+        """Lay a rule. Its name must not be in use; a removed rule of that name is forgotten."""
+        assert rule.name not in self._laid, rule.name
+        self._removed.pop(rule.name, None)
+        self._laid[rule.name] = Entry(rule)
+
+    def remove(self, name: str) -> Entry[Held] | None:
+        """Take a rule away: it concerns no further frame. None if it is not laid."""
+        entry = self._laid.pop(name, None)
+        if entry is not None:
+            self._removed[name] = entry
+        return entry
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._laid
+
+    @property
+    def laid(self) -> Iterable[Entry[Held]]:
+        """The rules that are laid, in their order."""
+        return self._laid.values()
+
+    def statuses(self) -> Iterator[tuple[str, RuleStatus]]:
+        """Of every rule there was."""
+        for name, entry in (self._removed | self._laid).items():
+            yield name, entry.status
+
+    def wants(self, link: Link, direction: Direction, header: Header) -> bool:
+        """Whether a rule may concern a frame with this header, so that it must be looked at."""
+        return any(
+            entry.matcher.fits_header(link, direction, header) for entry in self._laid.values()
+        )
+
+    def judge(self, frame: Frame) -> Judgement[Held]:
+        """The first rule that concerns the frame; those that only watch count it and go on."""
+        watcher = None
+        for entry in self._laid.values():
+            if not entry.concerns(frame):
+                continue
+            if not isinstance(entry.rule.action, Watch):
+                return Judgement(entry, entry.rule.name)
+            watcher = watcher or entry.rule.name
+        return Judgement(None, watcher)

@@ -1,0 +1,291 @@
+"""The proxy's one loop: listens for every link, runs every connection, keeps blocks and timers.
+
+One process and one level-triggered epoll: more processes would have nothing to divide, since what
+costs is going frame by frame, and the machine is shared with the cluster.
+"""
+
+import contextlib
+import heapq
+import itertools
+import resource
+import select
+import socket
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from history.clock import Clock
+from history.failure import HarnessError
+from nemesis.wire.connection import Connection
+from nemesis.wire.effects import Broken, Effect, Errand, Wake
+from nemesis.wire.frame import TopicNames
+from nemesis.wire.pipe import Waiting
+from nemesis.wire.rulebook import Entry, Rulebook
+from nemesis.wire.rules import Flow, Link, Rule
+from nemesis.wire.sessions import Common, Session
+from nemesis.wire.status import Delivery, WireStatus
+from nemesis.wire.tape import Journal, Tape
+
+__all__ = ["Proxy"]
+
+_BUFFER_BYTES: Final = 256 << 10
+_PENDING_MAX: Final = 128
+"""Connections that wait to be accepted, for each link."""
+_NOTES_MAX: Final = 100
+
+
+class Proxy:
+    """Every link of a cluster. Single-threaded: whoever calls it runs in its loop."""
+
+    def __init__(self, links: Sequence[Link], *, journal: Journal, clock: Clock) -> None:
+        """Listen on every link. Raises HarnessError, with the address, if that cannot be."""
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._clock = clock
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._effects: deque[tuple[Session, Effect]] = deque()
+        self._touched: dict[Session, None] = {}
+        self._connections: dict[Session, Connection] = {}
+        self._numbers = itertools.count()
+        self._blocked: set[Flow] = set()
+        self._timers: list[tuple[int, int, Session]] = []
+        self._timer_numbers = itertools.count()
+        self._broken: deque[str] = deque(maxlen=_NOTES_MAX)
+        self._broken_count = 0
+        self._book: Rulebook[Waiting] = Rulebook()
+        self._names = TopicNames()
+        self._common = Common(
+            book=self._book,
+            tape=Tape(journal),
+            names=self._names,
+            act=lambda session, effect: self._effects.append((session, effect)),
+        )
+        self._listeners: list[socket.socket] = []
+        _allow_many_descriptors()
+        for link in links:
+            self._listen(link)
+
+    # What connections need.
+
+    @property
+    def buffer(self) -> memoryview:
+        """To receive into; shared by all."""
+        return self._buffer
+
+    def watch(self, descriptor: int, mask: int, handler: Callable[[int], None]) -> None:
+        """Call `handler` when something of `mask`, or an error, is there."""
+        self._handlers[descriptor] = handler
+        self._epoll.register(descriptor, mask)
+
+    def change(self, descriptor: int, mask: int) -> None:
+        """Watch for something else."""
+        self._epoll.modify(descriptor, mask)
+
+    def forget(self, descriptor: int) -> None:
+        """Watch no more."""
+        del self._handlers[descriptor]
+        self._epoll.unregister(descriptor)
+
+    def now_ns(self) -> int:
+        """The time of the run."""
+        return self._clock.now_ns()
+
+    def is_blocked(self, flow: Flow) -> bool:
+        """Whether this flow is blocked now."""
+        return flow in self._blocked
+
+    def touch(self, session: Session) -> None:
+        """Something of this session changed: its connection is to be brought up to date."""
+        self._touched[session] = None
+
+    # The loop.
+
+    def step(self, timeout_s: float | None = None) -> None:
+        """Wait for something to happen, and do what follows."""
+        for descriptor, mask in self._epoll.poll(self._timeout_s(timeout_s)):
+            # It may have been closed by what came before it.
+            if (handler := self._handlers.get(descriptor)) is not None:
+                handler(mask)
+                self._settle()
+        self._wake_up()
+
+    def close(self) -> None:
+        """Close every socket. Idempotent."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+        self._epoll.close()
+
+    # What is asked from outside.
+
+    def add(self, rule: Rule) -> None:
+        """Lay a rule. Raises HarnessError if one of its name is laid."""
+        if rule.name in self._book:
+            raise HarnessError(f"a rule named {rule.name} is laid already")
+        self._book.add(rule)
+
+    def release(self, name: str) -> Delivery:
+        """Remove a rule, and deliver in order what it holds. HarnessError if it is not laid."""
+        entry = self._removed(name)
+        before = entry.delivered_count, entry.undeliverable_count
+        for waiting in tuple(entry.held):
+            delivered = waiting.session.deliver(waiting, self.now_ns())
+            entry.let_go(waiting, delivered=delivered)
+            self.touch(waiting.session)
+            self._settle()
+        return Delivery(
+            delivered=entry.delivered_count - before[0],
+            undeliverable=entry.undeliverable_count - before[1],
+        )
+
+    def discard(self, name: str) -> int:
+        """Remove a rule, drop what it holds, and cut those connections; how many frames."""
+        entry = self._removed(name)
+        dropped = tuple(entry.held)
+        entry.held.clear()
+        for waiting in dropped:
+            waiting.session.discard(waiting)
+            self.touch(waiting.session)
+        self._settle()
+        return len(dropped)
+
+    def block(self, flows: Collection[Flow]) -> None:
+        """Pass nothing on in these flows."""
+        for flow in flows:
+            self._blocked.add(flow)
+            self._set_blocked(flow, blocked=True)
+
+    def unblock(self, flows: Collection[Flow] | None) -> None:
+        """Pass on, in its order, what waited; None: in all flows."""
+        lifted = tuple(self._blocked if flows is None else self._blocked.intersection(flows))
+        self._blocked.difference_update(lifted)
+        for connection in tuple(self._connections.values()):
+            connection.dial()
+        self._settle()
+        for flow in lifted:
+            self._set_blocked(flow, blocked=False)
+
+    def cut(self, pairs: Collection[Flow]) -> int:
+        """Close all connections from source to target of these pairs; how many."""
+        cut = [
+            session
+            for session in self._connections
+            if (session.link.source, session.link.target) in pairs
+        ]
+        for session in cut:
+            session.cut()
+            self.touch(session)
+        self._settle()
+        return len(cut)
+
+    def name_topics(self, names: dict[str, str]) -> None:
+        """What topics are called: names by id, as Kafka's tools write it."""
+        self._names.by_id.update(names)
+
+    def status(self) -> WireStatus:
+        """How things stand."""
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return WireStatus(
+            rules=dict(self._book.statuses()),
+            withheld_bytes={
+                flow: sum(one.withheld_bytes(flow) for one in self._connections.values())
+                for flow in sorted(self._blocked)
+            },
+            connection_count=Counter(
+                (session.link.source, session.link.target) for session in self._connections
+            ),
+            broken=tuple(self._broken),
+            broken_count=self._broken_count,
+            cpu_s=usage.ru_utime + usage.ru_stime,
+        )
+
+    def _listen(self, link: Link) -> None:
+        listener = socket.socket()
+        self._listeners.append(listener)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((link.address, link.port))
+            listener.listen(_PENDING_MAX)
+        except OSError as error:
+            self.close()
+            raise HarnessError(
+                f"the proxy cannot listen on {link.address}:{link.port}, for the link from "
+                f"{link.source} to {link.target}: {error.strerror}"
+            ) from error
+        listener.setblocking(False)
+        self.watch(listener.fileno(), select.EPOLLIN, lambda _: self._accept(listener, link))
+
+    def _accept(self, listener: socket.socket, link: Link) -> None:
+        with contextlib.suppress(OSError):  # It was there, and is gone again.
+            near, _ = listener.accept()
+            near.setblocking(False)
+            session = Session(next(self._numbers), link, self._common)
+            self._connections[session] = Connection(session, near, self)
+
+    def _settle(self) -> None:
+        """Do all effects that sessions have asked for, and what follows from them."""
+        while self._effects or self._touched:
+            while self._effects:
+                self._do(*self._effects.popleft())
+            session, _ = self._touched.popitem()
+            connection = self._connections.get(session)
+            if connection is not None:
+                connection.update()
+                if connection.over:
+                    del self._connections[session]
+
+    def _do(self, session: Session, effect: Effect) -> None:
+        self.touch(session)
+        match effect:
+            case Wake(at_ns=at_ns):
+                heapq.heappush(self._timers, (at_ns, next(self._timer_numbers), session))
+            case Errand(frame=frame, copy=copy):
+                runner = Session(next(self._numbers), session.link, self._common, errand=True)
+                self._connections[runner] = Connection(runner, None, self)
+                runner.run_errand(frame, self.now_ns(), copy=copy)
+            case Broken(reason=reason):
+                self._note(session, reason)
+            case _:
+                if (connection := self._connections.get(session)) is not None:
+                    connection.do(effect)
+
+    def _set_blocked(self, flow: Flow, *, blocked: bool) -> None:
+        for session, connection in tuple(self._connections.items()):
+            connection.set_blocked(flow, blocked=blocked)
+            self.touch(session)
+        self._settle()
+
+    def _removed(self, name: str) -> Entry[Waiting]:
+        entry = self._book.remove(name)
+        if entry is None:
+            raise HarnessError(f"no rule named {name} is laid")
+        return entry
+
+    def _timeout_s(self, timeout_s: float | None) -> float | None:
+        if not self._timers:
+            return timeout_s
+        until_s = max(0.0, (self._timers[0][0] - self.now_ns()) / 1e9)
+        return until_s if timeout_s is None else min(until_s, timeout_s)
+
+    def _wake_up(self) -> None:
+        while self._timers and self._timers[0][0] <= self.now_ns():
+            _, _, session = heapq.heappop(self._timers)
+            session.due(self.now_ns())
+            self.touch(session)
+            self._settle()
+
+    def _note(self, session: Session, reason: str) -> None:
+        link = session.link
+        self._broken_count += 1
+        self._broken.append(
+            f"{self.now_ns() / 1e9:.3f} s: {link.source} → {link.target}, connection "
+            f"{session.number}, cut: {reason}"
+        )
+
+
+def _allow_many_descriptors() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,0 +1,89 @@
+"""The tape: each control-plane frame as a row of the table `wire`, with what was done to it.
+
+What a frame says is decoded here at the latest. A frame that cannot be decoded has its header.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from nemesis.wire.apis import FETCH, TAPED
+from nemesis.wire.frame import Frame
+from nemesis.wire.frames import Header
+from nemesis.wire.rules import Direction, Link
+
+__all__ = ["Fate", "Journal", "Tape", "taped"]
+
+
+class Fate(StrEnum):
+    """What was done to a frame: the words of the column `action`."""
+
+    FORWARDED = "forwarded"
+    HELD = "held"
+    RELEASED = "released"
+    DELAYED = "delayed"
+    DUPLICATED = "duplicated"
+    REORDERED = "reordered"
+    REWRITTEN = "rewritten"
+    DROPPED = "dropped"
+    ANSWERED = "answered"
+    CUT = "cut"
+    UNDELIVERABLE = "undeliverable"
+
+
+class Journal(Protocol):
+    """Where rows go; `history.journal.TapeJournal` is one."""
+
+    def frame(
+        self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
+    ) -> int:
+        """Write a frame down; its number."""
+
+    def fate(self, frame: int, *, action: str, forwarded_ns: int | None) -> None:
+        """Write down what became of it."""
+
+
+class Tape:
+    """Makes rows of frames."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def record(
+        self, frame: Frame, fate: Fate, *, forwarded_ns: int | None, rule: str | None = None
+    ) -> int:
+        """Write a frame down as it arrives; its number."""
+        header = frame.header
+        request = frame.direction is Direction.REQUEST
+        columns = {
+            "connection": frame.connection,
+            "source": frame.link.source,
+            "target": frame.link.target,
+            "direction": frame.direction,
+            "time_ns": frame.time_ns,
+            "forwarded_ns": forwarded_ns,
+            "action": fate,
+            "rule": rule,
+            "api": frame.api,
+            "api_key": header.api_key,
+            "api_version": header.api_version,
+            "correlation_id": header.correlation_id,
+            "client_id": header.client_id if request else None,
+            "size_bytes": len(frame.data),
+        }
+        return self._journal.frame(_stated({**frame.decoded.columns, **columns}), frame.items)
+
+    def change(self, number: int, fate: Fate, *, forwarded_ns: int | None) -> None:
+        """Write down what became of a frame that had to wait."""
+        self._journal.fate(number, action=fate, forwarded_ns=forwarded_ns)
+
+
+def taped(link: Link, header: Header) -> bool:
+    """Whether the tape wants each frame of this kind on this link."""
+    if header.api_key == FETCH:
+        return link.target.startswith("controller-")
+    return header.api_key in TAPED
+
+
+def _stated(columns: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in columns.items() if value is not None}

@@ -1,0 +1,211 @@
+"""The harness's handle of the proxy, which runs as a process of its own under the warden.
+
+Every call is a question to that process, answered within milliseconds by its one loop.
+"""
+
+import contextlib
+import json
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0.response import ApiVersionsResponse
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.asking import ask
+from clusters.port import NodeName
+from history.clock import Clock
+from history.failure import HarnessError, UsageError
+from nemesis.wire.control import flows_data, link_data, rule_data, status_of
+from nemesis.wire.matching import refuse_impossible
+from nemesis.wire.rules import Flow, Link, Rule
+from nemesis.wire.status import Delivery, RuleStatus, WireStatus
+
+__all__ = ["Delivery", "RuleStatus", "Wire", "WireStatus"]
+
+_START_TIMEOUT_S: Final = 30.0
+"""It takes half a second; on a machine that does much else, several."""
+_ANSWER_TIMEOUT_S: Final = 30.0
+_CLOSE_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.05
+
+
+class Wire:
+    """The proxy on these links. Thread-safe; a context manager, which closes it.
+
+    `directory` is the run's raw directory: the proxy writes its tape there. `log` takes what the
+    process says when it fails. Raises HarnessError, naming the address, if a port is in use; every
+    method raises it, naming the log, once the process has died.
+    """
+
+    def __init__(
+        self, links: Sequence[Link], *, warden: Warden, directory: Path, log: Path, clock: Clock
+    ) -> None:
+        self._links: Final = {(link.source, link.target): link for link in links}
+        self._log = log
+        self._warden = warden
+        self._lock = Lock()
+        self._unread = b""
+        self._closed = False
+        with tempfile.TemporaryDirectory(prefix="fencepost-wire-") as meeting:
+            path = str(Path(meeting) / "control")
+            config = {
+                "control": path,
+                "origin_ns": clock.origin_ns,
+                "directory": str(directory.absolute()),
+                "links": [link_data(link) for link in links],
+            }
+            config_path = Path(meeting) / "config.json"
+            config_path.write_text(json.dumps(config))
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path)
+                listener.listen(1)
+                self._pid = warden.spawn(
+                    [sys.executable, "-m", "nemesis.wire.process", str(config_path)],
+                    name="the proxy",
+                    log=log,
+                )
+                self._control = self._met(listener)
+        self._control.settimeout(_ANSWER_TIMEOUT_S)
+        try:
+            self._answer()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """Of the proxy's process."""
+        return self._pid
+
+    def add(self, rule: Rule) -> None:
+        """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
+        refuse_impossible(rule)
+        self._refuse_unknown(frozenset(rule.match.sources), frozenset(rule.match.targets))
+        self._ask("add", rule=rule_data(rule))
+
+    def remove(self, name: str) -> None:
+        """The rule concerns no further frame; what it holds is delivered."""
+        self._ask("release", name=name)
+
+    def release(self, name: str) -> Delivery:
+        """Remove the rule, and deliver what it holds, in the order in which it came."""
+        return Delivery(**self._ask("release", name=name))
+
+    def discard(self, name: str) -> int:
+        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        dropped: int = self._ask("discard", name=name)
+        return dropped
+
+    def block(self, flows: Collection[Flow]) -> None:
+        """Pass no bytes on from the first to the second of each, whoever dialled."""
+        self._ask("block", flows=flows_data(flows))
+
+    def unblock(self, flows: Collection[Flow] | None = None) -> None:
+        """Deliver in order what waited in these flows; None: in all."""
+        self._ask("unblock", flows=None if flows is None else flows_data(flows))
+
+    def cut(self, pairs: Collection[tuple[NodeName, NodeName]]) -> int:
+        """Close all connections dialled from the first to the second of each; how many."""
+        cut: int = self._ask("cut", pairs=flows_data(pairs))
+        return cut
+
+    def name_topics(self, names: Mapping[str, str]) -> None:
+        """Say what topics are called: names by id, for frames that state ids alone."""
+        self._ask("name_topics", names=dict(names))
+
+    def status(self) -> WireStatus:
+        """How things stand."""
+        return status_of(self._ask("status"))
+
+    def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
+        """Whether an ApiVersions request through this link gets its answer in time."""
+        link = self._links[source, target]
+        request, address = ApiVersionsRequest(), (link.address, link.port)
+        return bool(ask({target: address}, request, ApiVersionsResponse, timeout_s=timeout_s))
+
+    def close(self) -> None:
+        """End the proxy, and with it every connection. Idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._control.close()
+        if self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S) is None:
+            raise HarnessError(f"the proxy (pid {self._pid}) does not end; its log: {self._log}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _met(self, listener: socket.socket) -> socket.socket:
+        """The process's connection, or its obituary."""
+        listener.settimeout(_POLL_S)
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return listener.accept()[0]
+            if self._warden.exit_code(self._pid) is not None or time.monotonic() > deadline:
+                raise HarnessError(
+                    f"the proxy (pid {self._pid}) did not start: {self._last_words()}"
+                )
+
+    def _ask(self, op: str, **order: Any) -> Any:
+        with self._lock:
+            if self._closed:
+                raise HarnessError("the proxy is closed")
+            try:
+                self._control.sendall(json.dumps({"op": op, **order}).encode() + b"\n")
+            except OSError as error:
+                raise self._obituary() from error
+            return self._answer()
+
+    def _answer(self) -> Any:
+        while b"\n" not in self._unread:
+            try:
+                received = self._control.recv(1 << 16)
+            except TimeoutError as error:
+                raise HarnessError(
+                    f"the proxy (pid {self._pid}) did not answer within {_ANSWER_TIMEOUT_S:.0f} s"
+                ) from error
+            except OSError as error:
+                raise self._obituary() from error
+            if not received:
+                raise self._obituary()
+            self._unread += received
+        line, _, self._unread = self._unread.partition(b"\n")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise HarnessError(answer["error"])
+        return answer["answer"]
+
+    def _obituary(self) -> HarnessError:
+        code = self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S)
+        how = "hung up" if code is None else f"ended with exit code {code}"
+        return HarnessError(f"the proxy (pid {self._pid}) {how}: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
+        return f"{lines[-1] if lines else 'it said nothing'}; its log: {self._log}"
+
+    def _refuse_unknown(self, sources: frozenset[str], targets: frozenset[str]) -> None:
+        for role, named, known in (
+            ("source", sources, {link.source for link in self._links.values()}),
+            ("target", targets, {link.target for link in self._links.values()}),
+        ):
+            if unknown := sorted(named - known):
+                raise UsageError(f"no link has the {role} {', '.join(unknown)}")
