@@ -48,7 +48,7 @@ class JavaVirtualMachine:
         self._process = subprocess.Popen(
             [
                 *(program.executable, *_OPTIONS, "-cp", class_path),
-                *("py4j.GatewayServer", "--enable-auth", "--die-on-exit", "0"),
+                *("py4j.GatewayServer", "--enable-auth", "--die-on-broken-pipe", "0"),
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
