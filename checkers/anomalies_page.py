@@ -77,6 +77,8 @@ def _section(entry: Entry) -> Iterator[str]:
 def _strength(entry: Entry) -> str:
     if entry.strength is Strength.ALLOWED_IF:
         return f"never, but reported and allowed if {entry.allowed_if}"
+    if entry.strength is Strength.FIGURE:
+        return "a figure: measured, and never a verdict"
     return "never"
 
 

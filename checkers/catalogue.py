@@ -11,6 +11,7 @@ from typing import Final
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.entry import Entry, Kind, Strength
 from checkers.transactions.entries import HANGING, TORN
+from checkers.visibility.entries import VISIBILITY
 
 __all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "asked", "entry_of", "names_of"]
 
@@ -277,6 +278,7 @@ CATALOGUE: Final = (
     TORN,
     HANGING,
     *CONTROL_PLANE_ENTRIES,
+    *VISIBILITY,
 )
 """All checks, in the order of a verdict."""
 

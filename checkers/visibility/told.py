@@ -20,6 +20,8 @@ from checkers.visibility.stale import StaleReads
 __all__ = ["Offsets", "anomalies", "result"]
 
 _EXAMPLES_MAX: Final = 5
+_NO_RECORDS: Final = {field.name: [] for field in ANOMALIES if pa.types.is_list(field.type)}
+"""Operations, offsets and the like, which a read of metadata has none of."""
 _NS_A_MS: Final = 1_000_000
 _NS_A_S: Final = 1_000_000_000
 
@@ -75,9 +77,7 @@ def anomalies(
             "check": check,
             "key": row["key"],
             "allowed": True,
-            "operations": [],
-            "offsets": [],
-            "values": [],
+            **_NO_RECORDS,
             "detail": _detail(row, offsets),
         }
         for row in stale.take(pa.array(order)).to_pylist()

@@ -1,0 +1,127 @@
+"""Stored runs with reads and writes of metadata through Spark: figures, proofs, what is unknown."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from metadata_histories import tables
+from pyspark.sql import SparkSession
+
+from checkers.catalogue import asked
+from checkers.check_group import Question
+from checkers.kernels.key_log import Setting
+from checkers.verdict import CheckResult, Validity
+from checkers.visibility.group import VISIBILITY_GROUP
+from history.cluster_schema import METADATA_OFFSETS
+from history.manifest import Manifest, Promises, RunState
+from history.run_directory import RunDirectory
+from history.schema import OPERATIONS, RECORDS
+from history.writer import write_tables
+
+pytestmark = pytest.mark.spark
+
+MS = 1_000_000
+RECORDED = ("describes", "metadata_writes")
+STALE = """
+    create A 0 10-20
+    alter  1   30-40
+    reads b1 =1 50-51
+    reads b2 =0 60-61
+    reads b3 A  60-61
+    reads b2 =0 80-81
+    reads b2 =1 90-91
+"""
+MANIFEST = Manifest(
+    run_id="t",
+    state=RunState.RECORDED,
+    scenario="t",
+    title="t",
+    seed=1,
+    started_at="2026-01-01T00:00:00Z",
+    origin_ns=0,
+    command="t",
+    fencepost_version="0",
+    recorded=RECORDED,
+    promises=Promises(idempotent=True, acks="all", consume="assign"),
+)
+Judge = Callable[..., tuple[dict[str, CheckResult], pa.Table]]
+
+
+@pytest.fixture
+def judge(spark: SparkSession, tmp_path: Path) -> Judge:
+    def judged(
+        text: str, *, offsets: tuple[tuple[int, str, int], ...] = (), damaged: bool = False
+    ) -> tuple[dict[str, CheckResult], pa.Table]:
+        run = RunDirectory(tmp_path / "run")
+        told = [
+            {"time_ns": time_ns, "node": node, "metadata_offset": offset, "source": "heartbeat"}
+            for time_ns, node, offset in offsets
+        ]
+        write_tables(
+            run,
+            operations=OPERATIONS.empty_table(),
+            records=RECORDS.empty_table(),
+            cluster={
+                **tables(text),
+                "metadata_offsets": pa.Table.from_pylist(told, schema=METADATA_OFFSETS),
+            },
+        )
+        if damaged:
+            (run.history / "describes.parquet").write_bytes(b"PAR1")
+        question = Question(
+            run=run,
+            manifest=MANIFEST,
+            checks=tuple(entry.name for entry in VISIBILITY_GROUP.entries),
+            setting=Setting(idempotent=True, consume="assign"),
+            spark=spark,
+            budget_s=60,
+        )
+        answers = VISIBILITY_GROUP.answer(question)
+        return {result.check: result for result in answers.results}, answers.anomalies
+
+    return judged
+
+
+def test_stale_reads_are_counted_and_their_ages_told_by_broker(judge: Judge) -> None:
+    results, anomalies = judge(STALE, offsets=((15, "broker-2", 7), (35, "broker-1", 9)))
+    stale = results["stale-read-after-write"]
+    assert (stale.validity, stale.anomaly_count, stale.allowed_count) == (Validity.VALID, 2, 2)
+    assert stale.figures["judged_count"] == 5
+    assert stale.figures["stale_count"] == stale.figures["broker_2_stale_count"] == 2
+    assert stale.figures["age_max_ms"] == stale.figures["broker_2_age_max_ms"] == 40 / MS
+    assert stale.figures["age_p50_ms"] == 40 / MS  # of two, the upper one
+    assert "broker_1_stale_count" not in stale.figures
+    worst = stale.examples[0]
+    assert (worst.key, worst.allowed) == ("m-000001", True)
+    assert "read 3 through broker-2 (process 2)" in worst.detail
+    assert "lacks the change of settings to 1 (write 1, through broker-1)" in worst.detail
+    assert worst.detail.endswith(
+        "broker-2 was last known to have metadata offset 7 (0.000 s), others up to 9"
+    )
+    assert results["nonrepeatable-read"].anomaly_count == 2
+    assert results["session-went-back"].anomaly_count == 0
+    assert results["session-went-back"].validity is Validity.VALID
+    assert (
+        anomalies["check"].to_pylist()
+        == ["stale-read-after-write"] * 2 + ["nonrepeatable-read"] * 2
+    )
+
+
+def test_without_anything_to_compare_it_is_unknown(judge: Judge) -> None:
+    results, _ = judge("create A 0 10-20")
+    assert {result.validity for result in results.values()} == {Validity.UNKNOWN}
+    assert "could be compared" in results["stale-read-after-write"].reason
+
+
+def test_a_damaged_table_is_unknown_by_name(judge: Judge) -> None:
+    results, anomalies = judge(STALE, damaged=True)
+    assert len(anomalies) == 0
+    for result in results.values():
+        assert result.validity is Validity.UNKNOWN
+        assert "describes.parquet" in result.reason
+
+
+def test_they_are_asked_where_their_tables_are_recorded() -> None:
+    assert [entry.id for entry in asked(RECORDED) if entry.id.startswith("V")] == ["V1", "V2", "V3"]
+    assert [entry.id for entry in asked(["describes"]) if entry.id.startswith("V")] == ["V2", "V3"]
