@@ -21,6 +21,7 @@ from clusters.witness.metadata_log import read_metadata_log
 from clusters.witness.replicas import Replica, find_replicas, read_replica
 from history.cluster_schema import REPLICAS
 from history.failure import HarnessError
+from history.schema import RECORD_BUCKET_COUNT
 from history.table_file import TableFile
 from history.writer import bucket_of
 
@@ -104,9 +105,11 @@ def _write_replicas(
     directory = raw / "replica_records"
     directory.mkdir(exist_ok=True)
     rows = []
-    for bucket, replicas in _by_bucket(_all_replicas(node_data, topics, report)).items():
+    replicas = _all_replicas(node_data, topics, report)
+    # All buckets, also those without a replica: an earlier look may have left something there.
+    for bucket in range(RECORD_BUCKET_COUNT):
         with _table_file(directory / f"bucket-{bucket:02}.parquet", "replica_records") as file:
-            for replica in replicas:
+            for replica in (one for one in replicas if bucket_of(one.key) == bucket):
                 state = read_replica(replica, write=file.add)
                 rows.append(state.row)
                 report.replica_count += 1
@@ -127,13 +130,6 @@ def _all_replicas(
             found.extend(there.by_key.values())
             _note(report, node, "replicas", *there.damages)
     return sorted(found, key=lambda replica: (replica.key, replica.node))
-
-
-def _by_bucket(replicas: list[Replica]) -> Mapping[int, list[Replica]]:
-    chosen: dict[int, list[Replica]] = {}
-    for replica in replicas:
-        chosen.setdefault(bucket_of(replica.key), []).append(replica)
-    return chosen
 
 
 def _note(report: WitnessReport, node: NodeName, subject: str, *whats: str) -> None:
