@@ -11,6 +11,24 @@ _LOG_AND_WIRE: Final = ("metadata_log", "wire")
 
 CONTROL_PLANE_ENTRIES: Final = (
     Entry(
+        id="C1",
+        name="nonlinearizable-isr",
+        title="Changes of the ISR have no order that explains them",
+        kind=Kind.ANOMALY,
+        rule="The leader and ISR of a partition are a register whose versions are its partition "
+        "epochs in the metadata log. An AlterPartition is a compare-and-set (call: its request at "
+        "the proxy; return: its answer passed on), changes of the controller's own are writes "
+        "without a caller, not before their records' timestamps, and a describe shows a version "
+        "that was there when it returned. There are moments at which the versions appeared that "
+        "all of it agrees with; every change that was acknowledged stands in the log as it was "
+        "acknowledged; no version was made twice; and every describe shows some version.",
+        meaning="A leader and its controller do not agree about who is in sync, so records count "
+        "as committed that are not.",
+        source="Herlihy and Wing 1990; KIP-497, KIP-903",
+        strength=Strength.NEVER,
+        needs=_LOG_AND_WIRE,
+    ),
+    Entry(
         id="C2",
         name="stale-epoch-join",
         title="A replica joined the ISR on the word of an earlier incarnation",

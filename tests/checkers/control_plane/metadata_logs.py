@@ -27,6 +27,10 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
+`describes` takes describes; they are numbered by line, and times are in ms:
+
+    broker-2 showed t-0 leader 1 isr 1,2 [leader-epoch 0] at 5000..5003
+
 `alter` may say `leader-epoch 3` (0 unless said) after its ISR; any line may say `to controller-2`
 after its sender (controller-1 unless said) and `on 7` (its connection; one a sender unless said).
 """
@@ -40,9 +44,19 @@ import pyarrow as pa
 
 from checkers.anomaly import Anomaly, anomalies_of
 from checkers.kernels.facts import Facts, Judged
-from history.cluster_schema import METADATA_LOG, WIRE
+from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
 
-__all__ = ["FACTS", "doubts", "facts", "metadata_log", "never", "said", "tables", "wire"]
+__all__ = [
+    "FACTS",
+    "describes",
+    "doubts",
+    "facts",
+    "metadata_log",
+    "never",
+    "said",
+    "tables",
+    "wire",
+]
 
 Row = dict[str, Any]
 
@@ -75,10 +89,41 @@ def wire(text: str = "") -> pa.Table:
     return pa.Table.from_pylist(rows, schema=WIRE)
 
 
+_DESCRIBE = re.compile(
+    r"(?P<node>\S+) showed (?P<topic>\S+)-(?P<partition>\d+) leader (?P<leader>-?\d+) "
+    r"isr (?P<isr>\S+)(?: leader-epoch (?P<epoch>\d+))? at (?P<call>\d+)\.\.(?P<back>\d+)"
+)
+
+
+def describes(text: str = "") -> pa.Table:
+    """DESCRIBES of these lines."""
+    rows = []
+    for number, line in enumerate(_lines(text)):
+        found = _DESCRIBE.fullmatch(line)
+        assert found is not None, line
+        rows.append(
+            {
+                "read": number,
+                "process": -1,
+                "node": found["node"],
+                "call_ns": int(found["call"]) * _MS,
+                "return_ns": int(found["back"]) * _MS,
+                "topic": found["topic"],
+                "topic_id": f"id-{found['topic']}",
+                "partition": int(found["partition"]),
+                "error": "NONE",
+                "leader": int(found["leader"]),
+                "leader_epoch": int(found["epoch"]) if found["epoch"] else None,
+                "isr": _ids(found["isr"]),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=DESCRIBES)
+
+
 def tables(log: str | pa.Table, frames: str = "", **others: pa.Table) -> dict[str, pa.Table]:
     """The two tables that most checks are given, and what else is said."""
     records = metadata_log(log) if isinstance(log, str) else log
-    return {"metadata_log": records, "wire": wire(frames), **others}
+    return {"metadata_log": records, "wire": wire(frames), "describes": describes(), **others}
 
 
 def never(judged: Judged) -> dict[str, list[Anomaly]]:

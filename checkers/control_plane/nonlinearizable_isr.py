@@ -1,0 +1,280 @@
+"""C1 nonlinearizable-isr: the ISR of a partition is a versioned register.
+
+Version k of a partition is (leader, leader epoch, ISR) at one partition epoch, out of the metadata
+log of record. The register's operations (`kernels.versioned_register`):
+
+- an AlterPartition is a compare-and-set that expects a partition epoch: called when its request
+  arrived at the proxy, returned when its answer was passed on to the leader. Answered by the next
+  epoch, it made that version. Answered by the epoch that it expected, it changed nothing: a read.
+  Answered INVALID_UPDATE_VERSION, the epoch that it expected did not hold. With any other error, or
+  unanswered as far as the leader saw, it may have happened. Never passed on, it has not;
+- a change of the controller's own (fencing, election, reassignment) is a write without a caller;
+- no version appears before the timestamp of its record, widened by what the clocks may differ;
+- a describe is a read, but of a broker's cache, which is allowed to be behind: so it only says that
+  its version existed when it returned. (How far behind is a matter of visibility.)
+
+Beside the times, the values: a change that was acknowledged stands in the log with the ISR that the
+answer told; one version is made once; a describe shows what some version was. What the log does not
+cover (it may end before the answer) is not compared.
+
+A version in which a replica joins under an unchanged leader was made by somebody: the controller
+adds no replica by itself.
+
+Source: KIP-497, KIP-903; `ReplicationControlManager.alterPartition`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.isr_changes import made, proposals, requests_by_partition
+from checkers.kernels.partition_states import Cause, PartitionHistory
+from checkers.kernels.rpcs import Rpc
+from checkers.kernels.versioned_register import (
+    ALWAYS,
+    NEVER,
+    Contradiction,
+    Kind,
+    Operation,
+    contradiction,
+)
+
+__all__ = ["NAME", "nonlinearizable_isrs"]
+
+NAME: Final = "nonlinearizable-isr"
+_REFUSED: Final = "INVALID_UPDATE_VERSION"
+_NO_ERROR: Final = "NONE"
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """An operation, in words, and the frames that it is known by."""
+
+    operation: Operation
+    words: str
+    frames: tuple[int, ...] = ()
+
+
+def nonlinearizable_isrs(tables: Tables, facts: Facts) -> Judged:
+    """The operations on every partition's ISR. Reads `metadata_log`, `wire` and `describes`."""
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    requests = requests_by_partition(tables["wire"], seen.partitions)
+    reads = _reads(tables, seen)
+    for place, history in seen.partitions.items():
+        proofs = _proofs(history, requests.get(place, ()), reads.get(place, ()), seen)
+        yield history.key, spelled(NAME, history.key, list(proofs))
+
+
+def _proofs(
+    history: PartitionHistory,
+    requests: Sequence[Rpc],
+    reads: Sequence[_Row],
+    seen: View,
+) -> Iterator[Proof]:
+    yield from _made_twice(history, requests)
+    yield from _not_in_the_log(history, requests, seen)
+    yield from _never_was(history, reads, seen)
+    told = [
+        *_appended(history, seen.facts),
+        *_asked(history, requests, until_ns=_until_ns(seen)),
+        *_described(history, reads),
+    ]
+    found = contradiction(
+        [one.operation for one in told],
+        version_count=len(history.versions),
+        called=_called(history, requests),
+    )
+    if found is not None:
+        yield _out_of_time(history, told, found)
+
+
+def _until_ns(seen: View) -> int:
+    """The moment until which the log of record has everything that was decided."""
+    return seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+
+
+def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
+    """No version is there before its record was appended."""
+    for place, version in enumerate(history.versions):
+        if version.cause is Cause.SNAPSHOT:
+            continue
+        earliest = facts.earliest_ns(version.timestamp_ms)
+        yield _Told(
+            operation=Operation(kind=Kind.WRITE, version=place, call=earliest),
+            words=f"the controller appended it at metadata offset {version.metadata_offset}, not "
+            f"before {clock(earliest)}",
+        )
+
+
+def _asked(history: PartitionHistory, requests: Sequence[Rpc], *, until_ns: int) -> Iterator[_Told]:
+    places = {version.partition_epoch: place for place, version in enumerate(history.versions)}
+    for rpc in requests:
+        operation = _operation(rpc, places, until_ns=until_ns)
+        if operation is not None and rpc.reached_ns is not None:
+            frames = (rpc.frame, *(() if rpc.answer_frame is None else (rpc.answer_frame,)))
+            end = "" if operation.end == NEVER else f" and was answered {rpc.error} at "
+            yield _Told(
+                operation=operation,
+                words=f"{rpc.source} asked for ISR {list(rpc.of('isr') or ())} expecting partition "
+                f"epoch {rpc.of('partition_epoch')} at {clock(rpc.asked_ns)} (frame {rpc.frame})"
+                f"{end}{clock(operation.end) if end else ''}",
+                frames=frames,
+            )
+
+
+def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operation | None:
+    """What this request says of the register; None if it says nothing.
+
+    A refusal after the end of the log may be due to a version that the log does not have.
+    """
+    expected, epoch = rpc.of("partition_epoch"), rpc.answered("partition_epoch")
+    returned = rpc.returned_ns
+    end = NEVER if returned is None else returned
+    if rpc.ok and epoch in places:
+        kind = Kind.READ if made(rpc) is None else Kind.SWAP
+        # What the leader was never told is no read of its.
+        if kind is Kind.READ and returned is None:
+            return None
+        return Operation(kind=kind, version=places[epoch], call=rpc.asked_ns, end=end)
+    if rpc.error == _REFUSED and end < until_ns and expected in places:
+        version = places[expected]
+        return Operation(kind=Kind.REFUSED, version=version, call=rpc.asked_ns, end=end)
+    if not rpc.ok and rpc.error != _REFUSED and expected in places:
+        return Operation(kind=Kind.CRASHED, version=places[expected], call=rpc.asked_ns)
+    return None
+
+
+def _called(history: PartitionHistory, requests: Sequence[Rpc]) -> frozenset[int]:
+    """Versions that a request made, though it may be that nobody saw the answer."""
+    return frozenset(
+        place + 1
+        for place, (before, version) in enumerate(history.steps())
+        if version.leader == before.leader
+        and set(version.isr) - set(before.isr)
+        and not any(rpc.of("action") == "duplicated" for rpc in requests)
+        and proposals(version, requests).possible
+    )
+
+
+def _reads(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Row]]:
+    """Describes that showed a partition without an error, by (topic id, partition)."""
+    found: dict[tuple[str, int], list[_Row]] = {}
+    for row in tables["describes"].to_pylist():
+        place = (row["topic_id"], row["partition"])
+        if row["error"] == _NO_ERROR and row["isr"] is not None and place in seen.partitions:
+            found.setdefault(place, []).append(row)
+    return found
+
+
+def _shown(history: PartitionHistory, row: _Row) -> int | None:
+    """The first version that this describe may have shown."""
+    for place, version in enumerate(history.versions):
+        same_epoch = row["leader_epoch"] in (None, version.leader_epoch)
+        if same_epoch and row["leader"] == version.leader and set(row["isr"]) == set(version.isr):
+            return place
+    return None
+
+
+def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_Told]:
+    for row in reads:
+        place = _shown(history, row)
+        if place is not None:
+            yield _Told(
+                operation=Operation(
+                    kind=Kind.READ, version=place, call=ALWAYS, end=row["return_ns"]
+                ),
+                words=f"{row['node']} showed leader {row['leader']} and ISR {row['isr']} in a "
+                f"describe that returned at {clock(row['return_ns'])} (read {row['read']})",
+            )
+
+
+def _made_twice(history: PartitionHistory, requests: Sequence[Rpc]) -> Iterator[Proof]:
+    """One version, two compare-and-sets that say they made it."""
+    by_epoch: dict[int, list[Rpc]] = {}
+    for rpc in requests:
+        epoch = made(rpc)
+        if epoch is not None:
+            by_epoch.setdefault(epoch, []).append(rpc)
+    for epoch, makers in by_epoch.items():
+        if len(makers) > 1:
+            frames = tuple(rpc.frame for rpc in makers)
+            yield Proof(
+                operations=(),
+                offsets=(),
+                values=(epoch,),
+                frames=frames,
+                detail=f"partition epoch {epoch} of {history.key} was the answer to "
+                f"{len(makers)} AlterPartition requests that each expected an earlier one: frames "
+                f"{', '.join(map(str, frames))}",
+            )
+
+
+def _not_in_the_log(
+    history: PartitionHistory, requests: Sequence[Rpc], seen: View
+) -> Iterator[Proof]:
+    """Changes that were acknowledged and that the log does not have, or has with another ISR."""
+    counts = Counter(version.partition_epoch for version in history.versions)
+    until_ns = _until_ns(seen)
+    for rpc in requests:
+        epoch, answered_ns = made(rpc), rpc.answered_ns
+        if epoch is None or answered_ns is None or answered_ns >= until_ns or counts[epoch] > 1:
+            continue
+        version = history.at_epoch(epoch)
+        isr = rpc.answered("isr")
+        if version is None and (epoch < history.versions[0].partition_epoch or history.deleted):
+            continue
+        if version is not None and (isr is None or set(isr) == set(version.isr)):
+            continue
+        found = "has no such version" if version is None else f"has ISR {version.isr_text} there"
+        yield Proof(
+            operations=(),
+            offsets=() if version is None else (version.metadata_offset,),
+            values=(epoch,),
+            frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
+            detail=f"{rpc.target} acknowledged ISR {list(isr or ())} at partition epoch {epoch} of "
+            f"{history.key} to {rpc.source} at {clock(answered_ns)} (frame {rpc.answer_frame}), "
+            f"and the metadata log, which goes on until {clock(until_ns)}, {found}",
+        )
+
+
+def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> Iterator[Proof]:
+    """Describes of what no version ever was."""
+    until_ns = _until_ns(seen)
+    for row in reads:
+        late = row["return_ns"] >= until_ns
+        in_sum = history.versions[0].cause is Cause.SNAPSHOT
+        if row["leader_epoch"] is None or late or in_sum or _shown(history, row) is not None:
+            continue
+        yield Proof(
+            operations=(),
+            offsets=(),
+            values=(row["read"],),
+            detail=f"{row['node']} showed {history.key} with leader {row['leader']}, leader epoch "
+            f"{row['leader_epoch']} and ISR {row['isr']} in a describe that returned at "
+            f"{clock(row['return_ns'])} (read {row['read']}), and no version in the metadata log "
+            "was that",
+        )
+
+
+def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contradiction) -> Proof:
+    early, late = told[found.early], told[found.late]
+    first = history.versions[found.early_version]
+    last = history.versions[found.late_version]
+    return Proof(
+        operations=(),
+        offsets=tuple(dict.fromkeys((first.metadata_offset, last.metadata_offset))),
+        values=tuple(dict.fromkeys((first.partition_epoch, last.partition_epoch))),
+        frames=(*early.frames, *late.frames),
+        detail=f"partition epoch {first.partition_epoch} of {history.key} cannot have appeared "
+        f"before {clock(found.bound)} ({early.words}), and partition epoch {last.partition_epoch} "
+        f"had appeared before that ({late.words})",
+    )

@@ -1,0 +1,117 @@
+"""C1: the ISR as a versioned register."""
+
+from metadata_logs import FACTS, describes, doubts, facts, never, said, tables
+
+from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
+
+# Partition epochs: 0 at 600 ms, 1 (shrink) at 1000, 2 (expand) at 2000, 3 (shrink) at 3000.
+LOG = """
+    5 topic t
+    6 partition t-0 replicas 1,2 isr 1,2 leader 1
+    10 change t-0 isr 1
+    20 change t-0 isr 1,2
+    30 change t-0 isr 1
+    90 noop
+"""
+SHRINK = "at 990 broker-1 alter t-0 expecting 0 isr 1 -> ok 1 at 1010"
+EXPAND = "at 1990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 2010"
+
+
+def found(*lines: str, log: str = LOG, reads: str = "") -> dict[str, list[str]]:
+    given = tables(log, "\n".join(lines), describes=describes(reads))
+    return said(nonlinearizable_isrs(given, FACTS))
+
+
+def test_what_kafka_does_is_linearizable() -> None:
+    shown = """
+        broker-2 showed t-0 leader 1 isr 1,2 leader-epoch 0 at 700..701
+        broker-2 showed t-0 leader 1 isr 1 leader-epoch 0 at 2900..2901    # behind, and legal
+    """
+    assert not found(SHRINK, EXPAND, reads=shown)
+
+
+def test_a_change_answered_before_the_controller_appended_it_is_impossible() -> None:
+    early = SHRINK.replace("at 990", "at 790").replace("at 1010", "at 810")
+    anomalies = never(nonlinearizable_isrs(tables(LOG, early), FACTS))["t-0"]
+    assert anomalies[0].detail == (
+        "partition epoch 1 of t-0 cannot have appeared before 0.899 s (the controller appended it "
+        "at metadata offset 10, not before 0.899 s), and partition epoch 1 had appeared before that"
+        " (broker-1 asked for ISR [1] expecting partition epoch 0 at 0.790 s (frame 0) and was "
+        "answered NONE at 0.810 s)"
+    )
+    assert anomalies[0].frames == (0, 1)
+    assert not found(early.replace("at 810", "at 900"))
+
+
+def test_a_change_that_was_called_after_a_describe_showed_it_is_impossible() -> None:
+    later = "at 2500 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 2600"
+    third = "broker-2 showed t-0 leader 1 isr 1 leader-epoch 0 at 2300..2400"
+    assert not found(later, reads=third)
+    again = "at 2010 broker-1 alter t-0 expecting 2 isr 1 -> ok 3 at 3010"
+    assert found(later.replace("at 2500", "at 3050").replace("at 2600", "at 3060"), again)
+
+
+def test_a_request_is_refused_though_the_epoch_it_expected_held() -> None:
+    refused = "at {} broker-1 on 9 alter t-0 expecting 1 isr 1 -> INVALID_UPDATE_VERSION at {}"
+    late = "at 2990 broker-1 on 9 alter t-0 expecting 2 isr 1 -> ok 3 at 3010"
+    slow = "at 2500 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 2700"
+    assert found(SHRINK, slow, refused.format(1050, 1090))
+    assert not found(SHRINK, slow, refused.format(1050, 2600))
+    assert not found(late, refused.format(3020, 3030))
+
+
+def test_a_refusal_after_the_log_ended_proves_nothing() -> None:
+    refused = "at {} broker-1 alter t-0 expecting 3 isr 1,2 -> INVALID_UPDATE_VERSION at {}"
+    seen = "at 3900 broker-1 on 9 alter t-0 expecting 2 isr 1 -> ok 3 at 4000"
+    assert found(seen, refused.format(5000, 5100))
+    assert not found(seen, refused.format(8990, 9500))
+
+
+def test_a_join_that_only_an_unanswered_request_can_have_made_was_not_there_before_its_call() -> (
+    None
+):
+    lost = "at {} broker-1 alter t-0 expecting 1 isr 1,2 -> nothing"
+    shown = "at 2100 broker-1 on 9 alter t-0 expecting 2 isr 1 -> ok 3 at 3010"
+    third = "broker-2 showed t-0 leader 1 isr 1,2 leader-epoch 0 at 2200..2300"
+    assert not found(lost.format(2400), reads=third)  # epoch 0 had that ISR, too
+    assert not found(lost.format(2050), shown)
+    assert found(lost.format(3020), shown)
+
+
+def test_one_version_is_made_once() -> None:
+    twice = SHRINK.replace("broker-1", "broker-1 on 9").replace("at 990", "at 995")
+    assert "partition epoch 1 of t-0 was the answer to 2" in found(SHRINK, twice)["t-0"][0]
+
+
+def test_an_acknowledged_change_stands_in_the_log_as_it_was_acknowledged() -> None:
+    other = "at 2990 broker-1 alter t-0 expecting 2 isr 1,3 -> ok 3 at 3010"
+    assert "has ISR [1] there" in found(other)["t-0"][0]
+    gone = "at 3500 broker-1 alter t-0 expecting 3 isr 1,2 -> ok 4 at 3510"
+    assert "has no such version" in found(gone)["t-0"][0]
+    assert not found("at 8990 broker-1 alter t-0 expecting 3 isr 1,2 -> ok 4 at 8999")
+    assert not found(gone.replace("ok 4", "NOT_CONTROLLER"))
+
+
+def test_a_describe_shows_what_some_version_was() -> None:
+    never_was = "broker-2 showed t-0 leader 2 isr 2 leader-epoch {} at {}..{}"
+    assert (
+        "no version in the metadata log was that"
+        in (found(reads=never_was.format(1, 5000, 5001))["t-0"][0])
+    )
+    assert not found(reads=never_was.format(1, 8999, 9001))
+
+
+def test_a_describe_before_its_version_was_appended_is_impossible() -> None:
+    shown = "broker-2 showed t-0 leader 1 isr 1 leader-epoch 0 at 700..{}"
+    assert found(reads=shown.format(701))
+    assert not found(reads=shown.format(901))
+
+
+def test_what_the_proxy_answered_in_the_controllers_place_is_no_answer() -> None:
+    early = "at 790 broker-1 alter t-0 expecting 0 isr 1 -> ok 1 at 810 by the proxy"
+    assert not found(early)
+
+
+def test_a_quorum_without_a_majority_of_logs_is_a_doubt() -> None:
+    judged = nonlinearizable_isrs(tables(LOG), facts(controllers=3))
+    assert "1 of 3 controllers" in doubts(judged)["metadata"]
