@@ -5,18 +5,48 @@ being performed whole is a *shortfall*, written to the manifest, and makes the v
 unless the checks find the run invalid.
 """
 
+import math
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
-from clusters.port import Cluster
+from clusters.port import Administers, Cluster, LogEnds, NodeName
+from harness.network import Network
 from harness.observer import Observer, whole_nodes
 from harness.performer import Performer
+from harness.played import PerformedPlay
 from history.failure import HarnessError
-from nemesis.conditions import Acknowledged, AllRecovered, Condition, Observation, holds
+from nemesis.conditions import (
+    Acknowledged,
+    AllRecovered,
+    Condition,
+    Held,
+    Observation,
+    Seen,
+    holds,
+    log_ends_asked,
+)
 from nemesis.mix import Mix
-from nemesis.play import Act, Await, Heal, Play, Step, Wait, step_data
+from nemesis.play import step_data
+from nemesis.steps import (
+    Act,
+    Admin,
+    Await,
+    Choose,
+    CreateTopic,
+    Heal,
+    HealPartition,
+    Lay,
+    Lift,
+    MoveLeader,
+    Partition,
+    Play,
+    Reassign,
+    Repeat,
+    Step,
+    Wait,
+)
 from nemesis.targets import Scene, resolve
 
 __all__ = ["Interpreter"]
@@ -32,6 +62,8 @@ class Interpreter:
 
     cluster: Cluster
     performer: Performer
+    network: Network
+    played: PerformedPlay
     observer: Observer
     draw: random.Random
     on_tick: Callable[[float, Observation], None]
@@ -42,17 +74,30 @@ class Interpreter:
     def perform_play(self, play: Play, *, time_limit_s: float) -> None:
         """The steps in order. The first that fails or passes its bound ends the play there."""
         end_s = self._now_s() + time_limit_s
-        for number, step in enumerate(play, start=1):
+        for number, step in self._drawn(play):
             try:
                 done = self._perform(step, end_s)
             except HarnessError as error:
                 done, reason = False, str(error)
             else:
-                reason = "its bound passed"
+                reason = f"its bound passed; {self._standing(step)}"
             if not done:
                 words = step_data(step)
                 self.shortfalls.append(f"step {number} of {len(play)} {words}: {reason}")
                 return
+
+    def _drawn(self, play: Play) -> Iterator[tuple[str, Step]]:
+        """Each step to perform with its number, e.g. `4` or `4.2`; choices are drawn on the way."""
+        for number, step in enumerate(play, start=1):
+            match step:
+                case Repeat(steps=steps, times=times):
+                    for _ in range(times):
+                        yield from ((f"{number}.{inner}", one) for inner, one in self._drawn(steps))
+                case Choose(options=options):
+                    chosen = self._drawn(self.draw.choice(options))
+                    yield from ((f"{number}.{inner}", one) for inner, one in chosen)
+                case _:
+                    yield str(number), step
 
     def perform_mix(self, mix: Mix, *, time_limit_s: float) -> None:
         """Random faults until the time is up."""
@@ -60,11 +105,11 @@ class Interpreter:
         while self._now_s() < end_s:
             now = self._tick()
             impaired = frozenset(self.cluster.nodes) - whole_nodes(now)
-            for act in mix.due(self._now_s(), scene=self._scene(now), impaired=impaired):
+            for step in mix.due(self._now_s(), scene=self._scene(now), impaired=impaired):
                 try:
-                    self._act(act)
+                    self._perform(step, math.inf)  # what is due is done, however late
                 except HarnessError as error:
-                    self.shortfalls.append(f"{step_data(act)}: {error}")
+                    self.shortfalls.append(f"{step_data(step)}: {error}")
                     return
 
     def idle(self, *, time_limit_s: float) -> None:
@@ -84,32 +129,85 @@ class Interpreter:
         if self._now_s() >= end_s:
             raise HarnessError("the time limit of the run passed")
         match step:
-            case Act():
-                self._act(step)
-                return True
             case Wait(for_s=for_s):
-                self.performer.note(Wait(for_s=for_s, at_s=self._now_s()))
+                self.played.note(replace(step, at_s=self._now_s()))
                 self._until(lambda _: False, min(self._now_s() + for_s, end_s))
-                return True
             case Await(condition=condition, within_s=within_s):
-                self.performer.note(
-                    Await(condition=condition, within_s=within_s, at_s=self._now_s())
-                )
+                self.played.note(replace(step, at_s=self._now_s()))
                 return self._await(condition, min(self._now_s() + within_s, end_s))
             case Heal():
                 return self._heal_all(end_s)
+            case Act():
+                self._act(step)
+            case CreateTopic() | MoveLeader() | Reassign():
+                self._administer(step)
+            case _:
+                self._on_the_wire(step)
+        return True
+
+    def _on_the_wire(self, step: Step) -> None:
+        now_s = self._now_s()
+        scene = self._scene(self.observer.latest())
+        match step:
+            case Lay():
+                self.network.lay(step, scene=scene, draw=self.draw, now_s=now_s)
+            case Lift():
+                self.network.lift(step, now_s=now_s)
+            case Partition():
+                self.network.partition(step, scene=scene, draw=self.draw, now_s=now_s)
+            case HealPartition():
+                self.network.heal_partition(step, now_s=now_s)
+            case _:
+                raise AssertionError(step)
+
+    def _administer(self, step: Admin) -> None:
+        cluster = self.cluster
+        assert isinstance(cluster, Administers)
+        self.played.note(replace(step, at_s=self._now_s()))
+        match step:
+            case CreateTopic(topic=topic, via=via, within_s=within_s):
+                cluster.create_topic(topic, via=via, within_s=within_s)
+            case MoveLeader(leaders=leaders, within_s=within_s):
+                for key, leader in leaders.items():
+                    cluster.move_leader(key, leader, within_s=within_s)
+            case Reassign(replicas=replicas, within_s=within_s):
+                for key, wanted in replicas.items():
+                    cluster.reassign(key, wanted, within_s=within_s)
 
     def _act(self, act: Act) -> None:
         nodes = resolve(act.target, self._scene(self.observer.latest()), self.draw)
         self.performer.perform(act, nodes, now_s=self._now_s())
 
     def _await(self, condition: Condition, end_s: float) -> bool:
-        before = self.observer.latest().acknowledged_count
-        if not isinstance(condition, Acknowledged):
+        before = self.observer.latest()
+        if not isinstance(condition, Acknowledged | Held | Seen):
             self.observer.next_look(timeout_s=max(0.0, end_s - self._now_s()))
-        return self._until(lambda now: holds(condition, _since(now, before)), end_s)
+
+        def reached(now: Observation) -> bool:
+            return holds(condition, self._with_log_ends(_since(now, before), condition))
+
+        return self._until(reached, end_s)
+
+    def _with_log_ends(self, now: Observation, condition: Condition) -> Observation:
+        asked = log_ends_asked(condition)
+        if not asked:
+            return now
+        assert isinstance(self.cluster, LogEnds)
+        ends: dict[tuple[str, NodeName], int] = {}
+        for key, node in asked:
+            if (end := self.cluster.log_end(node, key)) is not None:
+                ends[key, node] = end
+        return replace(now, log_ends=ends)
+
+    def _standing(self, step: Step) -> str:
+        """What the cluster looked like when the bound of this step passed, in words."""
+        if isinstance(step, Await) and isinstance(step.condition, Held | Seen):
+            status = self.network.status().rules.get(step.condition.name)
+            return f"the rule concerned {status.matched_count if status else 0} frames"
+        return _missing(self.observer.latest()) or "everything is whole"
 
     def _heal_all(self, end_s: float) -> bool:
+        self.network.heal_all(now_s=self._now_s())
         for act in self.performer.heal_all():
             self._act(act)
         return self._await(AllRecovered(), end_s)
@@ -126,6 +224,7 @@ class Interpreter:
         time.sleep(_TICK_S)
         now = self.observer.latest()
         self.performer.settle(now)
+        self.network.settle()
         self.on_tick(self._now_s(), now)
         return now
 
@@ -141,13 +240,15 @@ class Interpreter:
         return time.monotonic() - self._begin_s
 
 
-def _since(now: Observation, acknowledged_before: int) -> Observation:
-    return Observation(
-        view=now.view,
-        active_controller=now.active_controller,
-        states=now.states,
-        broker_ids=now.broker_ids,
-        acknowledged_count=now.acknowledged_count - acknowledged_before,
+def _since(now: Observation, before: Observation) -> Observation:
+    """The observation, with what is counted counted since `before`."""
+    return replace(
+        now,
+        acknowledged_count=now.acknowledged_count - before.acknowledged_count,
+        registrations={
+            node: count - before.registrations.get(node, 0)
+            for node, count in now.registrations.items()
+        },
     )
 
 

@@ -6,11 +6,14 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Self
 
 from clusters.port import Cluster, ClusterView, NodeName, NodeState
+from harness.network import registration_watch
 from history.failure import HarnessError
 from nemesis.conditions import Observation
+from nemesis.wire.status import WireStatus
 
 __all__ = ["Observer", "whole_nodes"]
 
@@ -22,9 +25,16 @@ _QUORUM_EVERY = 5
 class Observer:
     """A context manager: looks from entry to exit."""
 
-    def __init__(self, cluster: Cluster, *, acknowledged: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        acknowledged: Callable[[], int],
+        wire: Callable[[], WireStatus],
+    ) -> None:
         self._cluster = cluster
         self._acknowledged = acknowledged
+        self._wire = wire
         self._ids = {
             node: cluster.broker_id(node) for node in cluster.nodes if node.startswith("broker")
         }
@@ -45,13 +55,18 @@ class Observer:
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""
-        seen = self._latest
-        return Observation(
-            view=seen.view,
-            active_controller=seen.active_controller,
+        rules = self._wire().rules
+        return replace(
+            self._latest,
             states=self._states(),
-            broker_ids=self._ids,
             acknowledged_count=self._acknowledged(),
+            held_counts={name: rule.held_count for name, rule in rules.items()},
+            matched_counts={name: rule.matched_count for name, rule in rules.items()},
+            registrations={
+                node: rules[name].matched_count
+                for node in self._ids
+                if (name := registration_watch(node).name) in rules
+            },
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:

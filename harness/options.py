@@ -21,3 +21,5 @@ class RunOptions:
     port_base: int | None = None
     """The first of the ports that nodes listen on; None: any free ones."""
     spark_master: str = "local[*]"
+    wire: bool = True
+    """Lead the links between the nodes over the proxy, which tapes what the control plane says."""

@@ -6,17 +6,15 @@ is appended to the performed play before it is tried, with the time and the node
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-import yaml
+from dataclasses import dataclass, replace
 
 from clusters.port import Cluster, NodeName, NodeState, Pauses, Snapshots, Starts
+from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
 from nemesis.conditions import Observation
 from nemesis.faults.catalogue import FAULTS
-from nemesis.play import Act, Step, Word, step_data
+from nemesis.steps import Act, Word
 from nemesis.targets import NamedNodes
 
 __all__ = ["OpenFault", "Performer"]
@@ -38,17 +36,15 @@ class OpenFault:
 class Performer:
     """The only place that breaks and mends nodes during a run."""
 
-    def __init__(self, cluster: Cluster, *, journal: FaultJournal, play_path: Path) -> None:
+    def __init__(self, cluster: Cluster, *, journal: FaultJournal, played: PerformedPlay) -> None:
         self._cluster = cluster
         self._journal = journal
-        self._play_path = play_path
-        self._play_path.write_text("# What was performed, at which time of the play.\n")
+        self._played = played
         self.open_faults: list[OpenFault] = []
 
     def perform(self, act: Act, nodes: Sequence[NodeName], *, now_s: float) -> None:
         """Do the act to the nodes and see its effect. HarnessError if that was not to be seen."""
-        target = NamedNodes(nodes=tuple(nodes))
-        self.note(Act(word=act.word, target=target, label=act.label, at_s=now_s))
+        self._played.note(replace(act, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
         if act.word in FAULTS:
             self._break(act, nodes)
         elif act.word is Word.SNAPSHOT:
@@ -59,13 +55,13 @@ class Performer:
             for node in nodes:
                 self._mend(act.word, node)
 
-    def note(self, step: Step) -> None:
-        """Append a step to the performed play, on disk at once."""
-        line = yaml.safe_dump(
-            [step_data(step)], default_flow_style=True, sort_keys=False, width=1000
+    @property
+    def open_labels(self) -> tuple[str, ...]:
+        """What is broken now, e.g. `kill broker-2`."""
+        return tuple(
+            f"{fault.name} {', '.join(sorted(fault.broken | fault.healing))}"
+            for fault in self.open_faults
         )
-        with self._play_path.open("a", encoding="utf-8") as play:
-            play.write(f"- {line.strip().removeprefix('[').removesuffix(']')}\n")
 
     def heal_all(self) -> list[Act]:
         """The acts that would undo everything: resume the paused, start those that are down."""
@@ -105,7 +101,7 @@ class Performer:
             healing=set(),
         )
         self.open_faults.append(opened)
-        evidence = [fault.inject(self._cluster, node, act.label) for node in nodes]
+        evidence = [fault.inject(self._cluster, node, act) for node in nodes]
         self._journal.effect(index, "; ".join(evidence))
 
     def _mend(self, word: Word, node: NodeName) -> None:

@@ -4,31 +4,38 @@ Order matters: clients start on a whole cluster; faults end and heal before the 
 that there are acknowledged operations after them; the final reads come last, when nobody writes.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.configuration import direct
 from clusters.kafka.prepared import Prepared
-from clusters.port import Cluster
+from clusters.port import Administers, Cluster, LogEnds
+from harness.clients import Together, tables_of, workload_of
 from harness.interpreter import Interpreter
+from harness.network import Network
 from harness.observer import Observer
 from harness.options import RunOptions
 from harness.performer import Performer
+from harness.played import PerformedPlay
 from harness.progress import Progress, Status
 from harness.samples import Sampler
-from harness.scenario import Scenario
-from harness.seeds import stream, stream_seed
+from harness.scenario import Scenario, node_names
+from harness.seeds import stream
+from harness.wiring import links_of, wired_route
 from history.clock import Clock
 from history.failure import HarnessError, SpecError
 from history.journal import FaultJournal, SampleJournal
 from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
+from nemesis.conditions import log_ends_asked
 from nemesis.faults.catalogue import ABILITIES
 from nemesis.mix import Mix
-from nemesis.play import Act
-from workloads.produce_poll import ProducePoll
+from nemesis.steps import Act, Await, CreateTopic, MoveLeader, Reassign, Step, flat
+from nemesis.wire.rules import Link
+from nemesis.wire.wire import Wire
 
 __all__ = ["record", "refuse_missing_abilities"]
 
@@ -46,7 +53,10 @@ def record(
     progress: Progress,
 ) -> None:
     """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
-    with Warden(run_id=f"{scenario.name}/{run.root.name}") as warden:
+    with Warden(run_id=f"{scenario.name}/{run.root.name}") as warden, ExitStack() as stack:
+        route = direct
+        if options.wire:
+            route = wired_route(node_names(scenario.cluster), clients=scenario.wires_clients)
         cluster = KafkaCluster(
             scenario.cluster,
             warden=warden,
@@ -54,43 +64,99 @@ def record(
             directory=run.nodes,
             clock=clock,
             port_base=options.port_base,
+            route=route,
         )
         refuse_missing_abilities(scenario, cluster)
-        with _started(cluster, progress):
-            _note(run, versions=dict(cluster.versions))
-            cluster.create_topics(scenario.topics)
-            workload = ProducePoll(
-                scenario.workload,
-                warden=warden,
-                bootstrap_servers=cluster.bootstrap_servers,
-                topics=scenario.topics,
-                run=run,
-                clock=clock,
-                seed=stream_seed(options.seed, "workload"),
+        links = links_of(cluster, route)
+        wire = None
+        if options.wire:
+            log = run.nodes / "wire.log"
+            wire = stack.enter_context(
+                Wire(links, warden=warden, directory=run.raw, log=log, clock=clock)
             )
-            _Recording(
-                scenario=scenario,
-                cluster=cluster,
-                workload=workload,
-                run=run,
-                clock=clock,
-                progress=progress,
-                seed=options.seed,
-            ).go()
+        stack.enter_context(_started(cluster, progress))
+        _note(
+            run,
+            versions=dict(cluster.versions),
+            node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
+            recorded=_tables(scenario, wired=options.wire),
+            stuck_isr_limit_s=scenario.recovery_limit_s,
+        )
+        cluster.create_topics(scenario.topics)
+        if wire is not None:
+            wire.name_topics(cluster.view().topic_ids)
+        stack.enter_context(cluster.watch(run.raw, topics=[t.name for t in scenario.topics]))
+        workload = workload_of(
+            scenario,
+            cluster,
+            warden=warden,
+            prepared=prepared,
+            run=run,
+            clock=clock,
+            seed=options.seed,
+        )
+        _Recording(
+            scenario=scenario,
+            cluster=cluster,
+            workload=workload,
+            wire=wire,
+            links=links,
+            run=run,
+            clock=clock,
+            progress=progress,
+            seed=options.seed,
+        ).go()
+        stack.close()
+        _testify(cluster, scenario, run, progress)
+
+
+def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
+    """The tables of the cluster that this run sets out to record."""
+    seen = ("describes", "metadata_offsets", "quorum_claims")
+    lain = ("metadata_log", "replicas", "replica_records")
+    taped = ("wire",) if wired else ()
+    return tuple(dict.fromkeys((*taped, *seen, *lain, *tables_of(scenario))))
+
+
+def _testify(
+    cluster: KafkaCluster, scenario: Scenario, run: RunDirectory, progress: Progress
+) -> None:
+    """Copy what the stopped nodes have on their disks."""
+    report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])
+    damages = tuple(map(str, report.damages))
+    unknown = sum(report.unknown_type_counts.values())
+    if unknown:
+        damages += (f"{unknown} metadata records of unknown types",)
+    _note(run, damages=damages)
+    progress.say(
+        f"the disks hold {sum(report.metadata_record_counts.values()):,} metadata records and "
+        f"{report.replica_record_count:,} records in {report.replica_count} replicas"
+    )
 
 
 def refuse_missing_abilities(scenario: Scenario, cluster: Cluster) -> None:
     """UsageError with the step's place if the play needs what this kind of cluster cannot do."""
-    for index, step in enumerate(scenario.play or ()):
-        if not isinstance(step, Act):
-            continue
-        for ability in ABILITIES[step.word]:
-            if not isinstance(cluster, ability):
-                error = SpecError(
-                    ("play", index, str(step.word)),
-                    f"this kind of cluster cannot {step.word} ({ability.__name__})",
-                )
-                raise scenario.document.error(error)
+    for index, top in enumerate(scenario.play or ()):
+        for step in flat((top,)):
+            for ability in _abilities(step):
+                if not isinstance(cluster, ability):
+                    error = SpecError(
+                        ("play", index),
+                        f"this kind of cluster cannot do that ({ability.__name__})",
+                    )
+                    raise scenario.document.error(error)
+
+
+def _abilities(step: Step) -> tuple[type, ...]:
+    match step:
+        case Act(word=word):
+            return ABILITIES[word]
+        case CreateTopic() | MoveLeader() | Reassign():
+            return (Administers,)
+        case Await(condition=condition) if log_ends_asked(condition):
+            return (LogEnds,)
+        case _:
+            return ()
 
 
 @contextmanager
@@ -109,7 +175,9 @@ def _started(cluster: Cluster, progress: Progress) -> Iterator[None]:
 class _Recording:
     scenario: Scenario
     cluster: Cluster
-    workload: ProducePoll
+    workload: Together
+    wire: Wire | None
+    links: Collection[Link]
     run: RunDirectory
     clock: Clock
     progress: Progress
@@ -124,16 +192,26 @@ class _Recording:
             self._record(faults, samples)
 
     def _record(self, faults: FaultJournal, samples: SampleJournal) -> None:
-        performer = Performer(self.cluster, journal=faults, play_path=self.run.play_path)
+        played = PerformedPlay(self.run.play_path)
+        performer = Performer(self.cluster, journal=faults, played=played)
+        network = Network(
+            self.cluster, wire=self.wire, links=self.links, journal=faults, played=played
+        )
         sampler = Sampler(self.cluster, samples)
         self.workload.start()
-        with Observer(self.cluster, acknowledged=lambda: self.workload.counts().ok) as observer:
+        with Observer(
+            self.cluster,
+            acknowledged=lambda: self.workload.counts().ok,
+            wire=network.status,
+        ) as observer:
             interpreter = Interpreter(
                 cluster=self.cluster,
                 performer=performer,
+                network=network,
+                played=played,
                 observer=observer,
                 draw=stream(self.seed, "nemesis"),
-                on_tick=lambda now_s, _: self._tick(now_s, performer, sampler, interpreter),
+                on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler),
             )
             self._break(interpreter)
             self.progress.say("healing")
@@ -163,12 +241,10 @@ class _Recording:
         if missing:
             shortfalls.append(f"final reads are incomplete: {', '.join(missing)}")
 
-    def _tick(
-        self, now_s: float, performer: Performer, sampler: Sampler, interpreter: Interpreter
-    ) -> None:
+    def _tick(self, now_s: float, interpreter: Interpreter, sampler: Sampler) -> None:
         if dead := self.workload.failures():
             raise HarnessError(f"a client died by itself: {dead[0]}")
-        for node in performer.died_by_themselves():
+        for node in interpreter.performer.died_by_themselves():
             if node not in self._dead:
                 self._dead.add(node)
                 log = self.cluster.logs(node)[0]
@@ -184,10 +260,7 @@ class _Recording:
                 fail_count=counts.fail,
                 info_count=counts.info,
                 polled_count=counts.polled_records,
-                broken=tuple(
-                    f"{fault.name} {', '.join(sorted(fault.broken | fault.healing))}"
-                    for fault in performer.open_faults
-                ),
+                broken=(*interpreter.performer.open_labels, *interpreter.network.open_labels),
             )
         )
 

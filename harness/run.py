@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from harness.progress import Progress
 from harness.record import record
 from harness.scenario import Scenario
 from history.clock import Clock
-from history.failure import HarnessError
+from history.failure import HarnessError, UsageError
 from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from report.page import write_page
@@ -63,6 +64,8 @@ class RunOutcome:
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
     _refuse_full_disk(options.results)
+    if scenario.needs_wire and not options.wire:
+        raise UsageError(f"{scenario.name} does things to the network: it cannot run without wire")
     where = f"{scenario.name} on Kafka {scenario.cluster.release}"
     with (
         _interruptible(),
@@ -103,6 +106,7 @@ def _manifest(scenario: Scenario, options: RunOptions, run: RunDirectory, clock:
         seed=options.seed,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
         origin_ns=clock.origin_ns,
+        origin_utc_ns=time.time_ns() - clock.now_ns(),
         command=options.command,
         fencepost_version=version("fencepost"),
         machine=_machine(),

@@ -15,11 +15,15 @@ from harness.border import build, mapping, refuse_unknown, settings, span_s
 from harness.expectation import Expectation, parse_expectations
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
-from nemesis.mix import EPISODES, MixSpec
-from nemesis.play import Play, Stage, parse_play
+from nemesis.mix import EPISODES, NETWORK_EPISODES, MixSpec
+from nemesis.play import parse_play
+from nemesis.stage import Stage
+from nemesis.steps import Play, Reassign, flat, uses_clients, uses_wire
 from nemesis.targets import parse_target
 from nemesis.words import did_you_mean, duration_s
+from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import ProducePollSpec
+from workloads.transactions_spec import TransactionsSpec
 
 __all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
 
@@ -36,6 +40,7 @@ _KEYS = [
     "play",
     "time_limit",
     "recovery_limit",
+    "clients_through_proxy",
     "expect",
 ]
 
@@ -50,7 +55,10 @@ class Scenario:
     issue: str | None
     cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
-    workload: ProducePollSpec
+    workload: ProducePollSpec | TransactionsSpec
+    """What writes and reads records."""
+    metadata: MetadataSpec | None
+    """What creates, changes and describes topics beside it, if anything does."""
     mix: MixSpec | None
     play: Play | None
     """With neither mix nor play the run is a control: clients alone, nothing breaks."""
@@ -59,6 +67,19 @@ class Scenario:
     recovery_limit_s: float
     """How long the cluster may take to be whole again after healing."""
     expect: tuple[Expectation, ...]
+    clients_through_proxy: bool = False
+    """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
+
+    @property
+    def needs_wire(self) -> bool:
+        """Whether a step or a drawn fault is done to the network."""
+        drawn = self.mix.faults if self.mix is not None else ()
+        return uses_wire(self.play or ()) or bool(NETWORK_EPISODES.intersection(drawn))
+
+    @property
+    def wires_clients(self) -> bool:
+        """Whether the clients' links go over the proxy, too."""
+        return self.clients_through_proxy or uses_clients(self.play or ())
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -105,10 +126,8 @@ def _parse(document: Document) -> Scenario:
         raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
     cluster = _at("cluster", data, _cluster)
     topics = _at("topics", data, lambda value: _topics(value, brokers=cluster.brokers))
-    keys = tuple(key for topic in topics for key in topic.keys)
-    stage = Stage(
-        nodes=node_names(cluster), keys=keys, broker_ids=tuple(range(1, cluster.brokers + 1))
-    )
+    stage = _stage(data, cluster, topics)
+    workload, metadata = _at("workload", data, _workloads)
     return Scenario(
         document=document,
         name=_at("name", data, _name),
@@ -116,13 +135,40 @@ def _parse(document: Document) -> Scenario:
         issue=str(data["issue"]) if "issue" in data else None,
         cluster=cluster,
         topics=topics,
-        workload=_at("workload", data, _workload),
+        workload=workload,
+        metadata=metadata,
         mix=_at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None,
         play=_at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None,
         time_limit_s=_at("time_limit", data, _duration, default=45.0),
         recovery_limit_s=_at("recovery_limit", data, _duration, default=90.0),
         expect=_at("expect", data, parse_expectations, default=()),
+        clients_through_proxy=_at("clients_through_proxy", data, _boolean, default=False),
     )
+
+
+def _stage(data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...]) -> Stage:
+    """What the play may name. Where it reassigns a key, any broker may come to be its replica."""
+    stage = Stage(
+        nodes=node_names(cluster),
+        keys=tuple(key for topic in topics for key in topic.keys),
+        broker_ids=tuple(range(1, cluster.brokers + 1)),
+    )
+    if "play" not in data:
+        return stage
+    play = _at("play", data, lambda value: parse_play(value, stage))
+    moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}
+    replicas = {
+        f"{topic.name}-{partition}": ids
+        for topic in topics
+        for partition, ids in enumerate(topic.assignment or ())
+    }
+    return replace(stage, replicas={k: ids for k, ids in replicas.items() if k not in moved})
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise SpecError((), f"expected true or false, found {value!r}")
+    return value
 
 
 def _at(
@@ -217,13 +263,45 @@ def _refuse_placement(topic: TopicSpec, brokers: int) -> None:
             )
 
 
-def _workload(value: object) -> ProducePollSpec:
+_RECORD_WORKLOADS: Mapping[str, type[ProducePollSpec | TransactionsSpec]] = {
+    "produce-poll": ProducePollSpec,
+    "transactions": TransactionsSpec,
+}
+
+
+def _workloads(
+    value: object,
+) -> tuple[ProducePollSpec | TransactionsSpec, MetadataSpec | None]:
+    """One workload, or a list of two: one of records, one of metadata."""
+    items = value if isinstance(value, list) else [value]
+    records: list[ProducePollSpec | TransactionsSpec] = []
+    metadata: list[MetadataSpec] = []
+    for index, item in enumerate(items):
+        try:
+            spec = _workload(item)
+        except SpecError as error:
+            raise (error.below(index) if isinstance(value, list) else error) from None
+        if isinstance(spec, MetadataSpec):
+            metadata.append(spec)
+        else:
+            records.append(spec)
+    if len(records) != 1 or len(metadata) > 1:
+        raise SpecError(
+            (), f"expected one workload of {' or '.join(_RECORD_WORKLOADS)}, and metadata or none"
+        )
+    return records[0], (metadata[0] if metadata else None)
+
+
+def _workload(value: object) -> ProducePollSpec | TransactionsSpec | MetadataSpec:
     data = mapping(value, example="{kind: produce-poll, rate: 1000}")
-    kind = data.pop("kind", None)
-    if kind != "produce-poll":
-        raise SpecError(("kind",), f"unknown workload {kind!r}; allowed: produce-poll")
+    kind = str(data.pop("kind", None))
+    if kind == "metadata":
+        return build(MetadataSpec, data)
+    if kind not in _RECORD_WORKLOADS:
+        known = (*_RECORD_WORKLOADS, "metadata")
+        raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
     data["settings"] = _at("settings", data, settings)
-    return build(ProducePollSpec, data)
+    return build(_RECORD_WORKLOADS[kind], data)
 
 
 def _mix(value: object, stage: Stage) -> MixSpec:

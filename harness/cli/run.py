@@ -33,6 +33,11 @@ _run_options = (
         type=click.IntRange(1024, 65000),
         help="First port that nodes listen on. [default: any free ports]",
     ),
+    click.option(
+        "--no-wire",
+        is_flag=True,
+        help="Let the nodes reach each other directly: no tape, no holds, no partitions.",
+    ),
     as_json,
 )
 
@@ -118,6 +123,7 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
         seed=seed,
         command=command,
         keep_data=flags["keep_data"],
+        wire=not flags["no_wire"],
         alongside=flags["alongside"],
         port_base=flags["port_base"],
         spark_master=flags["spark_master"],
@@ -151,6 +157,8 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
     for name in _FLAG_PATHS:
         if flags[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    if flags["no_wire"]:
+        words.append("--no-wire")
     if flags["results"] != Path("results"):
         words += ["--results", str(flags["results"])]
     return shlex.join(words)

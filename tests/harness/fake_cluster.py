@@ -78,7 +78,7 @@ class FakeCluster:
     def resume_node(self, node: NodeName) -> None:
         self._to(node, "resume", NodeState.RUNNING)
 
-    def wipe_node(self, node: NodeName) -> None:
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:  # noqa: ARG002  # the port
         self.calls.append(f"wipe {node}")
 
     def snapshot_node(self, node: NodeName, name: str) -> None:

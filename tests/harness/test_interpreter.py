@@ -3,17 +3,21 @@
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import permutations
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import yaml
 from fake_cluster import NODES, FakeCluster
+from fake_wire import FakeWire
 
 from clusters.port import NodeState
 from harness.interpreter import Interpreter
+from harness.network import Network
 from harness.observer import Observer
 from harness.performer import Performer
+from harness.played import PerformedPlay
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import FaultJournal
@@ -21,8 +25,14 @@ from history.reader import load_table
 from history.run_directory import RunDirectory
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import Play, Stage, parse_play
+from nemesis.wire.rules import Link
 
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))
+LINKS = tuple(
+    Link(source=source, target=target, address="127.101.1.1", port=1)
+    for source, target in permutations(NODES, 2)
+    if source != NODES[0]
+)
 
 
 class Bench:
@@ -33,11 +43,22 @@ class Bench:
         self.run.raw.mkdir()
         self.cluster = FakeCluster()
         self.journal = FaultJournal(self.run.raw, Clock.start())
-        self.performer = Performer(self.cluster, journal=self.journal, play_path=self.run.play_path)
-        self.observer = Observer(self.cluster, acknowledged=acknowledged)
+        self.wire = FakeWire()
+        played = PerformedPlay(self.run.play_path)
+        self.performer = Performer(self.cluster, journal=self.journal, played=played)
+        self.network = Network(
+            self.cluster,
+            wire=self.wire,  # type: ignore[arg-type]  # a wire in memory
+            links=LINKS,
+            journal=self.journal,
+            played=played,
+        )
+        self.observer = Observer(self.cluster, acknowledged=acknowledged, wire=self.network.status)
         self.interpreter = Interpreter(
             cluster=self.cluster,
             performer=self.performer,
+            network=self.network,
+            played=played,
             observer=self.observer,
             draw=random.Random(1),
             on_tick=lambda _now_s, _now: None,
@@ -149,10 +170,138 @@ def test_a_node_that_dies_by_itself_is_told_from_one_that_we_killed(tmp_path: Pa
         assert b.performer.died_by_themselves() == (NODES[2],)
 
 
+def test_a_hold_is_a_fault_from_its_first_frame_to_its_release(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.wire.matched["join"] = 0
+        laying = b.wire.add
+        b.wire.add = lambda rule: (laying(rule), b.wire.matched.update({rule.name: 2}))  # type: ignore[assignment,method-assign]
+        steps = play(
+            {"hold": {"as": "join", "api": "AlterPartition", "from": "leader of t-0"}},
+            {"await": {"held": {"join": 2}}},
+            {"release": "join"},
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert b.interpreter.shortfalls == []
+        assert b.performed()[0]["hold"] == {
+            "as": "join",
+            "api": "AlterPartition",
+            "from": "broker-1",
+        }
+        (fault,) = b.faults().to_pylist()
+    assert (fault["fault"], fault["targets"]) == ("hold", ["broker-1"])
+    assert fault["evidence"] == "first of join"
+    assert fault["heal_evidence"] == "2 held frames delivered"
+
+
+def test_a_rule_that_concerned_nothing_has_no_effect_and_its_await_says_so(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        steps = play(
+            {"hold": {"as": "join", "api": "AlterPartition"}},
+            {"await": {"held": "join"}, "within": "200ms"},
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        b.interpreter.heal(limit_s=10)
+        (shortfall,) = b.interpreter.shortfalls
+        assert "the rule concerned 0 frames" in shortfall
+        assert b.wire.calls == ["release join"]
+        (fault,) = b.faults().to_pylist()
+    assert fault["effect_ns"] is None
+    assert fault["end_ns"] is not None
+
+
+def test_a_watch_breaks_nothing_and_can_be_awaited(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        steps = play({"watch": {"as": "asked", "api": "AlterPartition"}})
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        b.wire.matched["asked"] = 3
+        b.interpreter.perform_play(
+            play({"watch": {"as": "asked"}}, {"await": {"seen": {"asked": 3}}})[1:], time_limit_s=20
+        )
+        assert b.interpreter.shortfalls == []
+        assert b.faults().num_rows == 0
+
+
+def test_a_partition_is_proven_by_probes_and_heals_what_no_other_one_cuts(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        steps = play(
+            {"partition": {"as": "one", "isolate": "broker-1"}},
+            {"partition": {"as": "two", "groups": ["broker-1", "controllers"]}},
+            {"heal": "one"},
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert b.interpreter.shortfalls == []
+        assert b.wire.blocked == {(NODES[1], NODES[0]), (NODES[0], NODES[1])}
+        b.interpreter.heal(limit_s=10)
+        assert b.wire.blocked == set()
+        rows = b.faults().to_pylist()
+    assert [row["targets"] for row in rows] == [["broker-1"], ["broker-1", "controller-1"]]
+    assert "no answer over 5 links" in rows[0]["evidence"]
+    assert rows[0]["heal_evidence"] == "4 links answer again"
+    assert all(row["end_ns"] is not None for row in rows)
+
+
+def test_a_partition_through_which_a_probe_comes_is_no_fault_and_ends_the_play(
+    tmp_path: Path,
+) -> None:
+    with bench(tmp_path) as b:
+        b.wire.leaky.add((NODES[2], NODES[1]))
+        b.interpreter.perform_play(play({"partition": {"isolate": "broker-1"}}), time_limit_s=20)
+        (shortfall,) = b.interpreter.shortfalls
+        assert "broker-2 → broker-1 still answers" in shortfall
+        (fault,) = b.faults().to_pylist()
+    assert fault["effect_ns"] is None
+
+
+def test_loops_and_choices_are_drawn_from_the_seed_and_written_down_flat(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        steps = play(
+            {
+                "repeat": 3,
+                "steps": [
+                    {"choose": [[{"kill": "broker-1"}], [{"kill": "broker-2"}]]},
+                    {"heal": "all"},
+                ],
+            }
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert b.interpreter.shortfalls == []
+        kills = [call for call in b.cluster.calls if call.startswith("kill")]
+        assert len(kills) == 3
+        assert len(b.performed()) == 6
+    assert parse_play(yaml.safe_load((tmp_path / "play.yaml").read_text()), STAGE)
+
+
+def test_a_step_inside_a_loop_is_named_by_its_place(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.cluster.deaf_to_start.add(NODES[1])
+        steps = play(
+            {"wait": "0s"},
+            {"repeat": 2, "steps": [{"kill": "broker-1"}, {"start": "broker-1"}]},
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert "step 2.2 of 2" in b.interpreter.shortfalls[0]
+
+
+def test_without_a_wire_a_hold_ends_the_play_in_words(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        network = Network(
+            b.cluster,
+            wire=None,
+            links=(),
+            journal=b.journal,
+            played=PerformedPlay(tmp_path / "other.yaml"),
+        )
+        b.interpreter.network = network
+        b.interpreter.perform_play(play({"hold": {"as": "join"}}), time_limit_s=20)
+        assert "this run has no wire" in b.interpreter.shortfalls[0]
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_what_a_mix_performed_can_be_read_back_as_a_play(tmp_path: Path, seed: int) -> None:
     spec = MixSpec(
-        faults=("kill", "pause", "restart", "wipe"), gap_s=(0.0, 0.1), duration_s=(0.1, 0.3)
+        faults=("kill", "pause", "restart", "wipe", "partition", "delay"),
+        gap_s=(0.0, 0.1),
+        duration_s=(0.1, 0.3),
     )
     with bench(tmp_path) as b:
         b.interpreter.perform_mix(Mix(spec, random.Random(seed), ("t-0",)), time_limit_s=2)

@@ -1,0 +1,141 @@
+"""From what a scenario says of its clients to the workloads that run them.
+
+A scenario has one workload that writes and reads records, and may have another beside it that
+creates, changes and describes topics. Together they are started, stopped and asked as one.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.prepared import Prepared
+from clusters.port import Cluster
+from harness.scenario import Scenario
+from harness.seeds import stream_seed
+from history.clock import Clock
+from history.manifest import Promises
+from history.run_directory import RunDirectory
+from history.segment import Counts
+from workloads import metadata, transactions
+from workloads.metadata import MetadataWorkload, clients_way
+from workloads.port import Workload
+from workloads.produce_poll import ProducePoll
+from workloads.produce_poll_spec import ProducePollSpec
+from workloads.transactions import Transactions
+from workloads.transactions_spec import TransactionsSpec
+
+__all__ = ["Together", "tables_of", "workload_of"]
+
+_METADATA_PROCESSES = 100_000
+"""Beyond the processes that clients of records can come to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Several workloads as one; what is asked of records is the first one's."""
+
+    first: Workload
+    beside: tuple[Workload, ...] = ()
+
+    @property
+    def promises(self) -> Promises:
+        """What the first one's clients are promised."""
+        return self.first.promises
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What the first one writes to and reads."""
+        return self.first.keys
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The client processes of all."""
+        return {name: pid for one in self._all for name, pid in one.pids.items()}
+
+    def start(self) -> None:
+        """Start all, one after the other."""
+        for one in self._all:
+            one.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop all within the bound; those beside first, which take no time."""
+        deadline_s = time.monotonic() + timeout_s
+        for one in reversed(self._all):
+            one.stop(max(0.0, deadline_s - time.monotonic()))
+
+    def final_read(self, timeout_s: float) -> tuple[str, ...]:
+        """What the first one read back."""
+        return self.first.final_read(timeout_s)
+
+    def counts(self) -> Counts:
+        """How far the first one's clients are."""
+        return self.first.counts()
+
+    def failures(self) -> tuple[str, ...]:
+        """Clients of any that ended by themselves."""
+        return tuple(words for one in self._all for words in one.failures())
+
+    @property
+    def _all(self) -> Sequence[Workload]:
+        return (self.first, *self.beside)
+
+
+def tables_of(scenario: Scenario) -> tuple[str, ...]:
+    """The tables of the cluster that the scenario's clients set out to record."""
+    found: list[str] = []
+    if isinstance(scenario.workload, TransactionsSpec):
+        found += transactions.TABLES
+    if scenario.metadata is not None:
+        found += metadata.RECORDED
+    return tuple(found)
+
+
+def workload_of(
+    scenario: Scenario,
+    cluster: Cluster,
+    *,
+    warden: Warden,
+    prepared: Prepared,
+    run: RunDirectory,
+    clock: Clock,
+    seed: int,
+) -> Together:
+    """The clients of a scenario, not started yet."""
+    beside: tuple[Workload, ...] = ()
+    if scenario.metadata is not None:
+        beside = (
+            MetadataWorkload(
+                scenario.metadata,
+                warden=warden,
+                brokers=clients_way(cluster),
+                run=run,
+                clock=clock,
+                seed=stream_seed(seed, "metadata"),
+                first_process=_METADATA_PROCESSES,
+            ),
+        )
+    first: Workload
+    match scenario.workload:
+        case ProducePollSpec() as spec:
+            first = ProducePoll(
+                spec,
+                warden=warden,
+                bootstrap_servers=cluster.bootstrap_servers,
+                topics=scenario.topics,
+                run=run,
+                clock=clock,
+                seed=stream_seed(seed, "workload"),
+            )
+        case TransactionsSpec() as spec:
+            first = Transactions(
+                spec,
+                warden=warden,
+                bootstrap_servers=cluster.bootstrap_servers,
+                topics=scenario.topics,
+                run=run,
+                clock=clock,
+                seed=stream_seed(seed, "workload"),
+                prepared=prepared,
+            )
+    return Together(first=first, beside=beside)

@@ -1,0 +1,258 @@
+"""Performs what a play does to the network: rules on the wire, partitions, and the books of both.
+
+A rule is a fault from the moment it is laid; its effect is seen with the first frame that it
+concerned, and it ends when it is lifted. A partition's effect is seen by probes: a request sent
+over each link that it cuts gets no answer. It is over once they are answered again, where the
+target runs.
+"""
+
+import random
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Final
+
+from clusters.port import Cluster, NodeName, NodeState, Role, role_of
+from harness.played import PerformedPlay
+from history.failure import HarnessError
+from history.journal import FaultJournal
+from nemesis.steps import HealPartition, Lay, Lift, Parties, Partition
+from nemesis.targets import NamedNodes, Scene, resolve
+from nemesis.topology import CLIENTS, Flows, cut_off, flows_of
+from nemesis.wire.rules import (
+    Clause,
+    Delay,
+    Direction,
+    Flow,
+    Link,
+    Match,
+    Operator,
+    Rule,
+    Watch,
+)
+from nemesis.wire.status import WireStatus
+from nemesis.wire.wire import Wire
+from nemesis.wire_words import lay_data
+
+__all__ = ["Network", "registration_watch"]
+
+_PROBE_S: Final = 1.0
+"""A probe through an open link is answered within ms; on a busy machine, within this."""
+_HEAL_PROBE_S: Final = 5.0
+_PROBES_AT_ONCE: Final = 16
+_NAMED_MAX: Final = 6
+_NOTHING: Final = WireStatus(rules={}, withheld_bytes={}, connection_count={})
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenRule:
+    index: int | None
+    """Of its row of `faults`; None: it only watches."""
+    label: str
+    seen: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenPartition:
+    index: int
+    flows: frozenset[Flow]
+
+
+class Network:
+    """The only place that touches the wire during a run. `wire` None: the cluster has none."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        wire: Wire | None,
+        links: Collection[Link],
+        journal: FaultJournal,
+        played: PerformedPlay,
+    ) -> None:
+        self._cluster = cluster
+        self._wire = wire
+        self._links = tuple(links)
+        self._journal = journal
+        self._played = played
+        self._rules: dict[str, _OpenRule] = {}
+        self._partitions: dict[str, _OpenPartition] = {}
+        for node in cluster.nodes:
+            if wire is not None and role_of(node) is Role.BROKER:
+                wire.add(registration_watch(node))
+
+    @property
+    def open_labels(self) -> tuple[str, ...]:
+        """What is broken now, e.g. `hold join`."""
+        rules = (rule.label for rule in self._rules.values() if rule.index is not None)
+        return (*rules, *(f"partition {name}" for name in self._partitions))
+
+    def status(self) -> WireStatus:
+        """What the wire has done so far; empty without one."""
+        return _NOTHING if self._wire is None else self._wire.status()
+
+    def lay(self, step: Lay, *, scene: Scene, draw: random.Random, now_s: float) -> None:
+        """Lay the rule: from now on it concerns what matches."""
+        wire = self._require_wire()
+        if step.name in self._rules:
+            raise HarnessError(f"a rule named {step.name} is laid already")
+        source = _resolved(step.source, scene, draw)
+        target = _resolved(step.target, scene, draw)
+        done = replace(step, source=source, target=target, at_s=now_s)
+        self._played.note(done)
+        word = next(iter(lay_data(step)))
+        ends = [str(node) for node in dict.fromkeys((*_ends(source), *_ends(target)))]
+        index = None
+        if not isinstance(step.action, Watch):
+            index = self._journal.begin(word, ends)
+        self._rules[step.name] = _OpenRule(index=index, label=f"{word} {step.name}")
+        action = step.action
+        if isinstance(action, Delay):
+            action = replace(action, seed=draw.getrandbits(32))
+        match = replace(step.match, sources=_ends(source), targets=_ends(target))
+        wire.add(Rule(name=step.name, action=action, match=match))
+
+    def lift(self, step: Lift, *, now_s: float) -> None:
+        """End the rule; what it holds is delivered in order, or dropped."""
+        wire = self._require_wire()
+        rule = self._rules.get(step.name)
+        if rule is None:
+            raise HarnessError(f"there is no rule {step.name} to {_lift_word(step)}")
+        self._played.note(replace(step, at_s=now_s))
+        self.settle()
+        if step.discard:
+            evidence = f"{wire.discard(step.name)} held frames dropped"
+        else:
+            delivery = wire.release(step.name)
+            evidence = f"{delivery.delivered} held frames delivered"
+            if delivery.undeliverable:
+                evidence += f", {delivery.undeliverable} undeliverable: their receivers are gone"
+        del self._rules[step.name]
+        if rule.index is not None:
+            self._journal.end(rule.index, evidence)
+
+    def partition(
+        self, step: Partition, *, scene: Scene, draw: random.Random, now_s: float
+    ) -> None:
+        """Cut the flows, and see by probes that they are cut."""
+        wire = self._require_wire()
+        if step.name in self._partitions:
+            raise HarnessError(f"a partition named {step.name} is there already")
+        flows = flows_of(step.cut, scene, draw)
+        self._played.note(replace(step, cut=Flows(flows=flows), at_s=now_s))
+        lost = cut_off(flows, scene.nodes) or {node for flow in flows for node in flow}
+        index = self._journal.begin("partition", sorted(lost - {CLIENTS}))
+        self._partitions[step.name] = _OpenPartition(index=index, flows=flows)
+        wire.block(flows)
+        links = self._links_over(flows)
+        if not links:
+            raise HarnessError(f"partition {step.name}: no link between these nodes can be cut")
+        if answered := self._probed(links, timeout_s=_PROBE_S):
+            raise HarnessError(f"partition {step.name}: {_named(answered)} still answers")
+        self._journal.effect(index, f"no answer over {len(links)} links: {_named(links)}")
+
+    def heal_partition(self, step: HealPartition, *, now_s: float) -> None:
+        """Undo the cut; where the target runs, the link is seen to answer again."""
+        wire = self._require_wire()
+        if step.name not in self._partitions:
+            raise HarnessError(f"there is no partition {step.name} to heal")
+        self._played.note(replace(step, at_s=now_s))
+        healed = self._partitions.pop(step.name)
+        others = set(chain.from_iterable(one.flows for one in self._partitions.values()))
+        freed = healed.flows - others
+        wire.unblock(freed)
+        blocked = set(self._links_over(others))
+        links = [
+            link
+            for link in self._links_over(freed)
+            if link not in blocked and self._cluster.state(link.target) is NodeState.RUNNING
+        ]
+        silent = set(links) - set(self._probed(links, timeout_s=_HEAL_PROBE_S))
+        if silent:
+            raise HarnessError(f"partition {step.name} is healed, but {_named(silent)} is silent")
+        self._journal.end(healed.index, f"{len(links)} links answer again")
+
+    def heal_all(self, *, now_s: float) -> None:
+        """End every rule and every partition."""
+        for name in list(self._partitions):
+            self.heal_partition(HealPartition(name=name), now_s=now_s)
+        for name in list(self._rules):
+            self.lift(Lift(name=name), now_s=now_s)
+
+    def settle(self) -> None:
+        """Note the effect of each rule that has concerned its first frame."""
+        waiting = [
+            name for name, rule in self._rules.items() if rule.index is not None and not rule.seen
+        ]
+        if not waiting:
+            return
+        rules = self.status().rules
+        for name in waiting:
+            status, rule = rules.get(name), self._rules[name]
+            if status is not None and status.matched_count and rule.index is not None:
+                rule.seen = True
+                self._journal.effect(rule.index, status.first or "it concerned a frame")
+
+    def _require_wire(self) -> Wire:
+        if self._wire is None:
+            raise HarnessError("this run has no wire: its nodes reach each other directly")
+        return self._wire
+
+    def _links_over(self, flows: Collection[Flow]) -> list[Link]:
+        """The links that need one of the flows, in either direction."""
+        return [
+            link
+            for link in self._links
+            if (link.source, link.target) in flows or (link.target, link.source) in flows
+        ]
+
+    def _probed(self, links: Collection[Link], *, timeout_s: float) -> list[Link]:
+        """Those of the links over which a request is answered."""
+        if not links:
+            return []
+        wire = self._require_wire()
+
+        def answers(link: Link) -> bool:
+            return wire.probe(link.source, link.target, timeout_s=timeout_s)
+
+        with ThreadPoolExecutor(max_workers=_PROBES_AT_ONCE) as pool:
+            return [
+                link
+                for link, answered in zip(links, pool.map(answers, links), strict=True)
+                if answered
+            ]
+
+
+def registration_watch(broker: NodeName) -> Rule:
+    """Counts the registrations that this broker is granted; its name is `registered:` and it."""
+    granted = Clause(field="error", operator=Operator.IS, value="NONE")
+    match = Match(
+        direction=Direction.RESPONSE,
+        api="BrokerRegistration",
+        sources=(broker,),
+        where=(granted,),
+    )
+    return Rule(name=f"registered:{broker}", action=Watch(), match=match)
+
+
+def _resolved(parties: Parties, scene: Scene, draw: random.Random) -> Parties:
+    if parties.target is None:
+        return parties
+    return Parties(target=NamedNodes(nodes=resolve(parties.target, scene, draw)))
+
+
+def _ends(parties: Parties) -> tuple[NodeName, ...]:
+    if parties.clients:
+        return (CLIENTS,)
+    return parties.target.nodes if isinstance(parties.target, NamedNodes) else ()
+
+
+def _lift_word(step: Lift) -> str:
+    return "discard" if step.discard else "release"
+
+
+def _named(links: Collection[Link]) -> str:
+    words = sorted(f"{link.source} → {link.target}" for link in links)
+    more = f" and {len(words) - _NAMED_MAX} more" if len(words) > _NAMED_MAX else ""
+    return ", ".join(words[:_NAMED_MAX]) + more

@@ -1,0 +1,65 @@
+"""A wire in memory: rules match when a test says so, partitions block probes."""
+
+from collections.abc import Collection
+
+from clusters.port import NodeName
+from nemesis.wire.rules import Flow, Hold, Rule
+from nemesis.wire.status import Delivery, RuleStatus, WireStatus
+
+
+class FakeWire:
+    def __init__(self) -> None:
+        self.rules: dict[str, Rule] = {}
+        self.matched: dict[str, int] = {}
+        self.blocked: set[Flow] = set()
+        self.leaky: set[Flow] = set()
+        self.calls: list[str] = []
+
+    def add(self, rule: Rule) -> None:
+        self.rules[rule.name] = rule
+        self.matched[rule.name] = 0
+
+    def remove(self, name: str) -> None:
+        del self.rules[name]
+
+    def release(self, name: str) -> Delivery:
+        self.calls.append(f"release {name}")
+        held = self._held(name)
+        del self.rules[name]
+        return Delivery(delivered=held, undeliverable=0)
+
+    def discard(self, name: str) -> int:
+        self.calls.append(f"discard {name}")
+        held = self._held(name)
+        del self.rules[name]
+        return held
+
+    def block(self, flows: Collection[Flow]) -> None:
+        self.blocked |= set(flows)
+
+    def unblock(self, flows: Collection[Flow] | None = None) -> None:
+        self.blocked -= set(self.blocked if flows is None else flows)
+
+    def status(self) -> WireStatus:
+        rules = {
+            name: RuleStatus(
+                matched_count=count,
+                held_count=self._held(name),
+                held_now=self._held(name),
+                delivered_count=0,
+                undeliverable_count=0,
+                first=f"first of {name}" if count else None,
+                first_ns=1 if count else None,
+            )
+            for name, count in self.matched.items()
+            if name in self.rules
+        }
+        return WireStatus(rules=rules, withheld_bytes={}, connection_count={})
+
+    def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002  # the port
+        cut = {(source, target), (target, source)} & self.blocked
+        return not cut or (source, target) in self.leaky
+
+    def _held(self, name: str) -> int:
+        rule = self.rules.get(name)
+        return self.matched[name] if rule is not None and isinstance(rule.action, Hold) else 0
