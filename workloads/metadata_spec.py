@@ -24,7 +24,8 @@ class MetadataSpec:
     """Reads a second, all brokers together: of topics and of settings by turns. With 3 brokers
     each is read every 50 ms, which is how sharply an age is told."""
     topics: Annotated[int, Field(ge=1, le=200)] = 6
-    """That a workload has at a time, shared out among the writers."""
+    """That a workload has at a time, shared out among the writers. One of each writer's, if it has
+    several, stays to the end and is only altered."""
     partitions: Annotated[int, Field(ge=1, le=100)] = 1
     """Of each topic."""
     replication_factor_max: Annotated[int, Field(ge=1, le=10)] = 3

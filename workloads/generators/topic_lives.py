@@ -1,8 +1,9 @@
 """What is done to topics, one after the other: created, altered, deleted, and created again.
 
 A slot holds one topic at a time. Its name lives several lives, each with a new topic id, and then
-another name takes its place. The number that its setting carries grows with every write to the
-name, over all its lives, so that each number says which write it is of.
+another name takes its place. The first slot of several keeps its topic, and changes its setting all
+the time: a read that is minutes old then shows it, too. The number that a setting carries grows
+with every write to the name, over all its lives, so that each number says which write it is of.
 
 A write that may have happened or not (info) leaves nobody sure of its topic: the name is given up.
 """
@@ -44,6 +45,7 @@ class _Slot:
 
     name: str
     lives_left: int
+    is_kept: bool
     alters_left: int = 0
     is_alive: bool = False
     writes_count: int = 0
@@ -73,7 +75,7 @@ class TopicLives:
         self._draw = draw
         self._next_number = first_number
         self._stride = stride
-        self._slots = [self._new_slot() for _ in range(slots)]
+        self._slots = [self._new_slot(is_kept=not place and slots > 1) for place in range(slots)]
         self._retired: list[str | None] = [None] * slots
         self._turn = 0
 
@@ -93,7 +95,7 @@ class TopicLives:
                 config_value=slot.writes_count,
                 replication_factor=factor,
             )
-        if slot.alters_left:
+        if slot.alters_left or slot.is_kept:
             return TopicWrite(f=MetadataF.ALTER, topic=slot.name, config_value=slot.writes_count)
         return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
 
@@ -105,7 +107,7 @@ class TopicLives:
             self._done(slot, write.f)
         if outcome is Outcome.INFO or (not slot.is_alive and not slot.lives_left):
             self._retired[self._turn] = slot.name
-            self._slots[self._turn] = self._new_slot()
+            self._slots[self._turn] = self._new_slot(is_kept=slot.is_kept)
         self._turn = (self._turn + 1) % len(self._slots)
 
     def _done(self, slot: _Slot, f: MetadataF) -> None:
@@ -117,7 +119,7 @@ class TopicLives:
         else:
             slot.is_alive = False
 
-    def _new_slot(self) -> _Slot:
+    def _new_slot(self, *, is_kept: bool) -> _Slot:
         name = f"m-{self._next_number:06}"
         self._next_number += self._stride
-        return _Slot(name=name, lives_left=self._lives)
+        return _Slot(name=name, lives_left=self._lives, is_kept=is_kept)
