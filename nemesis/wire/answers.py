@@ -18,7 +18,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i32
 
 from nemesis.wire.apis import error_code
-from nemesis.wire.decoding import Unreadable, entity_of, entity_type
+from nemesis.wire.decoding.entities import Unreadable, entity_of, entity_type
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction
 

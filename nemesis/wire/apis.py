@@ -64,8 +64,7 @@ TAPED: Final = frozenset(
         "WriteTxnMarkers",
     )
 )
-"""The APIs whose every frame is on the tape. Of Fetch it is the metadata log's alone, and more only
-where a rule concerned it: data are too many, and their histories are elsewhere."""
+"""The APIs of the control plane, whose every frame is on the tape."""
 
 
 def api_name(key: int) -> str:

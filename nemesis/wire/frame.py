@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from nemesis.wire.apis import api_name
-from nemesis.wire.columns import METADATA_TOPIC, METADATA_TOPIC_ID
-from nemesis.wire.decoding import Decoded, decoded
+from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID
+from nemesis.wire.decoding.entities import Decoded, decoded
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction, Link
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 from history.cluster_schema import WIRE
 from history.failure import UsageError
 from nemesis.wire.apis import API_KEYS, API_VERSIONS, error_code
-from nemesis.wire.columns import METADATA_TOPIC
+from nemesis.wire.decoding.columns import METADATA_TOPIC
+from nemesis.wire.decoding.record_types import RECORD_TYPES, record_types
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import Header
-from nemesis.wire.record_types import RECORD_TYPES, record_types
 from nemesis.wire.rules import (
     Answer,
     Clause,

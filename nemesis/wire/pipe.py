@@ -1,5 +1,6 @@
 """One direction of a connection: where its walk stands, and what waits in it."""
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,9 @@ __all__ = ["RECEIVER", "SENDER", "Pipe", "Waiting"]
 
 SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}
+
+_CARRIED_BYTES_MAX: Final = 4 << 20
+"""Of a pipe that is delayed, and so is read on."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -43,7 +47,8 @@ class Pipe:
 
     direction: Direction
     walker: Walker
-    carry: bytearray = field(default_factory=bytearray)
+    _carry: deque[tuple[int, bytes]] = field(default_factory=deque)
+    _carry_bytes: int = 0
     waiting: Waiting | None = None
     blocked: bool = False
     """Its flow is: nothing goes through."""
@@ -51,13 +56,64 @@ class Pipe:
     """Its sender will send no more."""
     finished: bool = False
     """Its receiver was told so."""
+    discarding: bool = False
+    """Its sender was cut off: what it had sent is worth nothing."""
 
     @property
     def stopped(self) -> bool:
-        """Whether it stands still, so that its sender is not to be read."""
+        """Whether it stands still."""
         return self.blocked or self.waiting is not None
+
+    @property
+    def reads(self) -> bool:
+        """Whether its sender is to be read. A line that merely is slow takes what comes."""
+        if self.ended:
+            return False
+        if not self.stopped:
+            return True
+        delayed = self.waiting is not None and self.waiting.due_ns is not None
+        return delayed and not self.blocked and self.carried_bytes < _CARRIED_BYTES_MAX
 
     @property
     def receiver(self) -> Side:
         """Where its bytes go."""
         return RECEIVER[self.direction]
+
+    @property
+    def keeps_receiver(self) -> bool:
+        """Whether a frame waits here that is still to be delivered."""
+        return self.waiting is not None and not self.waiting.passed
+
+    @property
+    def carries(self) -> bool:
+        """Whether bytes wait here that are still to be walked over."""
+        return bool(self._carry)
+
+    @property
+    def carried_bytes(self) -> int:
+        """What waits here, in bytes."""
+        waiting = self.waiting
+        frame = len(waiting.frame.data) if waiting is not None and not waiting.passed else 0
+        return frame + self._carry_bytes
+
+    def carry(self, chunk: bytes, *, arrived_ns: int) -> None:
+        """Bytes that came wait behind all that wait already."""
+        self._carry.append((arrived_ns, chunk))
+        self._carry_bytes += len(chunk)
+
+    def carry_on(self, chunk: bytes, *, arrived_ns: int) -> None:
+        """Bytes that were taken wait again, before all others."""
+        self._carry.appendleft((arrived_ns, chunk))
+        self._carry_bytes += len(chunk)
+
+    def take(self) -> tuple[int, bytes]:
+        """The first bytes that wait, with the time of their arrival."""
+        arrived_ns, chunk = self._carry.popleft()
+        self._carry_bytes -= len(chunk)
+        return arrived_ns, chunk
+
+    def clear(self) -> None:
+        """Throw away what waits, and whatever comes."""
+        self._carry.clear()
+        self._carry_bytes = 0
+        self.discarding = True

@@ -13,39 +13,23 @@ A target that has closed its end takes no more either; servers of Kafka never cl
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, assert_never
+from dataclasses import dataclass, replace
+from typing import Final
 
+from clusters.port import Role, role_of
 from clusters.protocol.framing import FrameError
-from nemesis.wire.answers import error_response
+from nemesis.wire.actions import act_on
 from nemesis.wire.apis import FETCH
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Send, Side, Wake
+from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Send, Side
+from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header, Walker, read_correlation_id, read_request_header
 from nemesis.wire.pipe import SENDER, Pipe, Waiting
-from nemesis.wire.rewriting import lowered
-from nemesis.wire.rulebook import Entry, Rulebook
-from nemesis.wire.rules import (
-    Action,
-    Answer,
-    Cut,
-    Delay,
-    Direction,
-    Drop,
-    Duplicate,
-    Hold,
-    Link,
-    LowerVersion,
-    Reorder,
-    Stall,
-    Watch,
-)
-from nemesis.wire.tape import Fate, Tape, taped
+from nemesis.wire.rulebook import Rulebook
+from nemesis.wire.rules import Direction, Link
+from nemesis.wire.tape import Fate, Tape, taped_apis
 
 __all__ = ["Common", "Session"]
-
-_UNANSWERED_MAX: Final = 1 << 17
-"""Requests of one connection; a client that pipelines more than that is none of Kafka's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +49,7 @@ class Session:
     def __init__(self, number: int, link: Link, common: Common, *, errand: bool = False) -> None:
         self.number: Final = number
         self.link: Final = link
-        self._common = common
+        self.common: Final = common
         self._errand = errand
         self._requests = Pipe(
             direction=Direction.REQUEST, walker=Walker(self._read_request, self._wants_request)
@@ -78,16 +62,16 @@ class Session:
             Direction.RESPONSE: self._responses,
         }
         self._gone = {Side.NEAR: errand, Side.FAR: False}
-        self._unanswered: dict[int, Header] = {}
-        """In the order of the requests, which is that of Kafka's answers."""
-        self._answers: dict[int, tuple[Frame, str]] = {}
-        """Made by a rule, and its name; each waits for the answers to the requests before it."""
-        self._fetched = False
+        self._exchanges = Exchanges()
+        self._taped = taped_apis(link)
+        # The tape has the first Fetch of a follower: which incarnation's fetches a leader saw.
+        self._awaits_fetch = role_of(link.target) is Role.BROKER and _is_broker(link.source)
+        self.now_ns = 0
+        """The time of the event that is being dealt with."""
 
     def reads(self, side: Side) -> bool:
         """Whether what this side sends is wanted now."""
-        pipe = self._from(side)
-        return not (pipe.stopped or pipe.ended)
+        return self._from(side).reads
 
     def is_gone(self, side: Side) -> bool:
         """Whether nothing more can be sent to this side."""
@@ -95,32 +79,32 @@ class Session:
 
     def carried_bytes(self, direction: Direction) -> int:
         """What waits in this direction."""
-        pipe = self._pipes[direction]
-        waiting = pipe.waiting
-        frame = 0 if waiting is None or waiting.passed else len(waiting.frame.data)
-        return len(pipe.carry) + frame
+        return self._pipes[direction].carried_bytes
 
     def receive(self, direction: Direction, chunk: memoryview, now_ns: int) -> None:
         """Bytes have come from the sender of this direction."""
+        self.now_ns = now_ns
         pipe = self._pipes[direction]
         if pipe.stopped:
-            pipe.carry += chunk
+            pipe.carry(bytes(chunk), arrived_ns=now_ns)
         else:
             self._walk(pipe, chunk, now_ns)
 
     def end(self, side: Side, now_ns: int) -> None:
         """This side has said that it will send no more (FIN)."""
+        self.now_ns = now_ns
         self._from(side).ended = True
         if side is Side.FAR:
             self._gone[Side.FAR] = True
-        self._advance(self._from(side), now_ns)
+        self._advance(self._from(side))
 
     def lose(self, side: Side, now_ns: int) -> None:
         """This side is gone for both directions (RST); all that it had sent was received."""
+        self.now_ns = now_ns
         self._gone[side] = True
         self._from(side).ended = True
-        for pipe in (self._requests, self._responses):
-            self._advance(pipe, now_ns)
+        for pipe in self._pipes.values():
+            self._advance(pipe)
 
     def refuse(self) -> None:
         """The target cannot be reached: the source is to see what it would see without us."""
@@ -129,12 +113,8 @@ class Session:
         self.cut()
 
     def cut(self) -> None:
-        """Close both sides; only what waits keeps its receiver."""
-        kept = {
-            pipe.receiver
-            for pipe in self._pipes.values()
-            if pipe.waiting is not None and not pipe.waiting.passed
-        }
+        """Close both sides; only a frame that waits keeps its receiver."""
+        kept = {pipe.receiver for pipe in self._pipes.values() if pipe.keeps_receiver}
         for side in Side:
             if side not in kept:
                 self._reset(side)
@@ -145,8 +125,9 @@ class Session:
 
     def unblock(self, direction: Direction, now_ns: int) -> None:
         """It goes on where it stood."""
+        self.now_ns = now_ns
         self._pipes[direction].blocked = False
-        self._advance(self._pipes[direction], now_ns)
+        self._advance(self._pipes[direction])
 
     def due(self, now_ns: int) -> None:
         """Pass on what was delayed until now."""
@@ -157,77 +138,89 @@ class Session:
 
     def deliver(self, waiting: Waiting, now_ns: int) -> bool:
         """Pass on what waits, and go on behind it. False: its receiver is gone."""
-        pipe = waiting.pipe
-        assert pipe.waiting is waiting
-        pipe.waiting = None
-        delivered = waiting.passed or self._deliver_frame(waiting, now_ns)
-        self._advance(pipe, now_ns)
+        self.now_ns = now_ns
+        assert waiting.pipe.waiting is waiting
+        waiting.pipe.waiting = None
+        delivered = waiting.passed or self._deliver_frame(waiting)
+        self._advance(waiting.pipe)
         return delivered
 
     def discard(self, waiting: Waiting) -> None:
         """Throw away what waits, and cut the connection."""
         waiting.pipe.waiting = None
         if not waiting.passed:
-            self._common.tape.change(waiting.number, Fate.DROPPED, forwarded_ns=None)
+            self.common.tape.change(waiting.number, Fate.DROPPED, forwarded_ns=None)
         self.cut()
 
     def run_errand(self, frame: Frame, now_ns: int, *, copy: bool) -> None:
-        """Send this request to the target, and nothing else."""
+        """Send this request to the target, wait for the answer, and end."""
         assert self._errand
+        self.now_ns = now_ns
         if copy:
-            own = Frame(
-                connection=self.number,
-                link=frame.link,
-                direction=frame.direction,
-                header=frame.header,
-                data=frame.data,
-                time_ns=now_ns,
-                names=frame.names,
-            )
-            self._common.tape.record(own, Fate.DUPLICATED, forwarded_ns=now_ns)
-        self._common.act(self, Send(Side.FAR, frame.data))
-        self._requests.ended = True
-        if frame.header.answered:
-            self._unanswered[frame.header.correlation_id] = frame.header
-        else:
-            self._advance(self._requests, now_ns)
+            own = replace(frame, connection=self.number, time_ns=now_ns)
+            self.common.tape.record(own, Fate.DUPLICATED, forwarded_ns=now_ns)
+        self._exchanges.ask(frame.header)
+        self._send(self._requests, frame.data)
+        self._end_errand()
+
+    # What actions do.
+
+    def pass_on(
+        self, pipe: Pipe, frame: Frame, fate: Fate, *, rule: str | None, data: bytes | None = None
+    ) -> int:
+        """Send a frame (`data` in its place) to its receiver; its number on the tape."""
+        number = self.common.tape.record(frame, fate, forwarded_ns=self.now_ns, rule=rule)
+        self._send(pipe, frame.data if data is None else data)
+        return number
+
+    def wait(self, waiting: Waiting) -> None:
+        """The frame's direction stands still from here on."""
+        waiting.pipe.waiting = waiting
+        waiting.entry.keep(waiting)
+
+    def close_behind(self, pipe: Pipe) -> None:
+        """Nothing follows in this direction, and nothing comes back."""
+        self._reset(SENDER[pipe.direction])
+        self._advance(pipe)
+
+    def answer(self, request: Frame, response: bytes, *, rule: str) -> None:
+        """Answer a request in the target's place, when it is its turn."""
+        made = replace(request, direction=Direction.RESPONSE, data=response)
+        self._exchanges.make(made, rule=rule)
+        self._responses.walker.attentive = True
+
+    def give_up(self, reason: str) -> None:
+        """Cut the connection, and say why."""
+        self.common.act(self, Broken(reason))
+        self.cut()
 
     # What the walkers ask.
 
     def _read_request(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:
         found = read_request_header(chunk, at)
-        if found is not None and found[1].answered:
-            header = found[1]
-            if header.correlation_id in self._unanswered:
-                raise FrameError(f"a second request {header.correlation_id} before the answer")
-            if len(self._unanswered) >= _UNANSWERED_MAX:
-                raise FrameError(f"more than {_UNANSWERED_MAX} requests without an answer")
-            self._unanswered[header.correlation_id] = header
+        if found is not None:
+            self._exchanges.ask(found[1])
         return found
 
     def _read_response(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:
         found = read_correlation_id(chunk, at)
-        if found is None:
-            return None
-        size, correlation_id = found
-        header = self._unanswered.pop(correlation_id, None)
-        if header is None or correlation_id in self._answers:
-            raise FrameError(f"an answer to request {correlation_id}, which nobody asked")
-        return size, header
+        return None if found is None else (found[0], self._exchanges.answer(found[1]))
 
     def _wants_request(self, header: Header) -> bool:
-        first_fetch = header.api_key == FETCH and not self._fetched
+        first_fetch = self._awaits_fetch and header.api_key == FETCH
         return first_fetch or self._wants(Direction.REQUEST, header)
 
     def _wants_response(self, header: Header) -> bool:
         return self._errand or self._wants(Direction.RESPONSE, header)
 
     def _wants(self, direction: Direction, header: Header) -> bool:
-        return taped(self.link, header) or self._common.book.wants(self.link, direction, header)
+        if header.api_key in self._taped:
+            return True
+        return self.common.book.wants(self.link, direction, header)
 
     # Bytes.
 
-    def _walk(self, pipe: Pipe, chunk: memoryview, now_ns: int) -> None:
+    def _walk(self, pipe: Pipe, chunk: memoryview, arrived_ns: int) -> None:
         try:
             chunk = pipe.walker.joined(chunk)
             at, end = 0, len(chunk)
@@ -237,221 +230,101 @@ class Session:
                     self._send(pipe, chunk[at : step.passed_to])
                 at = step.at
                 if step.frame is not None:
-                    self._meet(pipe, *step.frame, now_ns)
-                if self._answers:
-                    self._send_answers(now_ns)
+                    self._meet(pipe, *step.frame, arrived_ns)
+                if self._exchanges.made:
+                    self._send_made()
+                if pipe.discarding:
+                    return
                 if pipe.stopped:
-                    pipe.carry += chunk[at:]
+                    if at < end:
+                        pipe.carry_on(bytes(chunk[at:]), arrived_ns=arrived_ns)
                     return
         except FrameError as error:
-            self._common.act(self, Broken(f"{pipe.direction}: {error}"))
-            self.cut()
+            self.give_up(f"{pipe.direction}: {error}")
 
-    def _advance(self, pipe: Pipe, now_ns: int) -> None:
-        """Go on with what was carried; pass the end on once nothing is left."""
-        while pipe.carry and not pipe.stopped:
-            carried = memoryview(bytes(pipe.carry))
-            pipe.carry.clear()
-            self._walk(pipe, carried, now_ns)
-        if pipe is self._responses:
-            self._send_answers(now_ns)
-        if not pipe.ended or pipe.finished or pipe.stopped:
-            return
-        pipe.finished = True
-        if rest := pipe.walker.rest():
-            self._send(pipe, rest)
-        if not self._gone[pipe.receiver]:
-            self._common.act(self, Finish(pipe.receiver))
-
-    def _send(self, pipe: Pipe, data: bytes | memoryview) -> None:
-        if not self._gone[pipe.receiver]:
-            self._common.act(self, Send(pipe.receiver, data))
-
-    def _reset(self, side: Side) -> None:
-        pipe = self._from(side)
-        pipe.ended = True
-        if pipe.waiting is None:
-            pipe.carry.clear()
-        if not self._gone[side]:
-            self._gone[side] = True
-            self._common.act(self, Reset(side))
-
-    def _from(self, side: Side) -> Pipe:
-        return self._requests if side is Side.NEAR else self._responses
-
-    # Frames.
-
-    def _meet(self, pipe: Pipe, header: Header, data: bytes, now_ns: int) -> None:
+    def _meet(self, pipe: Pipe, header: Header, data: bytes, arrived_ns: int) -> None:
         frame = Frame(
             connection=self.number,
             link=self.link,
             direction=pipe.direction,
             header=header,
             data=data,
-            time_ns=now_ns,
-            names=self._common.names,
+            time_ns=arrived_ns,
+            names=self.common.names,
         )
-        if self._errand:
-            self._pass_on(pipe, frame, Fate.FORWARDED, rule=None)
-            self._advance(self._requests, now_ns)
+        taped = header.api_key in self._taped
+        if self._awaits_fetch and header.api_key == FETCH:
+            self._awaits_fetch, taped = False, True
+        if self._gone[pipe.receiver]:
+            # No rule may wait for what can go nowhere.
+            if taped or self._errand:
+                self.common.tape.record(frame, Fate.UNDELIVERABLE, forwarded_ns=None)
+            self._end_errand()
             return
-        first_fetch = header.api_key == FETCH and not self._fetched
-        self._fetched |= first_fetch
-        judgement = self._common.book.judge(frame)
+        judgement = self.common.book.judge(frame)
         if judgement.entry is not None:
-            self._do(judgement.entry, judgement.entry.rule.action, pipe, frame)
-        elif first_fetch or judgement.rule is not None or taped(self.link, header):
-            self._pass_on(pipe, frame, Fate.FORWARDED, rule=judgement.rule)
+            act_on(self, pipe, frame, judgement.entry)
+        elif taped or judgement.rule is not None:
+            self.pass_on(pipe, frame, Fate.FORWARDED, rule=judgement.rule)
         else:
-            self._send(pipe, frame.data)
+            self._send(pipe, data)
 
-    def _do(self, entry: Entry[Waiting], action: Action, pipe: Pipe, frame: Frame) -> None:
-        rule = entry.rule.name
-        match action:
-            case Hold():
-                self._wait(entry, pipe, frame, Fate.HELD, Fate.RELEASED)
-            case Delay(min_ms=low, max_ms=high):
-                due_ns = frame.time_ns + round(entry.random.uniform(low, high) * 1e6)
-                self._wait(entry, pipe, frame, Fate.DELAYED, Fate.DELAYED, due_ns=due_ns)
-                self._common.act(self, Wake(due_ns))
-            case Reorder():
-                self._reorder(entry, pipe, frame)
-            case Stall():
-                self._stall(entry, pipe, frame)
-            case Drop():
-                self._common.tape.record(frame, Fate.DROPPED, forwarded_ns=None, rule=rule)
-                self.cut()
-            case Cut(passed_on=passed_on):
-                self._cut_at(pipe, frame, rule, passed_on=passed_on)
-            case Duplicate():
-                self._pass_on(pipe, frame, Fate.DUPLICATED, rule=rule)
-                self._common.act(self, Errand(frame, copy=True))
-            case Answer(error=error):
-                self._answer(frame, error, rule)
-            case LowerVersion(api=api, max_version=max_version):
-                data = lowered(frame, api, max_version)
-                self._pass_on(pipe, frame, Fate.REWRITTEN, rule=rule, data=data)
-            case Watch():
-                raise AssertionError(action)
-            case _:
-                assert_never(action)
-
-    def _pass_on(
-        self, pipe: Pipe, frame: Frame, fate: Fate, *, rule: str | None, data: bytes | None = None
-    ) -> int:
-        gone = self._gone[pipe.receiver]
-        number = self._common.tape.record(
-            frame,
-            Fate.UNDELIVERABLE if gone else fate,
-            forwarded_ns=None if gone else frame.time_ns,
-            rule=rule,
-        )
-        self._send(pipe, frame.data if data is None else data)
-        return number
-
-    def _wait(
-        self,
-        entry: Entry[Waiting],
-        pipe: Pipe,
-        frame: Frame,
-        now: Fate,
-        later: Fate,
-        *,
-        due_ns: int | None = None,
-    ) -> Waiting:
-        number = self._common.tape.record(frame, now, forwarded_ns=None, rule=entry.rule.name)
-        waiting = Waiting(
-            session=self,
-            pipe=pipe,
-            entry=entry,
-            frame=frame,
-            number=number,
-            fate=later,
-            due_ns=due_ns,
-        )
-        pipe.waiting = waiting
-        entry.keep(waiting)
-        return waiting
-
-    def _stall(self, entry: Entry[Waiting], pipe: Pipe, frame: Frame) -> None:
-        number = self._pass_on(pipe, frame, Fate.FORWARDED, rule=entry.rule.name)
-        pipe.waiting = Waiting(
-            session=self,
-            pipe=pipe,
-            entry=entry,
-            frame=frame,
-            number=number,
-            fate=Fate.FORWARDED,
-            passed=True,
-        )
-        entry.keep(pipe.waiting)
-
-    def _reorder(self, entry: Entry[Waiting], pipe: Pipe, frame: Frame) -> None:
-        link = (self.link.source, self.link.target)
-        overtaken = entry.overtaken.pop(link, None)
-        if overtaken is None:
-            waiting = self._wait(entry, pipe, frame, Fate.REORDERED, Fate.REORDERED)
-            entry.overtaken[link] = waiting
+    def _advance(self, pipe: Pipe) -> None:
+        """Go on with what was carried; pass the end on once nothing is left."""
+        while pipe.carries and not pipe.stopped:
+            arrived_ns, chunk = pipe.take()
+            self._walk(pipe, memoryview(chunk), arrived_ns)
+        self._send_made()
+        if not pipe.ended or pipe.finished or pipe.stopped:
             return
-        self._pass_on(pipe, frame, Fate.FORWARDED, rule=entry.rule.name)
-        delivered = overtaken.session.deliver(overtaken, frame.time_ns)
-        entry.let_go(overtaken, delivered=delivered)
-
-    def _cut_at(self, pipe: Pipe, frame: Frame, rule: str, *, passed_on: bool) -> None:
-        if not passed_on:
-            self._common.tape.record(frame, Fate.CUT, forwarded_ns=None, rule=rule)
-            self.cut()
-            return
-        self._pass_on(pipe, frame, Fate.CUT, rule=rule)
-        self._reset(SENDER[pipe.direction])
-        # The receiver reads the frame, then that nothing follows. What it answers goes nowhere.
-        self._advance(pipe, frame.time_ns)
-
-    def _answer(self, frame: Frame, error: str, rule: str) -> None:
-        made = error_response(frame, error) if frame.header.answered else b""
-        if made is None:
-            self._common.tape.record(frame, Fate.DROPPED, forwarded_ns=None, rule=rule)
-            self._common.act(self, Broken(f"rule {rule} cannot answer {frame}"))
-            self.cut()
-            return
-        self._common.tape.record(frame, Fate.ANSWERED, forwarded_ns=None, rule=rule)
-        if made:
-            answer = Frame(
-                connection=self.number,
-                link=self.link,
-                direction=Direction.RESPONSE,
-                header=frame.header,
-                data=made,
-                time_ns=frame.time_ns,
-                names=self._common.names,
-            )
-            self._answers[frame.header.correlation_id] = (answer, rule)
-
-    def _send_answers(self, now_ns: int) -> None:
-        """Send the answers whose turn it is: those before which no response is outstanding."""
-        pipe = self._responses
-        while self._answers and not (pipe.stopped or pipe.carry or pipe.walker.inside):
-            correlation_id = next(iter(self._unanswered))
-            if correlation_id not in self._answers:
-                break
-            del self._unanswered[correlation_id]
-            answer, rule = self._answers.pop(correlation_id)
-            gone = self._gone[Side.NEAR]
-            self._common.tape.record(
-                answer, Fate.ANSWERED, forwarded_ns=None if gone else now_ns, rule=rule
-            )
-            self._send(pipe, answer.data)
-        pipe.walker.attentive = bool(self._answers)
-
-    def _deliver_frame(self, waiting: Waiting, now_ns: int) -> bool:
-        pipe, tape = waiting.pipe, self._common.tape
+        pipe.finished = True
+        if rest := pipe.walker.rest():
+            self._send(pipe, rest)
         if not self._gone[pipe.receiver]:
-            tape.change(waiting.number, waiting.fate, forwarded_ns=now_ns)
+            self.common.act(self, Finish(pipe.receiver))
+
+    def _send(self, pipe: Pipe, data: bytes | memoryview) -> None:
+        if not self._gone[pipe.receiver]:
+            self.common.act(self, Send(pipe.receiver, data))
+
+    def _send_made(self) -> None:
+        """Send the responses of ours whose turn it is, between two frames of the target's."""
+        pipe = self._responses
+        idle = not (pipe.stopped or pipe.carries or pipe.walker.inside)
+        while idle and (made := self._exchanges.next_made()) is not None:
+            self.pass_on(pipe, made[0], Fate.ANSWERED, rule=made[1])
+        pipe.walker.attentive = self._exchanges.made
+
+    def _deliver_frame(self, waiting: Waiting) -> bool:
+        pipe, tape = waiting.pipe, self.common.tape
+        gone = self._gone[pipe.receiver]
+        if gone and not (waiting.fate is Fate.REORDERED and pipe is self._requests):
+            tape.change(waiting.number, Fate.UNDELIVERABLE, forwarded_ns=None)
+            return False
+        tape.change(waiting.number, waiting.fate, forwarded_ns=self.now_ns)
+        if gone:
+            self.common.act(self, Errand(waiting.frame, copy=False))
+        else:
             self._send(pipe, waiting.frame.data)
-            return True
-        if waiting.fate is Fate.REORDERED and pipe is self._requests:
-            tape.change(waiting.number, waiting.fate, forwarded_ns=now_ns)
-            self._common.act(self, Errand(waiting.frame, copy=False))
-            return True
-        tape.change(waiting.number, Fate.UNDELIVERABLE, forwarded_ns=None)
-        return False
+        return True
+
+    def _end_errand(self) -> None:
+        if self._errand and not self._exchanges.open:
+            self._requests.ended = True
+            self._advance(self._requests)
+
+    def _reset(self, side: Side) -> None:
+        pipe = self._from(side)
+        pipe.ended = True
+        if not pipe.keeps_receiver:
+            pipe.clear()
+        if not self._gone[side]:
+            self._gone[side] = True
+            self.common.act(self, Reset(side))
+
+    def _from(self, side: Side) -> Pipe:
+        return self._requests if side is Side.NEAR else self._responses
+
+
+def _is_broker(source: str) -> bool:
+    return source.startswith(f"{Role.BROKER}-")

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
+from clusters.port import Role, role_of
 from nemesis.wire.apis import FETCH, TAPED
 from nemesis.wire.frame import Frame
-from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction, Link
 
-__all__ = ["Fate", "Journal", "Tape", "taped"]
+__all__ = ["Fate", "Journal", "Tape", "taped_apis"]
 
 
 class Fate(StrEnum):
@@ -78,11 +78,12 @@ class Tape:
         self._journal.fate(number, action=fate, forwarded_ns=forwarded_ns)
 
 
-def taped(link: Link, header: Header) -> bool:
-    """Whether the tape wants each frame of this kind on this link."""
-    if header.api_key == FETCH:
-        return link.target.startswith("controller-")
-    return header.api_key in TAPED
+def taped_apis(link: Link) -> frozenset[int]:
+    """The keys of the APIs whose every frame on this link is on the tape.
+
+    Of Fetch it is the metadata log's alone: data are too many, and their history is elsewhere.
+    """
+    return TAPED | {FETCH} if role_of(link.target) is Role.CONTROLLER else TAPED
 
 
 def _stated(columns: Mapping[str, object]) -> dict[str, object]:

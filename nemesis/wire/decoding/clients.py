@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from nemesis.wire.apis import api_name, error_name
-from nemesis.wire.columns import Parts, failed, partition_items, topic_columns
+from nemesis.wire.decoding.columns import Parts, failed, partition_items, topic_columns
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from nemesis.wire.columns import Parts, failed, partition_items, uuid_text
+from nemesis.wire.decoding.columns import Parts, failed, partition_items, uuid_text
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]

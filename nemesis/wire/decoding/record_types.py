@@ -10,7 +10,7 @@ from typing import Any, Final
 from clusters.protocol.record_batches import scan_batches
 from clusters.protocol.records import records_of
 from clusters.protocol.varints import VarintError, read_unsigned
-from nemesis.wire.columns import METADATA_TOPIC, topic_columns
+from nemesis.wire.decoding.columns import METADATA_TOPIC, topic_columns
 
 __all__ = ["RECORD_TYPES", "record_types"]
 

@@ -13,14 +13,9 @@ from typing import Any, Final, Protocol
 from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
-from nemesis.wire import (
-    decoding_brokers,
-    decoding_clients,
-    decoding_quorum,
-    decoding_transactions,
-)
 from nemesis.wire.apis import API_KEYS
-from nemesis.wire.columns import Parts
+from nemesis.wire.decoding import brokers, clients, old_alter_partition, quorum, transactions
+from nemesis.wire.decoding.columns import Parts
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 
@@ -53,10 +48,10 @@ class _Extractor(Protocol):
 
 
 _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
-    **decoding_brokers.EXTRACTORS,
-    **decoding_quorum.EXTRACTORS,
-    **decoding_clients.EXTRACTORS,
-    **decoding_transactions.EXTRACTORS,
+    **brokers.EXTRACTORS,
+    **quorum.EXTRACTORS,
+    **clients.EXTRACTORS,
+    **transactions.EXTRACTORS,
 }
 _BY_KEY: Final = {
     (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()
@@ -92,6 +87,8 @@ def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
 
 def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
     """The class of a message. Raises UnknownAPIKey or UnknownEntity."""
+    if old := old_alter_partition.ENTITY_TYPES.get((api_key, api_version, direction)):
+        return old
     if direction is Direction.REQUEST:
         return load_request_schema(api_key, api_version)
     return load_response_schema(api_key, api_version)

@@ -1,0 +1,1 @@
+"""What frames say: kio's entities as columns of the table `wire`, by API."""

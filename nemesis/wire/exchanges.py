@@ -1,0 +1,64 @@
+"""Which requests of a connection have no response yet; only they say what a response is of.
+
+Kafka answers the requests of a connection in their order. A response that the proxy makes in the
+target's place keeps to it: it waits for the responses to the requests before its own.
+"""
+
+from typing import Final
+
+from clusters.protocol.framing import FrameError
+from nemesis.wire.frame import Frame
+from nemesis.wire.frames import Header
+
+__all__ = ["Exchanges"]
+
+_UNANSWERED_MAX: Final = 1 << 17
+"""Requests of one connection; a client that pipelines more than that is none of Kafka's."""
+
+
+class Exchanges:
+    """Requests without a response, in their order, and the responses that the proxy made."""
+
+    def __init__(self) -> None:
+        self._unanswered: dict[int, Header] = {}
+        self._made: dict[int, tuple[Frame, str]] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether a response is to come."""
+        return bool(self._unanswered)
+
+    @property
+    def made(self) -> bool:
+        """Whether a response of ours waits for its turn."""
+        return bool(self._made)
+
+    def ask(self, header: Header) -> None:
+        """A request went by. Raises FrameError if its response could not be told from others."""
+        if not header.answered:
+            return
+        if header.correlation_id in self._unanswered:
+            raise FrameError(f"a second request {header.correlation_id} before the response")
+        if len(self._unanswered) >= _UNANSWERED_MAX:
+            raise FrameError(f"more than {_UNANSWERED_MAX} requests without a response")
+        self._unanswered[header.correlation_id] = header
+
+    def answer(self, correlation_id: int) -> Header:
+        """A response went by: the header of its request. Raises FrameError if there is none."""
+        header = self._unanswered.pop(correlation_id, None)
+        if header is None or correlation_id in self._made:
+            raise FrameError(f"a response to request {correlation_id}, which nobody asked")
+        return header
+
+    def make(self, response: Frame, *, rule: str) -> None:
+        """Answer a request that was not passed on, in the name of this rule."""
+        self._made[response.header.correlation_id] = (response, rule)
+
+    def next_made(self) -> tuple[Frame, str] | None:
+        """The response of ours whose turn it is, with its rule: it counts as sent."""
+        for correlation_id in self._unanswered:
+            if correlation_id not in self._made:
+                return None
+            del self._unanswered[correlation_id]
+            return self._made.pop(correlation_id)
+        return None
