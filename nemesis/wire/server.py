@@ -1,17 +1,16 @@
-"""The proxy's one loop: listens for every link, runs every connection, keeps blocks and timers.
+"""The proxy: listens for every link, runs every connection, keeps rules and blocks.
 
-One process and one level-triggered epoll: more processes would have nothing to divide, since what
-costs is going frame by frame, and the machine is shared with the cluster.
+One process and one loop: more processes would have nothing to divide, since what costs is going
+frame by frame, and the machine is shared with the cluster.
 """
 
 import contextlib
-import heapq
 import itertools
 import resource
 import select
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from history.clock import Clock
@@ -19,6 +18,7 @@ from history.failure import HarnessError
 from nemesis.wire.connection import Connection
 from nemesis.wire.effects import Broken, Effect, Errand, Wake
 from nemesis.wire.frame import TopicNames
+from nemesis.wire.loop import EventLoop
 from nemesis.wire.pipe import Waiting
 from nemesis.wire.rulebook import Entry, Rulebook
 from nemesis.wire.rules import Flow, Link, Rule
@@ -39,17 +39,14 @@ class Proxy:
 
     def __init__(self, links: Sequence[Link], *, journal: Journal, clock: Clock) -> None:
         """Listen on every link. Raises HarnessError, with the address, if that cannot be."""
-        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._clock = clock
-        self._epoll = select.epoll()
-        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._loop = EventLoop(clock)
+        self._buffer = memoryview(bytearray(_BUFFER_BYTES))
+        self._numbers = itertools.count()
+        self._connections: dict[Session, Connection] = {}
         self._effects: deque[tuple[Session, Effect]] = deque()
         self._touched: dict[Session, None] = {}
-        self._connections: dict[Session, Connection] = {}
-        self._numbers = itertools.count()
         self._blocked: set[Flow] = set()
-        self._timers: list[tuple[int, int, Session]] = []
-        self._timer_numbers = itertools.count()
         self._broken: deque[str] = deque(maxlen=_NOTES_MAX)
         self._broken_count = 0
         self._book: Rulebook[Waiting] = Rulebook()
@@ -65,49 +62,9 @@ class Proxy:
         for link in links:
             self._listen(link)
 
-    # What connections need.
-
-    @property
-    def buffer(self) -> memoryview:
-        """To receive into; shared by all."""
-        return self._buffer
-
-    def watch(self, descriptor: int, mask: int, handler: Callable[[int], None]) -> None:
-        """Call `handler` when something of `mask`, or an error, is there."""
-        self._handlers[descriptor] = handler
-        self._epoll.register(descriptor, mask)
-
-    def change(self, descriptor: int, mask: int) -> None:
-        """Watch for something else."""
-        self._epoll.modify(descriptor, mask)
-
-    def forget(self, descriptor: int) -> None:
-        """Watch no more."""
-        del self._handlers[descriptor]
-        self._epoll.unregister(descriptor)
-
-    def now_ns(self) -> int:
-        """The time of the run."""
-        return self._clock.now_ns()
-
-    def is_blocked(self, flow: Flow) -> bool:
-        """Whether this flow is blocked now."""
-        return flow in self._blocked
-
-    def touch(self, session: Session) -> None:
-        """Something of this session changed: its connection is to be brought up to date."""
-        self._touched[session] = None
-
-    # The loop.
-
-    def step(self, timeout_s: float | None = None) -> None:
+    def step(self, *, timeout_s: float | None = None) -> None:
         """Wait for something to happen, and do what follows."""
-        for descriptor, mask in self._epoll.poll(self._timeout_s(timeout_s)):
-            # It may have been closed by what came before it.
-            if (handler := self._handlers.get(descriptor)) is not None:
-                handler(mask)
-                self._settle()
-        self._wake_up()
+        self._loop.step(timeout_s=timeout_s)
 
     def close(self) -> None:
         """Close every socket. Idempotent."""
@@ -117,7 +74,7 @@ class Proxy:
         for listener in self._listeners:
             listener.close()
         self._listeners.clear()
-        self._epoll.close()
+        self._loop.close()
 
     # What is asked from outside.
 
@@ -132,8 +89,7 @@ class Proxy:
         entry = self._removed(name)
         before = entry.delivered_count, entry.undeliverable_count
         for waiting in tuple(entry.held):
-            delivered = waiting.session.deliver(waiting, self.now_ns())
-            entry.let_go(waiting, delivered=delivered)
+            entry.let_go(waiting, delivered=waiting.session.deliver(waiting, self.now_ns()))
             self.touch(waiting.session)
             self._settle()
         return Delivery(
@@ -154,19 +110,16 @@ class Proxy:
 
     def block(self, flows: Collection[Flow]) -> None:
         """Pass nothing on in these flows."""
-        for flow in flows:
-            self._blocked.add(flow)
-            self._set_blocked(flow, blocked=True)
+        self._blocked.update(flows)
+        self._set_blocked(flows, blocked=True)
 
     def unblock(self, flows: Collection[Flow] | None) -> None:
         """Pass on, in its order, what waited; None: in all flows."""
-        lifted = tuple(self._blocked if flows is None else self._blocked.intersection(flows))
-        self._blocked.difference_update(lifted)
-        for connection in tuple(self._connections.values()):
+        lifted = self._blocked if flows is None else self._blocked.intersection(flows)
+        self._blocked = self._blocked - lifted
+        for connection in self._connections.values():
             connection.dial()
-        self._settle()
-        for flow in lifted:
-            self._set_blocked(flow, blocked=False)
+        self._set_blocked(lifted, blocked=False)
 
     def cut(self, pairs: Collection[Flow]) -> int:
         """Close all connections from source to target of these pairs; how many."""
@@ -181,7 +134,7 @@ class Proxy:
         self._settle()
         return len(cut)
 
-    def name_topics(self, names: dict[str, str]) -> None:
+    def name_topics(self, names: Mapping[str, str]) -> None:
         """What topics are called: names by id, as Kafka's tools write it."""
         self._names.by_id.update(names)
 
@@ -202,6 +155,42 @@ class Proxy:
             cpu_s=usage.ru_utime + usage.ru_stime,
         )
 
+    # What connections need.
+
+    @property
+    def buffer(self) -> memoryview:
+        """To receive into; shared by all."""
+        return self._buffer
+
+    def watch(self, descriptor: int, mask: int, handler: Callable[[int], None]) -> None:
+        """Call `handler` when something of `mask`, or an error, is there; do what follows."""
+
+        def handle(mask: int) -> None:
+            handler(mask)
+            self._settle()
+
+        self._loop.watch(descriptor, mask, handle)
+
+    def change(self, descriptor: int, mask: int) -> None:
+        """Watch for something else."""
+        self._loop.change(descriptor, mask)
+
+    def forget(self, descriptor: int) -> None:
+        """Watch no more."""
+        self._loop.forget(descriptor)
+
+    def now_ns(self) -> int:
+        """The time of the run."""
+        return self._clock.now_ns()
+
+    def is_blocked(self, flow: Flow) -> bool:
+        """Whether this flow is blocked now."""
+        return flow in self._blocked
+
+    def touch(self, session: Session) -> None:
+        """Something of this session changed: its connection is to be brought up to date."""
+        self._touched[session] = None
+
     def _listen(self, link: Link) -> None:
         listener = socket.socket()
         self._listeners.append(listener)
@@ -221,9 +210,10 @@ class Proxy:
     def _accept(self, listener: socket.socket, link: Link) -> None:
         with contextlib.suppress(OSError):  # It was there, and is gone again.
             near, _ = listener.accept()
-            near.setblocking(False)
-            session = Session(next(self._numbers), link, self._common)
-            self._connections[session] = Connection(session, near, self)
+            self._connect(Session(next(self._numbers), link, self._common), near)
+
+    def _connect(self, session: Session, near: socket.socket | None) -> None:
+        self._connections[session] = Connection(session, near, self)
 
     def _settle(self) -> None:
         """Do all effects that sessions have asked for, and what follows from them."""
@@ -241,10 +231,10 @@ class Proxy:
         self.touch(session)
         match effect:
             case Wake(at_ns=at_ns):
-                heapq.heappush(self._timers, (at_ns, next(self._timer_numbers), session))
+                self._loop.wake(at_ns, lambda: self._wake_up(session))
             case Errand(frame=frame, copy=copy):
                 runner = Session(next(self._numbers), session.link, self._common, errand=True)
-                self._connections[runner] = Connection(runner, None, self)
+                self._connect(runner, None)
                 runner.run_errand(frame, self.now_ns(), copy=copy)
             case Broken(reason=reason):
                 self._note(session, reason)
@@ -252,30 +242,23 @@ class Proxy:
                 if (connection := self._connections.get(session)) is not None:
                     connection.do(effect)
 
-    def _set_blocked(self, flow: Flow, *, blocked: bool) -> None:
-        for session, connection in tuple(self._connections.items()):
-            connection.set_blocked(flow, blocked=blocked)
-            self.touch(session)
+    def _wake_up(self, session: Session) -> None:
+        session.due(self.now_ns())
+        self.touch(session)
         self._settle()
+
+    def _set_blocked(self, flows: Collection[Flow], *, blocked: bool) -> None:
+        for session, connection in tuple(self._connections.items()):
+            for flow in flows:
+                connection.set_blocked(flow, blocked=blocked)
+            self.touch(session)
+            self._settle()
 
     def _removed(self, name: str) -> Entry[Waiting]:
         entry = self._book.remove(name)
         if entry is None:
             raise HarnessError(f"no rule named {name} is laid")
         return entry
-
-    def _timeout_s(self, timeout_s: float | None) -> float | None:
-        if not self._timers:
-            return timeout_s
-        until_s = max(0.0, (self._timers[0][0] - self.now_ns()) / 1e9)
-        return until_s if timeout_s is None else min(until_s, timeout_s)
-
-    def _wake_up(self) -> None:
-        while self._timers and self._timers[0][0] <= self.now_ns():
-            _, _, session = heapq.heappop(self._timers)
-            session.due(self.now_ns())
-            self.touch(session)
-            self._settle()
 
     def _note(self, session: Session, reason: str) -> None:
         link = session.link

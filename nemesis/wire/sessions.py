@@ -85,6 +85,8 @@ class Session:
         """Bytes have come from the sender of this direction."""
         self.now_ns = now_ns
         pipe = self._pipes[direction]
+        if pipe.discarding:
+            return
         if pipe.stopped:
             pipe.carry(bytes(chunk), arrived_ns=now_ns)
         else:
