@@ -102,6 +102,31 @@
     }
   };
 
+  // The sequence picture: one stop for the tab key; arrow keys walk through it, down in time.
+  const events = [...document.querySelectorAll(".sequence .event")];
+  const closer = document.getElementById("closer");
+  const lookAt = (event) => {
+    closer.textContent = event.querySelector("title").textContent;
+    closer.hidden = false;
+    for (const each of events) each.tabIndex = each === event ? 0 : -1;
+  };
+  const stepTo = (event) => {
+    event.focus({ preventScroll: true });
+    event.scrollIntoView({ block: "nearest", inline: "nearest" });
+  };
+  const strides = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
+  for (const [place, event] of events.entries()) {
+    event.addEventListener("focus", () => lookAt(event));
+    event.addEventListener("pointerenter", () => lookAt(event));
+    event.addEventListener("keydown", (pressed) => {
+      const stride = strides[pressed.key];
+      if (stride === undefined) return;
+      pressed.preventDefault();
+      stepTo(events[Math.min(Math.max(place + stride, 0), events.length - 1)]);
+    });
+  }
+  if (events.length > 0) events[0].tabIndex = 0;
+
   document.addEventListener("click", (event) => {
     const target = event.target.closest("button, a[data-from]");
     if (target === null) return;

@@ -30,19 +30,22 @@ from report.proofs import GroupOfProofs, proofs_of
 from report.provenance import provenance_of
 from report.reading import Attempts, Reading, read_run
 from report.samples import SampleSeries, series_of
+from report.sequence import Window, scene_of
+from report.sequence_svg import draw_scene
 
 __all__ = ["write_page"]
 
 _METRICS: Final = ("cpu_fraction", "rss_bytes")
 
 
-def write_page(run: RunDirectory) -> Path:
+def write_page(run: RunDirectory, *, window: Window | None = None) -> Path:
     """Write `report.html` of a run in any state, and say where it lies.
 
-    Raises HarnessError if the file cannot be written.
+    `window`: what of the run the sequence picture shows. Raises HarnessError if the file cannot be
+    written.
     """
     reading = read_run(run)
-    write_atomically(run.report_path, _render(run, reading).encode())
+    write_atomically(run.report_path, _render(run, reading, window).encode())
     return run.report_path
 
 
@@ -55,7 +58,7 @@ class _Colours:
     sources: Mapping[str, str]
 
 
-def _render(run: RunDirectory, reading: Reading) -> str:
+def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
     series = _series(reading)
     colours = _colours(reading, series)
     attempts = Attempts()
@@ -63,6 +66,7 @@ def _render(run: RunDirectory, reading: Reading) -> str:
     bare = replace(reading, operation_files=(), record_files=())
     proofs = attempts.read(lambda: proofs_of(reading), None) or proofs_of(bare)
     plots = _plots(reading, series, colours, proofs) if _has_history(reading) else None
+    scene = scene_of(run, reading, window=window)
     scripts = _scripts(plotted=plots is not None)
     head = head_of(run, reading)
     template = _environment().get_template("page.html.j2")
@@ -78,6 +82,8 @@ def _render(run: RunDirectory, reading: Reading) -> str:
         proofs=proofs,
         checks=tables.checks_of(reading),
         drawings=plots.drawings if plots else (),
+        scene=scene,
+        sequence=None if scene.is_empty else draw_scene(scene, fault_colours=colours.faults),
         plots_json=_script_safe(plots.document_json) if plots else None,
         faults=tables.faults_of(reading),
         operations=tables.operations_of(reading),

@@ -41,6 +41,7 @@ ROLES: Final[Mapping[str, Shade]] = {
     "p50": Shade(light="#2566b0", dark="#68a8ea"),
     "p99": Shade(light="#7a45b8", dark="#b897f2"),
     "max": Shade(light="#7b8794", dark="#8693a0"),
+    "disturbed": Shade(light="#b8481a", dark="#f39a5e"),
     "records": Shade(light="#0f7f78", dark="#43c0b5"),
 }
 

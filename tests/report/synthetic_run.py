@@ -99,6 +99,12 @@ class RunSpec:
     """Sends, by their place among the sends, that no poll returns; each becomes an anomaly."""
     release: str = "4.3.1"
     digests: dict[str, str] = field(default_factory=dict)
+    wire: pa.Table | None = None
+    metadata_log: pa.Table | None = None
+    """Tables of the cluster, if the run recorded them."""
+    node_ids: dict[str, int] = field(default_factory=dict)
+    origin_utc_ns: int = 0
+    play: str = "play: []\n"
 
 
 def write_run(results: Path, spec: RunSpec) -> RunDirectory:
@@ -106,7 +112,7 @@ def write_run(results: Path, spec: RunSpec) -> RunDirectory:
     run = RunDirectory.create(results, spec.scenario, datetime(2026, 3, 1, 8, 0, tzinfo=UTC))
     write_manifest(run.manifest_path, manifest_of(spec))
     run.scenario_path.write_text(f"name: {spec.scenario}\n")
-    run.play_path.write_text("play: []\n")
+    run.play_path.write_text(spec.play)
     for node in NODES:
         (run.nodes / node / "logs").mkdir(parents=True)
         (run.nodes / node / "logs" / "server.log").write_text("started\n")
@@ -147,6 +153,9 @@ def manifest_of(spec: RunSpec) -> Manifest:
         end_ns=round(spec.seconds * SECOND) if recorded else None,
         failure=spec.failure,
         digests=spec.digests,
+        node_ids=spec.node_ids,
+        origin_utc_ns=spec.origin_utc_ns,
+        recorded=tuple(_cluster_tables(spec)),
     )
 
 
@@ -172,7 +181,14 @@ def write_history(run: RunDirectory, spec: RunSpec) -> list[Anomaly]:
         pq.write_table(chosen.sort_by(order), path)
     pq.write_table(faults_table(spec.faults), run.table_path("faults"))
     pq.write_table(_samples(spec), run.table_path("samples"))
+    for name, table in _cluster_tables(spec).items():
+        pq.write_table(table, run.table_path(name))
     return _lost_writes(rows, spec)
+
+
+def _cluster_tables(spec: RunSpec) -> dict[str, pa.Table]:
+    found = {"wire": spec.wire, "metadata_log": spec.metadata_log}
+    return {name: table for name, table in found.items() if table is not None}
 
 
 def faults_table(faults: Sequence[Fault]) -> pa.Table:

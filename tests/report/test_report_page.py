@@ -12,6 +12,7 @@ from page_tree import Element, parse_page
 from synthetic_run import BROKEN, VERDICT, Fault, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
+from checkers.catalogue import CATALOGUE
 from checkers.verdict import Validity, Verdict
 from history.manifest import RunState
 from report.page import write_page
@@ -132,7 +133,7 @@ def test_of_many_figures_most_are_folded_away(tmp_path: Path) -> None:
 def test_an_invalid_run_names_what_is_violated_and_why(invalid: Element) -> None:
     assert invalid.one(id="verdict").text == "invalid"
     answer = invalid.one("div", class_="answer").text
-    assert "1 of 20 checks is violated: lost-write (2)." in answer
+    assert f"1 of {len(CATALOGUE)} checks is violated: lost-write (2)." in answer
     assert "2 acknowledged values are gone." in answer
 
 

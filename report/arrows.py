@@ -1,0 +1,264 @@
+"""From frames to arrows: an exchange that was answered at once is one, and repeats are counted.
+
+A picture has room for so many arrows. What a rule disturbed comes first, then the answers to it,
+then what was refused, then the rest by its nearness to all that; what is left out is counted.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from report.frames import DECIDING, DISTURBING, Frame
+from report.notation import length, moment
+
+__all__ = ["ARROWS_MAX", "Arrow", "Fate", "arrows_of", "chosen_arrows"]
+
+ARROWS_MAX: Final = 120
+_AT_ONCE_NS: Final = 100_000_000
+"""An answer within this is drawn with its question."""
+_AGAIN_NS: Final = 2_000_000_000
+"""The same again within this is a repeat."""
+_LATE_NS: Final = 50_000_000
+"""A frame on the proxy for longer than this is drawn with its wait."""
+_ITEMS_NAMED: Final = 2
+
+
+class Fate(StrEnum):
+    """How a frame ended, as it is drawn."""
+
+    PASSED = "passed"
+    LATE = "late"
+    """It arrived, long after it was sent."""
+    WAITING = "waiting"
+    """It was still held when the recording ended."""
+    LOST = "lost"
+    """It never arrived."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """One frame, or a request with its answer, or several that say the same."""
+
+    frame: int
+    frames: tuple[int, ...]
+    """All that it stands for."""
+    exchange: tuple[int, int]
+    """Its connection and correlation id."""
+    api: str
+    sender: str
+    receiver: str
+    sent_ns: int
+    arrived_ns: int | None
+    fate: Fate
+    action: str
+    """The table's word."""
+    rule: str | None
+    is_answer: bool
+    words: str
+    answer: str | None
+    """What came back at once."""
+    refused: bool
+    details: tuple[str, ...]
+    """Lines for those who look closer."""
+    repeats: int = 0
+    until_ns: int = 0
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether a rule changed the exchange."""
+        return self.action in DISTURBING
+
+
+def arrows_of(frames: Sequence[Frame]) -> tuple[Arrow, ...]:
+    """In the order in which they were sent."""
+    answers = {frame.exchange: frame for frame in frames if not frame.is_request}
+    merged: set[int] = set()
+    found = []
+    for frame in frames:
+        if frame.number in merged:
+            continue
+        answer = answers.get(frame.exchange) if frame.is_request else None
+        if answer is not None and _at_once(frame, answer):
+            merged.add(answer.number)
+        else:
+            answer = None
+        found.append(_arrow(frame, answer))
+    found.sort(key=lambda arrow: (arrow.sent_ns, arrow.frame))
+    return tuple(_without_repeats(found))
+
+
+def chosen_arrows(
+    arrows: Sequence[Arrow], *, at_most: int = ARROWS_MAX
+) -> tuple[tuple[Arrow, ...], Counter[str]]:
+    """Those to draw, in order, and by API how many are left out."""
+    disturbed = [arrow.sent_ns for arrow in arrows if arrow.disturbed]
+    exchanges = {arrow.exchange for arrow in arrows if arrow.disturbed}
+
+    def rank(arrow: Arrow) -> tuple[int, int]:
+        near = min((abs(arrow.sent_ns - at) for at in disturbed), default=arrow.sent_ns)
+        if arrow.disturbed:
+            return 0, arrow.sent_ns
+        if arrow.exchange in exchanges:
+            return 1, near
+        return (2 if arrow.refused else 3), near
+
+    kept = sorted(arrows, key=rank)[:at_most]
+    out = Counter(arrow.api for arrow in sorted(arrows, key=rank)[at_most:])
+    return tuple(sorted(kept, key=lambda arrow: (arrow.sent_ns, arrow.frame))), out
+
+
+def _at_once(request: Frame, answer: Frame) -> bool:
+    if request.touched or answer.touched:
+        return False
+    return 0 <= answer.time_ns - request.time_ns <= _AT_ONCE_NS
+
+
+def _without_repeats(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
+    """The same words between the same two, again and again: the first, with a count."""
+    kept: list[Arrow] = []
+    last: dict[tuple[object, ...], int] = {}
+    for arrow in arrows:
+        same = (
+            *(arrow.sender, arrow.receiver, arrow.words, arrow.answer, arrow.is_answer),
+            *(arrow.fate, arrow.action, arrow.rule),
+        )
+        place = last.get(same)
+        if place is not None and not (arrow.disturbed and arrow.api in DECIDING):
+            first = kept[place]
+            if arrow.sent_ns - max(first.until_ns, first.sent_ns) <= _AGAIN_NS:
+                kept[place] = replace(
+                    first,
+                    frames=(*first.frames, *arrow.frames),
+                    repeats=first.repeats + 1,
+                    until_ns=arrow.sent_ns,
+                )
+                continue
+        last[same] = len(kept)
+        kept.append(arrow)
+    return iter(kept)
+
+
+def _arrow(frame: Frame, answer: Frame | None) -> Arrow:
+    errors = (answer or frame).errors if answer or not frame.is_request else ()
+    return Arrow(
+        frame=frame.number,
+        frames=(frame.number, *((answer.number,) if answer else ())),
+        exchange=frame.exchange,
+        api=frame.api,
+        sender=frame.sender,
+        receiver=frame.receiver,
+        sent_ns=frame.time_ns,
+        arrived_ns=frame.forwarded_ns,
+        fate=_fate(frame),
+        action=frame.action,
+        rule=frame.rule if frame.touched else None,
+        is_answer=not frame.is_request,
+        words=_words(frame),
+        answer=None if answer is None else _answer(answer),
+        refused=bool(errors),
+        details=tuple(_details(frame, answer)),
+    )
+
+
+def _fate(frame: Frame) -> Fate:
+    if frame.action == "held":
+        return Fate.WAITING
+    if frame.forwarded_ns is None:
+        return Fate.LOST
+    return Fate.LATE if frame.forwarded_ns - frame.time_ns > _LATE_NS else Fate.PASSED
+
+
+def _words(frame: Frame) -> str:
+    if frame.is_request:
+        said = ", ".join(filter(None, map(_item, frame.items[:_ITEMS_NAMED])))
+        more = len(frame.items) - _ITEMS_NAMED
+        said += f" and {more} more" if more > 0 else ""
+        return f"{frame.api} {said}".strip()
+    return f"{frame.api} {_answer(frame)}".strip()
+
+
+def _answer(frame: Frame) -> str:
+    """`ok`, or the errors; and what the answer grants."""
+    first = frame.items[0]
+    if frame.errors:
+        return ", ".join(frame.errors)
+    granted = (
+        f"epoch {first['broker_epoch']}" if frame.api == "BrokerRegistration" else "",
+        f"isr {first['isr']}" if "isr" in first else "",
+        f"producer epoch {first['producer_epoch']}" if "producer_epoch" in first else "",
+        first.get("detail", "") if frame.api in ("Vote", "BeginQuorumEpoch") else "",
+    )
+    return " ".join(filter(None, ("ok" if "error" in first else "", *granted)))
+
+
+def _item(item: Mapping[str, Any]) -> str:
+    """What one item is about, in a few words."""
+    return " ".join(filter(None, (say(item) for say in _SAYINGS)))
+
+
+def _key(item: Mapping[str, Any]) -> str:
+    topic = item.get("topic") or item.get("topic_id")
+    if topic is None or topic == "__cluster_metadata":
+        return ""
+    return f"{topic}-{item['partition']}" if "partition" in item else str(topic)
+
+
+def _transaction(item: Mapping[str, Any]) -> str:
+    name = item.get("transactional_id", "")
+    words = {True: "commit", False: "abort"}
+    return " ".join(filter(None, (words.get(item.get("committed", ...), ""), name)))
+
+
+def _quorum(item: Mapping[str, Any]) -> str:
+    if item["api"] not in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch"):
+        return ""
+    return f"epoch {item['leader_epoch']}" if "leader_epoch" in item else ""
+
+
+_SAYINGS: Final = (
+    _key,
+    lambda item: f"isr {item['isr']}" if "isr" in item else "",
+    _transaction,
+    lambda item: f"producer epoch {item['producer_epoch']}" if "producer_epoch" in item else "",
+    _quorum,
+)
+
+
+def _details(frame: Frame, answer: Frame | None) -> Iterator[str]:
+    yield f"{frame.api} v{frame.api_version} {frame.sender} → {frame.receiver}"
+    yield f"sent {moment(frame.time_ns)}" + _arrival(frame)
+    for item in frame.items[:_ITEMS_NAMED]:
+        yield _fields(item)
+    if answer is not None:
+        yield f"answered after {length(answer.time_ns - frame.time_ns)}: {_answer(answer)}"
+        yield _fields(answer.items[0])
+    yield f"connection {frame.connection}, correlation id {frame.correlation_id}"
+
+
+def _arrival(frame: Frame) -> str:
+    by = f" by {frame.rule}" if frame.rule and frame.touched else ""
+    if frame.touched and frame.forwarded_ns is None:
+        return f", {frame.action}{by}, never passed on"
+    if frame.forwarded_ns is None:
+        return ", never passed on"
+    late = length(frame.forwarded_ns - frame.time_ns)
+    return f", {frame.action}{by}, passed on {moment(frame.forwarded_ns)}, {late} later"
+
+
+_TOLD_ELSEWHERE: Final = frozenset(
+    (
+        *("frame", "item", "connection", "source", "target", "direction", "time_ns"),
+        *("forwarded_ns", "action", "rule", "api", "api_key", "api_version", "correlation_id"),
+        *("size_bytes", "client_id", "topic_id"),
+    )
+)
+
+
+def _fields(item: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in item.items()
+        if name not in _TOLD_ELSEWHERE
+    )

@@ -1,0 +1,218 @@
+"""Frames of the tape, as a picture needs them: who said what to whom, and what became of it.
+
+A run has millions of heartbeats and fetches, and a reader wants the few frames that decided
+something: those that a rule did something to, and those of the APIs by which nodes decide. Only
+these are read whole; all others are counted.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from history.schema import TABLES
+
+__all__ = [
+    "DECIDING",
+    "DISTURBING",
+    "PASSED",
+    "Frame",
+    "FrameCounts",
+    "frame_counts",
+    "frames_between",
+]
+
+PASSED: Final = "forwarded"
+"""The action of a frame that nothing was done to."""
+
+DECIDING: Final = frozenset(
+    (
+        "AddRaftVoter",
+        "AlterPartition",
+        "AlterPartitionReassignments",
+        "AssignReplicasToDirs",
+        "BeginQuorumEpoch",
+        "BrokerRegistration",
+        "ControlledShutdown",
+        "CreateTopics",
+        "DeleteTopics",
+        "ElectLeaders",
+        "EndQuorumEpoch",
+        "EndTxn",
+        "InitProducerId",
+        "RemoveRaftVoter",
+        "UnregisterBroker",
+        "UpdateFeatures",
+        "Vote",
+        "WriteTxnMarkers",
+    )
+)
+"""APIs that are drawn though nothing was done to them; of others only what was disturbed."""
+
+DISTURBING: Final = frozenset(
+    (
+        *("held", "released", "undeliverable", "dropped", "answered", "cut"),
+        *("duplicated", "reordered"),
+    )
+)
+"""What changes an exchange. A frame that was merely delayed or rewritten is one of many, mostly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One frame. Times are ns of the run."""
+
+    number: int
+    connection: int
+    correlation_id: int
+    source: str
+    """Who dialled."""
+    target: str
+    is_request: bool
+    time_ns: int
+    forwarded_ns: int | None
+    action: str
+    rule: str | None
+    api: str
+    api_version: int
+    items: tuple[Mapping[str, Any], ...]
+    """Its rows of `wire`, without what is null."""
+
+    @property
+    def sender(self) -> str:
+        """Who sent it."""
+        return self.source if self.is_request else self.target
+
+    @property
+    def receiver(self) -> str:
+        """Whom it was for."""
+        return self.target if self.is_request else self.source
+
+    @property
+    def touched(self) -> bool:
+        """Whether a rule did something to it; one that merely watches does not."""
+        return self.action != PASSED
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the rule changed the exchange, and not merely its time or a version."""
+        return self.action in DISTURBING
+
+    @property
+    def exchange(self) -> tuple[int, int]:
+        """What a request and its response share."""
+        return self.connection, self.correlation_id
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """The errors it names, but NONE."""
+        found = dict.fromkeys(item["error"] for item in self.items if "error" in item)
+        return tuple(error for error in found if error != "NONE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameCounts:
+    """What is on the tape in all."""
+
+    frame_count: int
+    deciding_count: int
+    """Of the APIs of `DECIDING`."""
+    disturbed_from_ns: int | None
+    """When the first frame was sent that was held, dropped or the like; None: none was."""
+    disturbed_until_ns: int
+    """When the last of the first so many of these was passed on."""
+
+
+def frame_counts(files: Sequence[Path], *, disturbed_max: int) -> FrameCounts:
+    """Pass over the tape once, in bounded memory; so many disturbed frames are looked at."""
+    frames = deciding = 0
+    hull: list[tuple[int, int]] = []
+    columns = ["item", "time_ns", "forwarded_ns", "action", "api"]
+    chosen = ds.field("item") == 0
+    for batch in _dataset(files).to_batches(columns=columns, filter=chosen):
+        frames += len(batch)
+        deciding += pc.sum(_is_in(batch, "api", DECIDING)).as_py() or 0
+        broken = batch.filter(_is_in(batch, "action", DISTURBING))
+        rows = broken.slice(0, disturbed_max - len(hull)).to_pylist()
+        hull.extend((row["time_ns"], row["forwarded_ns"] or row["time_ns"]) for row in rows)
+    return FrameCounts(
+        frame_count=frames,
+        deciding_count=deciding,
+        disturbed_from_ns=min((begin for begin, _ in hull), default=None),
+        disturbed_until_ns=max((end for _, end in hull), default=0),
+    )
+
+
+def frames_between(
+    files: Sequence[Path], *, from_ns: int, to_ns: int
+) -> tuple[tuple[Frame, ...], Counter[str]]:
+    """The frames to draw of a window, in the order of their arrival, and by API how many others.
+
+    A frame is in the window if it came or went in it. Of APIs that are merely counted there is what
+    was disturbed, with its answers, and the heartbeats that were refused.
+    """
+    sent, passed = ds.field("time_ns"), ds.field("forwarded_ns")
+    inside = ((sent >= from_ns) & (sent <= to_ns)) | ((passed >= from_ns) & (passed <= to_ns))
+    disturbed = ds.field("action").isin(sorted(DISTURBING))
+    deciding = ds.field("api").isin(sorted(DECIDING))
+    exchanges = _exchanges(files, inside & disturbed)
+    answered = ds.field("correlation_id").isin([number for _, number in exchanges])
+    refused = (ds.field("api") == "BrokerHeartbeat") & (ds.field("error") != "NONE")
+    rows = _dataset(files).to_table(filter=inside & (disturbed | deciding | answered | refused))
+    frames = [
+        frame
+        for frame in _frames(rows.sort_by([("frame", "ascending"), ("item", "ascending")]))
+        if frame.api in DECIDING
+        or frame.exchange in exchanges
+        or (frame.api == "BrokerHeartbeat" and frame.errors)
+    ]
+    everything = _dataset(files).to_table(columns=["api"], filter=inside & (ds.field("item") == 0))
+    counts = Counter(
+        {row["values"]: row["counts"] for row in pc.value_counts(everything["api"]).to_pylist()}
+    )
+    counts.subtract(frame.api for frame in frames)
+    return tuple(frames), +counts
+
+
+def _is_in(batch: pa.RecordBatch, column: str, words: Collection[str]) -> pa.Array:
+    return pc.is_in(batch.column(column), value_set=pa.array(sorted(words)))
+
+
+def _exchanges(files: Sequence[Path], chosen: ds.Expression) -> frozenset[tuple[int, int]]:
+    columns = ["connection", "correlation_id"]
+    rows = _dataset(files).to_table(columns=columns, filter=chosen).to_pylist()
+    return frozenset((row["connection"], row["correlation_id"]) for row in rows)
+
+
+def _frames(table: pa.Table) -> Iterable[Frame]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        kept = {name: value for name, value in row.items() if value is not None}
+        found.setdefault(row["frame"], []).append(kept)
+    for number, items in found.items():
+        first = items[0]
+        yield Frame(
+            number=number,
+            connection=first["connection"],
+            correlation_id=first["correlation_id"],
+            source=first["source"],
+            target=first["target"],
+            is_request=first["direction"] == "request",
+            time_ns=first["time_ns"],
+            forwarded_ns=first.get("forwarded_ns"),
+            action=first["action"],
+            rule=first.get("rule"),
+            api=first["api"],
+            api_version=first["api_version"],
+            items=tuple(items),
+        )
+
+
+def _dataset(files: Sequence[Path]) -> ds.Dataset:
+    # With the schema that is known here, a column that is missing is null and not an error.
+    return ds.dataset([str(path) for path in files], schema=TABLES["wire"], format="parquet")

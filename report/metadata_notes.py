@@ -1,0 +1,236 @@
+"""What the metadata log says that the cluster decided, as notes: joins, elections, registrations.
+
+A record states what is new; a reader wants to know what it was before. So the log is followed from
+its beginning, and each note names both. Records of one batch that say the same of several
+partitions are one note.
+
+The log's times are the active controller's wall clock in ms; the manifest ties it to the run's
+clock. That makes them exact enough to be read beside frames, and no finer than a millisecond.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from history.manifest import Manifest
+
+__all__ = ["Note", "NoteKind", "notes_of"]
+
+_NAMED_MAX: Final = 3
+_NS_A_MS: Final = 1_000_000
+
+
+class NoteKind(StrEnum):
+    """What a note is about."""
+
+    ISR = "isr"
+    LEADER = "leader"
+    REGISTRATION = "registration"
+    FENCING = "fencing"
+    QUORUM = "quorum"
+    TOPIC = "topic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One decision, at its time in the run."""
+
+    time_ns: int
+    metadata_offset: int
+    kind: NoteKind
+    words: str
+    details: tuple[str, ...]
+    about: tuple[str, ...] = ()
+    """Partitions, where records of several say the same."""
+    by: str | None = None
+    """The controller that decided it."""
+
+    @property
+    def text(self) -> str:
+        """`t-0, t-1: ISR [1, 2] → [1]`."""
+        named = ", ".join(self.about[:_NAMED_MAX])
+        more = len(self.about) - _NAMED_MAX
+        named += f" and {more} more" if more > 0 else ""
+        return f"{named}: {self.words}" if named else self.words
+
+
+def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
+    """Every decision of the log, in its order; none if the manifest does not tie the clocks."""
+    if not manifest.origin_utc_ns:
+        return ()
+    kept = metadata_log.filter(pc.is_in(metadata_log["type"], value_set=pa.array(list(_READERS))))
+    log = _Log(nodes={number: node for node, number in manifest.node_ids.items()})
+    notes: list[Note] = []
+    for row, only_on in _distinct(kept.to_pylist()):
+        time_ns = row["timestamp_ms"] * _NS_A_MS - manifest.origin_utc_ns
+        for note in log.notes(row, time_ns):
+            if row["snapshot"]:
+                continue
+            said = f"{note.words} (only on {only_on})" if only_on else note.words
+            _append(notes, replace(note, words=said))
+    return tuple(notes)
+
+
+def _append(notes: list[Note], note: Note) -> None:
+    """Join it to the one before, if that says the same of other partitions at the same time."""
+    last = notes[-1] if notes else None
+    if (
+        last is not None
+        and note.about
+        and last.about
+        and (last.time_ns, last.words) == (note.time_ns, note.words)
+    ):
+        notes[-1] = replace(
+            last, about=(*last.about, *note.about), details=(*last.details, *note.details)
+        )
+    else:
+        notes.append(note)
+
+
+def _distinct(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Each record once, by offset; and, where nodes disagree about an offset, whose it is."""
+    by_offset: dict[tuple[bool, int], dict[int, list[Mapping[str, Any]]]] = {}
+    # A later snapshot would tell the state before the records that led to it.
+    oldest = min((row["metadata_offset"] for row in rows if row["snapshot"]), default=None)
+    for row in rows:
+        if row["snapshot"] and row["metadata_offset"] != oldest:
+            continue
+        # Records of a snapshot share its offset, and are told apart by their digests alone.
+        place = (not row["snapshot"], row["metadata_offset"])
+        by_offset.setdefault(place, {}).setdefault(row["digest"], []).append(row)
+    for (in_log, _), versions in sorted(by_offset.items(), key=lambda item: item[0]):
+        for same in versions.values():
+            nodes = ", ".join(sorted({row["node"] for row in same}))
+            yield same[0], nodes if in_log and len(versions) > 1 else ""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Log:
+    """The state that the log has led to."""
+
+    nodes: Mapping[int, str]
+    topics: dict[str, str] = field(default_factory=dict)
+    isr: dict[str, list[int]] = field(default_factory=dict)
+    leader: dict[str, int] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
+    active: str | None = None
+
+    def notes(self, row: Mapping[str, Any], time_ns: int) -> Iterable[Note]:
+        """Follow one record."""
+        for kind, words, about in _READERS[row["type"]](self, row):
+            yield Note(
+                time_ns=time_ns,
+                metadata_offset=row["metadata_offset"],
+                kind=kind,
+                words=words,
+                details=tuple(_details(row)),
+                about=(about,) if about else (),
+                by=self.active,
+            )
+
+    def key(self, row: Mapping[str, Any]) -> str:
+        """`t-0`; by its id, if the log never named the topic."""
+        topic = row["topic"] or self.topics.get(row["topic_id"], row["topic_id"])
+        return f"{topic}-{row['partition']}"
+
+
+_Said = Iterator[tuple[NoteKind, str, str]]
+
+
+def _details(row: Mapping[str, Any]) -> Iterator[str]:
+    offset = f"metadata offset {row['metadata_offset']}"
+    yield f"{row['type']} at {offset}, controller epoch {row['controller_epoch']}"
+    if row["detail"]:
+        yield str(row["detail"])
+
+
+def _topic(log: _Log, row: Mapping[str, Any]) -> _Said:
+    log.topics[row["topic_id"]] = row["topic"]
+    yield NoteKind.TOPIC, f"topic {row['topic']} is created", ""
+
+
+def _removed_topic(log: _Log, row: Mapping[str, Any]) -> _Said:
+    name = row["topic"] or log.topics.get(row["topic_id"], row["topic_id"])
+    yield NoteKind.TOPIC, f"topic {name} is deleted", ""
+
+
+def _partition(log: _Log, row: Mapping[str, Any]) -> _Said:
+    key = log.key(row)
+    log.isr[key], log.leader[key] = row["isr"], row["leader"]
+    if not key.startswith("__"):
+        yield NoteKind.TOPIC, f"leader {_who(row['leader'])}, ISR {row['isr']}", key
+
+
+def _partition_change(log: _Log, row: Mapping[str, Any]) -> _Said:
+    key = log.key(row)
+    isr, leader = row["isr"], row["leader"]
+    before, led = log.isr.get(key), log.leader.get(key)
+    if key.startswith("__"):
+        return
+    changes = []
+    kind = NoteKind.ISR
+    if leader is not None and leader != led:
+        unclean = " uncleanly" if row["leader_recovery_state"] == 1 else ""
+        changes.append(f"leader {_who(led)} → {_who(leader)}{unclean}")
+        log.leader[key], kind = leader, NoteKind.LEADER
+    if isr is not None and isr != before:
+        changes.append(f"ISR {'?' if before is None else before} → {isr}")
+        log.isr[key] = isr
+    if changes:
+        yield kind, ", ".join(changes), key
+
+
+def _registration(log: _Log, row: Mapping[str, Any]) -> _Said:
+    log.epochs[row["broker_id"]] = row["broker_epoch"]
+    yield (
+        NoteKind.REGISTRATION,
+        f"broker {row['broker_id']} registers, broker epoch {row['broker_epoch']}",
+        "",
+    )
+
+
+def _registration_change(_: _Log, row: Mapping[str, Any]) -> _Said:
+    broker = f"broker {row['broker_id']}"
+    if row["fenced"] is not None:
+        yield NoteKind.FENCING, f"{broker} is {'fenced' if row['fenced'] else 'unfenced'}", ""
+    if row["in_controlled_shutdown"]:
+        yield NoteKind.FENCING, f"{broker} is shutting down", ""
+
+
+def _unregistration(_: _Log, row: Mapping[str, Any]) -> _Said:
+    yield NoteKind.REGISTRATION, f"broker {row['broker_id']} is unregistered", ""
+
+
+def _new_leader(log: _Log, row: Mapping[str, Any]) -> _Said:
+    node = log.nodes.get(row["leader"], f"node {row['leader']}")
+    log.active = node
+    epoch = row["controller_epoch"]
+    yield NoteKind.QUORUM, f"{node} leads, controller epoch {epoch}", ""
+
+
+def _voters(_: _Log, row: Mapping[str, Any]) -> _Said:
+    yield NoteKind.QUORUM, f"voters: {row['detail'] or 'changed'}", ""
+
+
+def _who(leader: int | None) -> str:
+    return "nobody" if leader in (None, -1) else str(leader)
+
+
+_READERS: Final = {
+    "LeaderChangeMessage": _new_leader,
+    "KRaftVotersRecord": _voters,
+    "VotersRecord": _voters,
+    "TopicRecord": _topic,
+    "RemoveTopicRecord": _removed_topic,
+    "PartitionRecord": _partition,
+    "PartitionChangeRecord": _partition_change,
+    "RegisterBrokerRecord": _registration,
+    "UnregisterBrokerRecord": _unregistration,
+    "BrokerRegistrationChangeRecord": _registration_change,
+    "FenceBrokerRecord": _registration_change,
+    "UnfenceBrokerRecord": _registration_change,
+}

@@ -1,0 +1,210 @@
+"""The scene of a sequence picture: which nodes, and what happened between them, in which window.
+
+Three witnesses stand side by side, each in its own column, in one order of time: the frames on the
+wire, the decisions in the metadata log, and the steps of the play. The picture shows a whole run if
+there is room for it. Else it shows what lies around the frames that were held, dropped or the like;
+else what lies around the faults. It says in words what it leaves out and what was not recorded.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from history.manifest import Manifest
+from history.reader import load_table
+from history.run_directory import RunDirectory
+from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
+from report.faults import FaultSpan
+from report.frames import FrameCounts, frame_counts, frames_between
+from report.metadata_notes import Note, notes_of
+from report.notation import counted, integer
+from report.performed import PerformedStep, performed_steps
+from report.reading import Attempts, Reading
+
+__all__ = ["RULE_KINDS", "Scene", "Window", "scene_of"]
+
+T = TypeVar("T")
+
+RULE_KINDS: Final = frozenset(
+    (
+        *("hold", "drop", "delay", "duplicate", "reorder", "answer", "lower_version"),
+        *("stall", "cut", "watch"),
+    )
+)
+"""Faults that are rules of the wire: the arrows show what they did."""
+
+_CLIENTS: Final = "clients"
+_MARGIN_NS: Final = 5_000_000_000
+_NOTES_MAX: Final = 80
+_STEPS_MAX: Final = 80
+_APIS_NAMED: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A closed span of the run."""
+
+    from_ns: int
+    to_ns: int
+
+    def holds(self, time_ns: int) -> bool:
+        """Whether the moment is in it."""
+        return self.from_ns <= time_ns <= self.to_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """Everything that is drawn, and the words around it."""
+
+    window: Window
+    whole: bool
+    """Whether that is the whole run."""
+    nodes: tuple[str, ...]
+    """From left to right."""
+    arrows: tuple[Arrow, ...]
+    notes: tuple[Note, ...]
+    steps: tuple[PerformedStep, ...]
+    spans: tuple[FaultSpan, ...]
+    """Faults of nodes that were open in the window."""
+    remarks: tuple[str, ...]
+    """What is not in the picture, and why."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not (self.arrows or self.notes)
+
+
+def scene_of(run: RunDirectory, reading: Reading, *, window: Window | None = None) -> Scene:
+    """What to draw of a run in any state; what cannot be read is a remark."""
+    attempts = Attempts()
+    manifest = reading.manifest
+    wire = attempts.read(lambda: _files(run, "wire"), ())
+    nothing = FrameCounts(
+        frame_count=0, deciding_count=0, disturbed_from_ns=None, disturbed_until_ns=0
+    )
+    counts = attempts.read(lambda: frame_counts(wire, disturbed_max=ARROWS_MAX // 2), nothing)
+    shown = window or _window(reading, counts)
+    frames, folded = attempts.read(
+        lambda: frames_between(wire, from_ns=shown.from_ns, to_ns=shown.to_ns), ((), Counter())
+    )
+    arrows, left_out = chosen_arrows(arrows_of(frames))
+    notes = attempts.read(lambda: _notes(run, manifest), ())
+    steps = attempts.read(lambda: performed_steps(run.play_path, reading.spans), ())
+    spans = tuple(
+        span
+        for span in reading.spans
+        if span.kind not in RULE_KINDS
+        and span.begin_ns <= shown.to_ns
+        and span.until_ns(reading.end_ns) >= shown.from_ns
+    )
+    noted = [note for note in notes if shown.holds(note.time_ns)]
+    stepped = [step for step in steps if shown.holds(step.time_ns)]
+    remarks = (
+        *_unrecorded(manifest, frame_count=counts.frame_count, noted=bool(notes)),
+        *_left_out(folded, left_out),
+        *_too_many(len(noted) - _NOTES_MAX, "decision of the metadata log", "decisions"),
+        *_too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
+        *attempts.troubles,
+    )
+    notes, steps = tuple(noted[:_NOTES_MAX]), tuple(stepped[:_STEPS_MAX])
+    return Scene(
+        window=shown,
+        whole=shown == _whole(reading),
+        nodes=_nodes(manifest, arrows, notes, spans),
+        arrows=arrows,
+        notes=notes,
+        steps=steps,
+        spans=spans,
+        remarks=remarks,
+    )
+
+
+def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
+    """None if the run is not sealed, or was before there was such a table."""
+    path = run.table_path(name)
+    return (path,) if path.is_file() else ()
+
+
+def _notes(run: RunDirectory, manifest: Manifest | None) -> tuple[Note, ...]:
+    log = load_table(run, "metadata_log") if _files(run, "metadata_log") else None
+    if manifest is None or log is None:
+        return ()
+    return notes_of(log, manifest)
+
+
+def _whole(reading: Reading) -> Window:
+    return Window(from_ns=0, to_ns=reading.end_ns)
+
+
+def _window(reading: Reading, counts: FrameCounts) -> Window:
+    whole = _whole(reading)
+    # Exchanges are two frames and mostly one arrow.
+    if counts.deciding_count <= 2 * ARROWS_MAX:
+        return whole
+    if counts.disturbed_from_ns is not None:
+        begin, end = counts.disturbed_from_ns, counts.disturbed_until_ns
+    elif reading.spans:
+        begin = min(span.begin_ns for span in reading.spans)
+        end = max(span.until_ns(reading.end_ns) for span in reading.spans)
+    else:
+        return whole
+    return Window(from_ns=max(0, begin - _MARGIN_NS), to_ns=min(reading.end_ns, end + _MARGIN_NS))
+
+
+def _nodes(
+    manifest: Manifest | None,
+    arrows: Sequence[Arrow],
+    notes: Sequence[Note],
+    spans: Sequence[FaultSpan],
+) -> tuple[str, ...]:
+    """The nodes of the cluster, controllers first; the clients, if they said anything."""
+    known = dict.fromkeys(manifest.node_ids if manifest else ())
+    spoke = {node for arrow in arrows for node in (arrow.sender, arrow.receiver)}
+    hurt = {target for span in spans for target in span.targets}
+    noting = {note.by for note in notes if note.by}
+    # A name that is no node of the cluster, in a damaged table, still gets its line.
+    others = sorted((spoke | hurt | noting) - known.keys() - {_CLIENTS}, key=_natural)
+    clients = [_CLIENTS] if _CLIENTS in spoke else []
+    return (*known, *others, *clients)
+
+
+def _natural(node: str) -> tuple[int, str, int]:
+    role, _, number = node.rpartition("-")
+    return (0 if role == "controller" else 1, role, int(number) if number.isdecimal() else 0)
+
+
+def _unrecorded(manifest: Manifest | None, *, frame_count: int, noted: bool) -> Iterator[str]:
+    recorded = manifest.recorded if manifest else ()
+    if not frame_count:
+        yield (
+            "The wire was recorded, and nothing went over it."
+            if "wire" in recorded
+            else "This run has no tape of what its nodes said to each other."
+        )
+    if not noted:
+        yield (
+            "The metadata log that was recorded ties no decision to a time of this run."
+            if "metadata_log" in recorded
+            else "This run did not record the metadata log."
+        )
+
+
+def _left_out(folded: Counter[str], left_out: Counter[str]) -> Iterator[str]:
+    if folded:
+        yield f"Not drawn, for nothing was done to them: {_by_api(folded)}."
+    if left_out:
+        yield f"There was no room for {_by_api(left_out)}; a shorter window shows them."
+
+
+def _by_api(counts: Counter[str]) -> str:
+    named = [f"{integer(count)} {api}" for api, count in counts.most_common(_APIS_NAMED)]
+    rest = sum(counts.values()) - sum(count for _, count in counts.most_common(_APIS_NAMED))
+    return ", ".join([*named, *([f"{integer(rest)} others"] if rest else [])])
+
+
+def _too_many(count: int, noun: str, plural: str) -> Iterator[str]:
+    if count > 0:
+        yield f"{counted(count, noun, plural=plural)} more came later in this window."
