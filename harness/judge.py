@@ -15,6 +15,7 @@ from history.run_directory import RunDirectory
 from history.seal import seal
 from report.junit import write_junit
 from report.page import write_page
+from report.sequence import Window
 
 __all__ = ["judge", "write_reports"]
 
@@ -35,9 +36,12 @@ def judge(run: RunDirectory, java: Java, *, master: str, progress: Progress) -> 
     return verdict
 
 
-def write_reports(run: RunDirectory) -> None:
-    """The page and the JUnit file, from what the run directory holds."""
-    write_page(run)
+def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:
+    """The page and the JUnit file, from what the run directory holds.
+
+    `window`: what of the run the page's sequence picture shows.
+    """
+    write_page(run, window=window)
     write_junit(run)
 
 
