@@ -42,7 +42,7 @@ class Subject:
 
     release: str
     metadata_version: str | None
-    """Another than the scenario's, which then says nothing of what to expect."""
+    """Another than the scenario's, which then says nothing of what to expect; None: its own."""
     scenario: Scenario
     """For this release."""
     options: Sequence[RunOptions]
@@ -126,7 +126,7 @@ def _planned_series(subject: Subject) -> Series:
     )
     return Series(
         release=subject.release,
-        metadata_version=subject.metadata_version,
+        metadata_version=subject.scenario.cluster.metadata_version,
         expected=_expected(expectation),
         sought=(
             (expectation.anomalies,)

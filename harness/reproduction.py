@@ -104,7 +104,7 @@ class Series:
     release: str
     """As it was asked for."""
     metadata_version: str | None
-    """As it was asked for; None: the release's own, or the scenario's."""
+    """The scenario's or the user's; None: the release's own."""
     expected: Expected
     sought: tuple[tuple[str, ...], ...]
     """Sets of anomalies, one of which has to be there whole; without any set, any illegal one."""

@@ -129,6 +129,8 @@ def _command(words: list[str], flags: dict[str, Any]) -> str:
     found = [*words]
     if flags["metadata_version"]:
         found += ["--metadata-version", flags["metadata_version"]]
+    if flags.get("no_wire"):
+        found.append("--no-wire")
     if flags["results"] != Path("results"):
         found += ["--results", str(flags["results"])]
     return shlex.join(found)

@@ -65,10 +65,13 @@ def ticking(step_s: float = 10.0) -> Callable[[], float]:
     return lambda: next(now) * step_s
 
 
-def scenario_for(directory: Path, release: str) -> Scenario:
+def scenario_for(directory: Path, release: str, metadata_version: str | None = None) -> Scenario:
     path = directory / "trial.yaml"
     path.write_text(SCENARIO)
-    return load_scenario(path, [(("cluster", "kafka"), release, "--kafka")])
+    flags = {"kafka": release, "metadata_version": metadata_version}
+    return load_scenario(
+        path, [(("cluster", name), value, name) for name, value in flags.items() if value]
+    )
 
 
 def subject(
@@ -77,7 +80,7 @@ def subject(
     return Subject(
         release=release,
         metadata_version=metadata_version,
-        scenario=scenario_for(directory, release),
+        scenario=scenario_for(directory, release, metadata_version),
         options=[
             RunOptions(results=directory, seed=seed, command=f"fencepost run trial --seed {seed}")
             for seed in range(7, 7 + runs)
