@@ -44,5 +44,150 @@ CONTROL_PLANE_ENTRIES: Final = (
         strength=Strength.NEVER,
         needs=_LOG_AND_WIRE,
     ),
+    Entry(
+        id="C3",
+        name="ineligible-member",
+        title="A broker that may not be in an ISR is in one",
+        kind=Kind.ANOMALY,
+        rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
+        "change, while the metadata log before it has its broker unregistered, fenced or in "
+        "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is not "
+        "the last.",
+        meaning="Writes wait for a broker that does not answer, or a broker that is out of office "
+        "may be elected.",
+        source="KIP-631, KIP-841, KIP-903",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
+        id="C4",
+        name="two-leaders",
+        title="Two leaders in one epoch, or a leader who may not lead",
+        kind=Kind.ANOMALY,
+        rule="By the metadata logs, AlterPartition requests, quorum RPCs, describes and the "
+        "controllers' own claims, an epoch of a partition or of the quorum has one leader. A "
+        "leader of a partition is one of its replicas, and a member of its ISR unless its election "
+        "is recorded as unclean.",
+        meaning="Two nodes take writes, or decide, at a time; what one of them took will be cut.",
+        source="KIP-101, KIP-595, KIP-631",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
+        id="C5",
+        name="epoch-went-back",
+        title="An epoch or a metadata offset went back, or one was skipped",
+        kind=Kind.ANOMALY,
+        rule="These never fall: controller epoch and offset along every metadata log; leader epoch "
+        "and partition epoch of a partition; broker epoch from registration to registration; the "
+        "metadata offset in the heartbeats of one incarnation and connection. An AlterPartition is "
+        "answered with the partition epoch that it expected or the next one.",
+        meaning="What fences old leaders and old brokers off does not any more.",
+        source="KIP-101, KIP-497, KIP-631",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
+        id="C6",
+        name="shared-identity",
+        title="Two live incarnations hold one broker id",
+        kind=Kind.ANOMALY,
+        rule="A heartbeat that was sent after a newer registration of its broker id had been "
+        "answered, with the broker epoch of an older one, was answered without an error.",
+        meaning="The controller takes two processes for one broker; each hides that the other is "
+        "gone.",
+        source="KIP-631, Broker registration",
+        strength=Strength.NEVER,
+        needs=("wire",),
+    ),
+    Entry(
+        id="C7",
+        name="metadata-divergence",
+        title="Nodes hold different metadata, or committed metadata is gone",
+        kind=Kind.ANOMALY,
+        rule="Two nodes hold different records at one metadata offset of one controller epoch; or "
+        "the record that a majority of the controllers has at an offset that a broker had applied "
+        "was appended after the broker's heartbeat said so; or such a broker's own copy holds "
+        "another record there; or an acknowledged creation of a topic is not in the log.",
+        meaning="Topics, configurations or ISRs that were decided are undone, or decided twice.",
+        source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
+        id="C9a",
+        name="empty-isr",
+        title="A partition has no ISR",
+        kind=Kind.ANOMALY,
+        rule="An ISR is empty while somebody leads, or on a cluster without eligible leader "
+        "replicas. With them (KIP-966) it may be empty while nobody leads.",
+        meaning="No replica is known to have the committed records.",
+        source="KIP-631, KIP-966; KAFKA-15353",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
+        id="C9b",
+        name="isr-not-in-replicas",
+        title="An ISR has a member that is no replica",
+        kind=Kind.ANOMALY,
+        rule="Each member of an ISR is among the partition's replicas.",
+        meaning="A broker that holds no copy counts as having one.",
+        source="KIP-631",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
+        id="C9c",
+        name="elr-overlaps-isr",
+        title="A replica is in the ISR and among the eligible leaders outside it",
+        kind=Kind.ANOMALY,
+        rule="ISR and ELR of a partition have no member in common.",
+        meaning="The controller's records of who has what contradict themselves.",
+        source="KIP-966",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
+        id="C12",
+        name="stuck-isr",
+        title="A replica that has caught up is left out of the ISR",
+        kind=Kind.ANOMALY,
+        rule="At the end of the run, with the scenario's bound since the last heal passed, a "
+        "replica is out of the ISR that has been unfenced and led by another for 10 s, and whose "
+        "log ends where its leader's does. Unknown if the bound had not passed, or if the disks do "
+        "not tell.",
+        meaning="The partition goes on with fewer copies than it could have, until somebody "
+        "notices.",
+        source="KIP-497; KAFKA-15353",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "replicas"),
+    ),
+    Entry(
+        id="C13",
+        name="epoch-check-bypassed",
+        title="The controller let in a member under another broker epoch",
+        kind=Kind.ANOMALY,
+        rule="An AlterPartition named a member with a broker epoch that is neither -1 nor the one "
+        "that it had registered with last, and the change was made instead of being refused with "
+        "INELIGIBLE_REPLICA.",
+        meaning="The check that keeps a broker without its data out of the ISR does not work.",
+        source="KIP-903",
+        strength=Strength.NEVER,
+        needs=_LOG_AND_WIRE,
+    ),
+    Entry(
+        id="C14",
+        name="stale-controller",
+        title="A controller out of office goes on as if it were in",
+        kind=Kind.ANOMALY,
+        rule="A controller called itself the leader of the quorum in an epoch, 10 s or more after "
+        "another one had done so in a later epoch.",
+        meaning="Brokers that still reach it are shown metadata that stands still, for as long as "
+        "it is cut off.",
+        source="KAFKA-15489",
+        strength=Strength.NEVER,
+        needs=("quorum_claims",),
+    ),
 )
 """In the order of their ids."""

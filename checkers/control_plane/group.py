@@ -4,7 +4,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
-from checkers.control_plane import nonlinearizable_isr, stale_epoch_join
+from checkers.control_plane import (
+    epoch_check_bypassed,
+    epochs,
+    illegal_isr,
+    ineligible_member,
+    metadata_divergence,
+    nonlinearizable_isr,
+    shared_identity,
+    stale_controller,
+    stale_epoch_join,
+    stuck_isr,
+    two_leaders,
+)
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 
 __all__ = ["CONTROL_PLANE"]
@@ -12,6 +24,20 @@ __all__ = ["CONTROL_PLANE"]
 _KERNELS: Final[Mapping[str, tuple[ClusterKernel, tuple[str, ...]]]] = {
     nonlinearizable_isr.NAME: (nonlinearizable_isr.nonlinearizable_isrs, ("describes",)),
     stale_epoch_join.NAME: (stale_epoch_join.stale_epoch_joins, ()),
+    ineligible_member.NAME: (ineligible_member.ineligible_members, ()),
+    two_leaders.NAME: (two_leaders.two_leaders, ("wire", "describes", "quorum_claims")),
+    epochs.NAME: (epochs.epochs_that_went_back, ("wire",)),
+    shared_identity.NAME: (shared_identity.shared_identities, ()),
+    metadata_divergence.NAME: (
+        metadata_divergence.metadata_divergences,
+        ("wire", "metadata_offsets", "metadata_writes"),
+    ),
+    illegal_isr.EMPTY: (illegal_isr.empty_isrs, ()),
+    illegal_isr.NOT_IN_REPLICAS: (illegal_isr.strange_isrs, ()),
+    illegal_isr.ELR_OVERLAPS: (illegal_isr.elr_overlaps, ()),
+    stuck_isr.NAME: (stuck_isr.stuck_isrs, ("faults",)),
+    epoch_check_bypassed.NAME: (epoch_check_bypassed.bypassed_epoch_checks, ()),
+    stale_controller.NAME: (stale_controller.stale_controllers, ()),
 }
 """By name: the kernel, and tables that it takes besides those that its entry needs."""
 

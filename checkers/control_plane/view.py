@@ -3,7 +3,7 @@
 A check of it judges nothing where there is no log of record: it answers with that doubt.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +15,7 @@ from checkers.kernels.facts import Facts, Tables
 from checkers.kernels.log_of_record import LogOfRecord, log_of_record
 from checkers.kernels.partition_states import PartitionHistory, partition_histories
 
-__all__ = ["METADATA", "View", "clock", "doubtful", "spelled", "view"]
+__all__ = ["METADATA", "View", "by_partition", "clock", "doubtful", "spelled", "view"]
 
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""
@@ -57,6 +57,16 @@ def view(tables: Tables, facts: Facts) -> View:
 def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
     """The answer of a check that cannot judge anything."""
     return [(METADATA, none(check, METADATA, doubt=doubt))]
+
+
+def by_partition(
+    check: str, seen: View, proofs: Callable[[PartitionHistory], Iterable[Proof]]
+) -> Iterator[tuple[str, Found]]:
+    """What `proofs` finds on each partition; the doubt, if there is no log of record."""
+    if seen.log.doubt:
+        yield from doubtful(check, seen.log.doubt)
+    for history in seen.histories():
+        yield history.key, spelled(check, history.key, list(proofs(history)))
 
 
 def spelled(

@@ -41,6 +41,8 @@ class LogOfRecord:
 
     records: tuple[MetadataRecord, ...]
     """A snapshot's first, if it begins with one; then by offset. None if there is a doubt."""
+    rows: pa.Table
+    """The same as METADATA_LOG, with those that say nothing and those that were aborted."""
     end_offset: int = 0
     """The first offset that is not sure to have been decided."""
     end_timestamp_ms: int = 0
@@ -72,6 +74,7 @@ def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
     if len(voters) < majority:
         return LogOfRecord(
             records=(),
+            rows=metadata_log.slice(0, 0),
             doubt=f"{len(voters)} of {len(controllers_of(facts))} controllers left a metadata "
             f"log, and {majority} are needed",
         )
@@ -82,6 +85,7 @@ def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
     )
     return LogOfRecord(
         records=_without_aborted(tuple(records_in(rows))),
+        rows=rows,
         end_offset=end,
         end_timestamp_ms=pc.max(rows["timestamp_ms"]).as_py() or 0,
     )

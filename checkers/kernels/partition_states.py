@@ -76,12 +76,18 @@ class PartitionHistory:
     versions: list[PartitionVersion] = field(default_factory=list)
     restated: list[PartitionVersion] = field(default_factory=list)
     """Versions that a second PartitionRecord stated whole."""
-    deleted: bool = False
+    deleted_ms: int | None = None
+    """When its topic was deleted."""
 
     @property
     def key(self) -> str:
         """Its topic-partition."""
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def deleted(self) -> bool:
+        """Whether its topic is gone in the end."""
+        return self.deleted_ms is not None
 
     @property
     def last(self) -> PartitionVersion:
@@ -195,13 +201,13 @@ def _changed(before: PartitionVersion, record: MetadataRecord) -> PartitionVersi
 def _remove(record: MetadataRecord, histories: Mapping[tuple[str, int], PartitionHistory]) -> None:
     for (topic_id, _), history in histories.items():
         if topic_id == record.topic_id:
-            history.deleted = True
+            history.deleted_ms = record.timestamp_ms
 
 
 def _clear(record: MetadataRecord, histories: Mapping[tuple[str, int], PartitionHistory]) -> None:
     for history in histories.values():
         last = history.last
-        mine = record.topic in (None, "", history.topic) and not history.deleted
+        mine = record.topic in (None, "", history.topic) and history.deleted_ms is None
         if mine and (last.elr or last.last_known_elr):
             history.versions.append(
                 replace(

@@ -54,6 +54,7 @@ __all__ = [
     "metadata_log",
     "never",
     "said",
+    "sentence",
     "tables",
     "wire",
 ]
@@ -141,6 +142,11 @@ def said(judged: Judged) -> dict[str, list[str]]:
 def doubts(judged: Judged) -> dict[str, str]:
     """Why keys cannot be judged."""
     return {key: one.doubt for key, one in judged if one.doubt}
+
+
+def sentence(text: str) -> str:
+    """The text in one line."""
+    return " ".join(text.split())
 
 
 def _lines(text: str) -> Iterable[str]:

@@ -1,0 +1,128 @@
+"""C5 epoch-went-back: what only ever grows.
+
+- In every node's metadata log, the controller epoch from offset to offset, and the offset.
+- In the log of record, the leader epoch and the partition epoch of a partition (a change makes the
+  next ones by itself, so only a partition that is stated whole a second time can go back), and the
+  broker epoch of a broker, from registration to registration.
+- On the tape, the metadata offset that an incarnation of a broker has applied, from heartbeat to
+  heartbeat of one connection; and the epochs of a partition from an AlterPartition to its answer,
+  which is at most one partition epoch later: none is skipped.
+
+Source: KIP-101, KIP-497, KIP-631.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, clock, spelled, view
+from checkers.kernels.broker_states import BrokerHistory
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import PartitionHistory
+from checkers.kernels.rpcs import Rpc, rpcs
+
+__all__ = ["NAME", "epochs_that_went_back"]
+
+NAME: Final = "epoch-went-back"
+
+
+def epochs_that_went_back(tables: Tables, facts: Facts) -> Judged:
+    """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
+    wire = tables["wire"]
+    everywhere = [*_logs(tables["metadata_log"]), *_heartbeats(wire), *_answers(wire)]
+    seen = view(tables, facts)
+    yield METADATA, spelled(NAME, METADATA, everywhere, doubt=seen.log.doubt)
+    for history in seen.histories():
+        yield history.key, spelled(NAME, history.key, list(_partition(history)))
+    for broker in seen.brokers.values():
+        key = f"broker {broker.broker_id}"
+        yield key, spelled(NAME, key, list(_registrations(broker)))
+
+
+def _logs(metadata_log: pa.Table) -> Iterator[Proof]:
+    for node in sorted(pc.unique(metadata_log["node"]).to_pylist()):
+        rows = metadata_log.filter(
+            pc.and_(pc.equal(metadata_log["node"], node), pc.invert(metadata_log["snapshot"]))
+        )
+        offset = rows["metadata_offset"].to_numpy()
+        epoch = rows["controller_epoch"].to_numpy()
+        for place in np.flatnonzero((np.diff(epoch) < 0) | (np.diff(offset) <= 0)).tolist():
+            yield Proof(
+                operations=(),
+                offsets=(int(offset[place]), int(offset[place + 1])),
+                values=(int(epoch[place]), int(epoch[place + 1])),
+                detail=f"in the metadata log of {node}, offset {offset[place]} of controller epoch "
+                f"{epoch[place]} is followed by offset {offset[place + 1]} of controller epoch "
+                f"{epoch[place + 1]}",
+            )
+
+
+def _partition(history: PartitionHistory) -> Iterator[Proof]:
+    for before, version in history.steps():
+        one = (before.leader_epoch, before.partition_epoch)
+        other = (version.leader_epoch, version.partition_epoch)
+        if other[0] < one[0] or other[1] < one[1]:
+            yield Proof(
+                operations=(),
+                offsets=(before.metadata_offset, version.metadata_offset),
+                values=(*one, *other),
+                detail=f"{history.key} had leader epoch {one[0]} and partition epoch {one[1]} at "
+                f"metadata offset {before.metadata_offset}, and has {other[0]} and {other[1]} at "
+                f"metadata offset {version.metadata_offset}",
+            )
+
+
+def _registrations(broker: BrokerHistory) -> Iterator[Proof]:
+    for before, after in pairwise(broker.registrations()):
+        if after.broker_epoch < before.broker_epoch:
+            yield Proof(
+                operations=(),
+                offsets=(before.metadata_offset, after.metadata_offset),
+                values=(before.broker_epoch, after.broker_epoch),
+                detail=f"broker {broker.broker_id} registered with broker epoch "
+                f"{before.broker_epoch} at metadata offset {before.metadata_offset}, and with "
+                f"{after.broker_epoch} at metadata offset {after.metadata_offset}",
+            )
+
+
+def _heartbeats(wire: pa.Table) -> Iterator[Proof]:
+    last: dict[tuple[int, int], Rpc] = {}
+    for rpc in rpcs(wire, "BrokerHeartbeat"):
+        offset = rpc.of("fetch_offset")
+        if offset is None or rpc.of("broker_epoch") is None:
+            continue
+        before = last.get((rpc.connection, rpc.of("broker_epoch")))
+        if before is not None and offset < before.of("fetch_offset"):
+            yield Proof(
+                operations=(),
+                offsets=(before.of("fetch_offset"), offset),
+                values=(rpc.of("broker_epoch"),),
+                frames=(before.frame, rpc.frame),
+                detail=f"{rpc.source}, with broker epoch {rpc.of('broker_epoch')}, had applied "
+                f"metadata offset {before.of('fetch_offset')} at {clock(before.asked_ns)} (frame "
+                f"{before.frame}), and {offset} at {clock(rpc.asked_ns)} (frame {rpc.frame})",
+            )
+        last[rpc.connection, rpc.of("broker_epoch")] = rpc
+
+
+def _answers(wire: pa.Table) -> Iterator[Proof]:
+    for rpc in rpcs(wire, "AlterPartition"):
+        asked = (rpc.of("leader_epoch"), rpc.of("partition_epoch"))
+        told = (rpc.answered("leader_epoch"), rpc.answered("partition_epoch"))
+        if not rpc.ok or None in (*asked, *told):
+            continue
+        if told[0] < asked[0] or not 0 <= told[1] - asked[1] <= 1:
+            yield Proof(
+                operations=(),
+                offsets=(),
+                values=(*asked, *told),
+                frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
+                detail=f"{rpc.source} sent an AlterPartition (frame {rpc.frame}) with leader epoch "
+                f"{asked[0]} and partition epoch {asked[1]}, and was answered with {told[0]} and "
+                f"{told[1]} (frame {rpc.answer_frame})",
+            )

@@ -1,0 +1,129 @@
+"""C3 ineligible-member: who may be in an ISR.
+
+A replica joins an ISR only while its broker is registered, not fenced and not in controlled
+shutdown (KIP-841): the controller checks that against its own log, so the records before the join
+decide, exactly. Elections recorded as unclean are left out.
+
+A fenced broker leaves every ISR but one of which it is the last member. The controller writes both
+at once, the changes of the ISRs first; still a fenced member is only accused after it has stayed
+for `GRACE_MS`: a broker whose session has ended may register before the controller gets to fence
+it, and then is a fenced member until it is unfenced.
+
+Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, by_partition, view
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
+
+__all__ = ["GRACE_MS", "NAME", "ineligible_members"]
+
+NAME: Final = "ineligible-member"
+GRACE_MS: Final = 10_000
+"""A broker that registers and lives is unfenced well within it."""
+
+
+def ineligible_members(tables: Tables, facts: Facts) -> Judged:
+    """Joins and stays, by partition. Reads `metadata_log`."""
+    seen = view(tables, facts)
+    return by_partition(NAME, seen, lambda history: _proofs(history, seen))
+
+
+def _proofs(history: PartitionHistory, seen: View) -> Iterator[Proof]:
+    for before, version in history.steps():
+        if version.cause is Cause.CHANGED and not version.recovering:
+            for broker_id in sorted(set(version.isr) - set(before.isr)):
+                yield from _join(history, version, broker_id, seen)
+    for broker in seen.brokers.values():
+        yield from _stays(history, broker, seen)
+
+
+def _join(
+    history: PartitionHistory, version: PartitionVersion, broker_id: int, seen: View
+) -> Iterator[Proof]:
+    broker = seen.broker_before(broker_id, version.metadata_offset)
+    if broker is None and seen.log.begins_with_snapshot:
+        return
+    if broker is None or not broker.eligible:
+        yield Proof(
+            operations=(),
+            offsets=(
+                *(() if broker is None else (broker.metadata_offset,)),
+                version.metadata_offset,
+            ),
+            values=(broker_id,),
+            detail=f"broker {broker_id} joined the ISR of {history.key} at metadata offset "
+            f"{version.metadata_offset} (ISR {version.isr_text}), when it {_state(broker)}",
+        )
+
+
+def _state(broker: BrokerVersion | None) -> str:
+    if broker is None:
+        return "had never registered"
+    where = f" since metadata offset {broker.metadata_offset}"
+    if not broker.registered:
+        return "was unregistered" + where
+    return ("was fenced" if broker.fenced else "was in controlled shutdown") + where
+
+
+def _stays(history: PartitionHistory, broker: BrokerHistory, seen: View) -> Iterator[Proof]:
+    """Times for which it was fenced and a member, and not the last one."""
+    end_ms = history.deleted_ms or seen.log.end_timestamp_ms
+    for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms):
+        for fenced, fenced_ms, unfenced_ms in _fenced(broker, end_ms):
+            stayed_ms = min(until_ms, unfenced_ms) - max(from_ms, fenced_ms)
+            if stayed_ms > GRACE_MS:
+                yield _stay(history, broker, fenced, first, stayed_ms)
+
+
+def _memberships(
+    history: PartitionHistory, broker_id: int, end_ms: int
+) -> Iterator[tuple[PartitionVersion, int, int]]:
+    """Each time from when to when it was a member among others, with the version that began it."""
+    first: PartitionVersion | None = None
+    for version in history.versions:
+        member = broker_id in version.isr and len(version.isr) > 1
+        if member and first is None:
+            first = version
+        elif not member and first is not None:
+            yield first, first.timestamp_ms, version.timestamp_ms
+            first = None
+    if first is not None:
+        yield first, first.timestamp_ms, end_ms
+
+
+def _fenced(broker: BrokerHistory, end_ms: int) -> Iterator[tuple[BrokerVersion, int, int]]:
+    """Each time from when to when it was fenced, with the version that began it."""
+    first: BrokerVersion | None = None
+    for version in broker.versions:
+        fenced = version.fenced and version.registered
+        if fenced and first is None:
+            first = version
+        elif not fenced and first is not None:
+            yield first, first.timestamp_ms, version.timestamp_ms
+            first = None
+    if first is not None:
+        yield first, first.timestamp_ms, end_ms
+
+
+def _stay(
+    history: PartitionHistory,
+    broker: BrokerHistory,
+    fenced: BrokerVersion,
+    version: PartitionVersion,
+    stayed_ms: int,
+) -> Proof:
+    return Proof(
+        operations=(),
+        offsets=(fenced.metadata_offset, version.metadata_offset),
+        values=(broker.broker_id,),
+        detail=f"broker {broker.broker_id} was fenced at metadata offset "
+        f"{fenced.metadata_offset} and a member of the ISR of {history.key} since metadata offset "
+        f"{version.metadata_offset} (ISR {version.isr_text}), both for {stayed_ms / 1000:.1f} s, "
+        "though it was not the last member",
+    )

@@ -1,0 +1,185 @@
+"""C7 metadata-divergence: nodes that hold different metadata, and metadata that is gone.
+
+Copies of the metadata log differ legally where they were never committed: a node may have been cut
+off with records that only it and its followers had. So a difference is accused only with proof:
+
+1. two nodes hold different records at one offset *and* one controller epoch. An epoch has one
+   leader, and a leader writes an offset once: no election explains that;
+2. a broker had applied an offset (its heartbeat says so, and a broker applies committed records
+   alone), and the record that the quorum has there was appended later than that heartbeat arrived,
+   or the quorum's log ends below it though it goes on to a later time. What was applied is gone;
+3. a broker had applied an offset, and its own copy holds another record there than the quorum's. A
+   copy may be of a later life of the broker: only heartbeats since its last registration count, and
+   a record younger than the heartbeat proves nothing;
+4. the creation of a topic was acknowledged to a client, and the log of record, though it goes on
+   beyond that moment, does not have it.
+
+The times are those of the proxy on one side and of the controller's clock on the other, widened by
+what the clocks may differ.
+
+Source: KIP-595, KIP-631 (a node refuses to truncate below its high watermark); KAFKA-14094, KIP-853
+and KIP-856 for controllers whose disks are lost.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, clock, spelled
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.log_of_record import LogOfRecord, log_of_record
+from checkers.kernels.rpcs import rpcs
+
+__all__ = ["NAME", "metadata_divergences"]
+
+NAME: Final = "metadata-divergence"
+
+_Row = Mapping[str, Any]
+
+
+def metadata_divergences(tables: Tables, facts: Facts) -> Judged:
+    """Of the run's nodes, all in one.
+
+    Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
+    """
+    proofs = list(_two_in_one_epoch(tables["metadata_log"]))
+    log = log_of_record(tables["metadata_log"], facts)
+    if not log.doubt:
+        proofs += _gone(log, tables, facts)
+        proofs += _other_than_applied(log, tables, facts)
+        proofs += _creations(log, tables, facts)
+    yield METADATA, spelled(NAME, METADATA, proofs, doubt=log.doubt)
+
+
+def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
+    logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
+    place = ["metadata_offset", "controller_epoch"]
+    several = (
+        logged.group_by(place)
+        .aggregate([("digest", "count_distinct")])
+        .filter(pc.greater(pc.field("digest_count_distinct"), 1))
+        .sort_by("metadata_offset")
+    )
+    for found in several.to_pylist():
+        offset, epoch = found["metadata_offset"], found["controller_epoch"]
+        same = logged.filter(
+            pc.and_(
+                pc.equal(logged["metadata_offset"], offset),
+                pc.equal(logged["controller_epoch"], epoch),
+            )
+        ).to_pylist()
+        one, other = same[0], next(row for row in same if row["digest"] != same[0]["digest"])
+        yield Proof(
+            operations=(),
+            offsets=(offset,),
+            values=(epoch,),
+            detail=f"at metadata offset {offset} of controller epoch {epoch}, {one['node']} has "
+            f"{_named(one)}, and {other['node']} has {_named(other)}",
+        )
+
+
+def _named(row: _Row) -> str:
+    return f"a {row['type']}" + (f" ({row['detail']})" if row["detail"] else "")
+
+
+def _applied(tables: Tables) -> Iterator[_Row]:
+    """What brokers said in heartbeats that they had applied."""
+    offsets = tables["metadata_offsets"]
+    kept = offsets.filter(
+        pc.and_(
+            pc.equal(offsets["source"], "heartbeat"),
+            pc.greater_equal(offsets["metadata_offset"], 0),
+        )
+    )
+    yield from kept.to_pylist()
+
+
+def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
+    """Rule 2; one proof a broker, its first."""
+    offsets = log.rows["metadata_offset"].to_numpy()
+    timestamps = log.rows["timestamp_ms"].to_numpy()
+    told: set[str] = set()
+    for row in _applied(tables):
+        place = int(np.searchsorted(offsets, row["metadata_offset"], side="right")) - 1
+        if place < 0 or row["node"] in told or log.rows["snapshot"][place].as_py():
+            continue
+        appended_ns = facts.earliest_ns(int(timestamps[place]))
+        if appended_ns > row["time_ns"]:
+            told.add(row["node"])
+            yield Proof(
+                operations=(),
+                offsets=(row["metadata_offset"], int(offsets[place])),
+                values=(),
+                detail=f"{row['node']} had applied metadata offset {row['metadata_offset']} when "
+                f"its heartbeat arrived at {clock(row['time_ns'])}, and the record that the quorum "
+                f"has at offset {offsets[place]} was appended no earlier than {clock(appended_ns)}",
+            )
+
+
+def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
+    """Rule 3; one proof a broker, its first."""
+    decided = log.rows.filter(pc.invert(log.rows["snapshot"])).select(
+        ["metadata_offset", "digest", "controller_epoch", "type"]
+    )
+    registered = {rpc.source: rpc.asked_ns for rpc in rpcs(tables["wire"], "BrokerRegistration")}
+    applied: dict[str, tuple[int, int]] = {}
+    for row in _applied(tables):
+        since = registered.get(row["node"])
+        if since is not None and row["time_ns"] > since:
+            mine = (row["metadata_offset"], row["time_ns"])
+            applied[row["node"]] = max(applied.get(row["node"], mine), mine)
+    for node, (applied_offset, time_ns) in sorted(applied.items()):
+        table = tables["metadata_log"]
+        copy = table.filter(
+            pc.and_(
+                pc.and_(pc.equal(table["node"], node), pc.invert(table["snapshot"])),
+                pc.less_equal(table["metadata_offset"], applied_offset),
+            )
+        ).select(["metadata_offset", "digest", "controller_epoch", "type", "timestamp_ms"])
+        both = copy.join(decided, "metadata_offset", join_type="inner", right_suffix="_decided")
+        differs = both.filter(
+            pc.or_(
+                pc.not_equal(both["digest"], both["digest_decided"]),
+                pc.not_equal(both["controller_epoch"], both["controller_epoch_decided"]),
+            )
+        ).sort_by("metadata_offset")
+        for found in differs.slice(0, 1).to_pylist():
+            if facts.latest_ns(found["timestamp_ms"]) < time_ns:
+                yield _other(node, found, applied_offset, time_ns)
+
+
+def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
+    return Proof(
+        operations=(),
+        offsets=(found["metadata_offset"], applied_offset),
+        values=(found["controller_epoch"], found["controller_epoch_decided"]),
+        detail=f"{node} had applied metadata offset {applied_offset} at {clock(time_ns)}; at "
+        f"offset {found['metadata_offset']} it has a {found['type']} of controller epoch "
+        f"{found['controller_epoch']}, and the quorum a {found['type_decided']} of controller "
+        f"epoch {found['controller_epoch_decided']}",
+    )
+
+
+def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
+    """Rule 4."""
+    if log.begins_with_snapshot:
+        return
+    created = {record.topic_id for record in log.records if record.type == "TopicRecord"}
+    until_ns = facts.earliest_ns(log.end_timestamp_ms)
+    for row in tables["metadata_writes"].to_pylist():
+        acknowledged = row["f"] == "create-topic" and row["outcome"] == "ok" and row["topic_id"]
+        if not acknowledged or row["return_ns"] is None or row["return_ns"] >= until_ns:
+            continue
+        if row["topic_id"] not in created:
+            yield Proof(
+                operations=(),
+                offsets=(),
+                values=(row["index"],),
+                detail=f"the creation of topic {row['topic']} ({row['topic_id']}) was acknowledged "
+                f"by {row['node']} at {clock(row['return_ns'])} (write {row['index']}), and the "
+                f"metadata log, which goes on until {clock(until_ns)}, does not have it",
+            )

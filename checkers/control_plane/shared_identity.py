@@ -1,0 +1,69 @@
+"""C6 shared-identity: two live incarnations hold one broker id.
+
+A registration that is answered replaces the one before it, and from then on the controller refuses
+the heartbeats of the older broker epoch (STALE_BROKER_EPOCH). So a heartbeat with the older epoch
+that arrived at the proxy after the newer registration had been answered, and that was itself
+answered without an error, means that the controller takes both for alive. The times err on the safe
+side: the heartbeat reached the controller later than the proxy, and the registration was decided
+earlier than its answer got there.
+
+Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import clock, spelled
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rpcs import Rpc, rpcs
+
+__all__ = ["NAME", "shared_identities"]
+
+NAME: Final = "shared-identity"
+
+
+def shared_identities(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+    """Heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
+    found: dict[str, list[Proof]] = {}
+    for broker_id, proof in _proofs(tables["wire"]):
+        found.setdefault(f"broker {broker_id}", []).append(proof)
+    for rpc in rpcs(tables["wire"], "BrokerRegistration"):
+        found.setdefault(f"broker {rpc.of('broker_id')}", [])
+    for key in sorted(found):
+        yield key, spelled(NAME, key, found[key])
+
+
+def _proofs(wire: pa.Table) -> Iterator[tuple[int, Proof]]:
+    registrations = [rpc for rpc in rpcs(wire, "BrokerRegistration") if rpc.ok]
+    for heartbeat in rpcs(wire, "BrokerHeartbeat"):
+        if heartbeat.ok:
+            newer = [one for one in registrations if _replaced(heartbeat, one)]
+            if newer:
+                yield heartbeat.of("broker_id"), _proof(heartbeat, newer[0])
+
+
+def _replaced(heartbeat: Rpc, registration: Rpc) -> bool:
+    epoch, answered_ns = registration.answered("broker_epoch"), registration.answered_ns
+    return bool(
+        registration.of("broker_id") == heartbeat.of("broker_id")
+        and answered_ns is not None
+        and answered_ns < heartbeat.asked_ns
+        and epoch > heartbeat.of("broker_epoch")
+    )
+
+
+def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
+    old, new = heartbeat.of("broker_epoch"), registration.answered("broker_epoch")
+    return Proof(
+        operations=(),
+        offsets=(),
+        values=(old, new),
+        frames=(registration.frame, heartbeat.frame),
+        detail=f"{heartbeat.target} answered a heartbeat of broker {heartbeat.of('broker_id')} "
+        f"with broker epoch {old}, sent at {clock(heartbeat.asked_ns)} (frame {heartbeat.frame}), "
+        f"after {registration.target} had registered that broker with broker epoch {new} at "
+        f"{clock(registration.answered_ns or 0)} (frame {registration.frame})",
+    )

@@ -1,0 +1,47 @@
+"""C14 stale-controller: a controller that is not in office any more goes on as if it were.
+
+A leader of the quorum that is cut off from the other voters cannot know that they have elected
+another. It commits nothing any more, so nothing is lost; but brokers that still reach it get
+metadata that stands still, for as long as the cut lasts. Since Kafka 3.7 it resigns by itself
+within a few seconds (one and a half times its fetch time-out, 2 s by default). So a claim of the
+office in an epoch, `GRACE_NS` or more after another controller claimed it in a later one, is an
+anomaly. A shorter overlap is normal.
+
+Source: KAFKA-15489.
+"""
+
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, clock, spelled
+from checkers.kernels.facts import Facts, Judged, Tables
+
+__all__ = ["GRACE_NS", "NAME", "stale_controllers"]
+
+NAME: Final = "stale-controller"
+GRACE_NS: Final = 10_000_000_000
+
+
+def stale_controllers(tables: Tables, facts: Facts) -> Judged:
+    """The last such claim of each controller and epoch. Reads `quorum_claims`."""
+    claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
+    several = sum(node.startswith("controller-") for node in facts.node_ids) > 1
+    doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""
+    # When each epoch was first claimed, and by whom.
+    first: dict[int, tuple[int, str]] = {}
+    stale: dict[tuple[str, int], Proof] = {}
+    for row in claims:
+        node, epoch, time_ns = row["node"], row["controller_epoch"], row["time_ns"]
+        first.setdefault(epoch, (time_ns, node))
+        newer = [(at_ns, by, one) for one, (at_ns, by) in first.items() if one > epoch]
+        for at_ns, by, newer_epoch in sorted(newer)[:1]:
+            if by != node and time_ns - at_ns >= GRACE_NS:
+                stale[node, epoch] = Proof(
+                    operations=(),
+                    offsets=(),
+                    values=(epoch, newer_epoch),
+                    detail=f"{node} still called itself the leader of the quorum in epoch {epoch} "
+                    f"at {clock(time_ns)}, {(time_ns - at_ns) / 1e9:.1f} s after {by} had done so "
+                    f"in epoch {newer_epoch} ({clock(at_ns)})",
+                )
+    yield METADATA, spelled(NAME, METADATA, list(stale.values()), doubt=doubt)

@@ -1,0 +1,151 @@
+"""C12 stuck-isr: a replica that has caught up is left out of the ISR.
+
+After healing, a replica that is unfenced and has what its leader has comes back into the ISR by the
+leader's next look at it. The scenario states a bound, counted from when the last fault was healed.
+Stuck is a replica that is out of the ISR at the end of the run, with the bound passed, that has
+been unfenced and led by another all through the last `SETTLED_NS` before that, and whose log ends
+where its leader's does, both lying whole on the disks.
+
+Where the bound had not passed yet, or where the disks do not tell whether it had caught up, nobody
+can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or
+broken replication, which this check does not judge.
+
+Source: KIP-497; KAFKA-15353 for a leader that never asks again.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+
+__all__ = ["NAME", "SETTLED_NS", "stuck_isrs"]
+
+NAME: Final = "stuck-isr"
+SETTLED_NS: Final = 10_000_000_000
+"""Many times what a leader takes to bring a replica back that has caught up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Course:
+    """What decides, beside the partition itself."""
+
+    seen: View
+    healed_ns: int
+    end_ns: int
+    """Of the run, or of the log if that ends before: until here states are known."""
+    rows: Mapping[tuple[str, str], Mapping[str, Any]]
+    """Of `replicas`, by (key, node)."""
+
+
+def stuck_isrs(tables: Tables, facts: Facts) -> Judged:
+    """Of every partition that is there. Reads `metadata_log`, `replicas` and `faults`."""
+    seen = view(tables, facts)
+    if not facts.stuck_isr_limit_ns:
+        return
+    if seen.log.doubt or facts.healed_ns is None:
+        yield from doubtful(NAME, seen.log.doubt or "the run does not say when it was healed")
+        return
+    log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
+    course = _Course(
+        seen=seen,
+        healed_ns=max([0, *filter(None, tables["faults"]["end_ns"].to_pylist())]),
+        end_ns=log_end_ns if facts.end_ns is None else min(log_end_ns, facts.end_ns),
+        rows={(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()},
+    )
+    for history in seen.histories():
+        if not history.deleted:
+            found = list(_outsiders(history, course))
+            proofs = [one for one in found if isinstance(one, Proof)]
+            doubt = next((one for one in found if isinstance(one, str)), "")
+            yield history.key, spelled(NAME, history.key, proofs, doubt=doubt)
+
+
+def _outsiders(history: PartitionHistory, course: _Course) -> Iterator[Proof | str]:
+    """A proof, or a doubt, of each replica that is out in the end and should not be."""
+    seen = course.seen
+    versions = _until(history.versions, seen.facts, course.end_ns)
+    if not versions or versions[-1].leader == NO_LEADER:
+        return
+    last = versions[-1]
+    for broker_id in sorted({*last.replicas} - {*last.isr, last.leader}):
+        broker = seen.brokers.get(broker_id)
+        since_ns = _eligible_ns(broker, seen.facts, course.end_ns) if broker else None
+        if since_ns is None:
+            continue
+        since_ns = max(since_ns, seen.facts.latest_ns(_out_since_ms(versions, broker_id)))
+        yield from _judged(history, last, broker_id, since_ns, course)
+
+
+def _judged(
+    history: PartitionHistory,
+    last: PartitionVersion,
+    broker_id: int,
+    since_ns: int,
+    course: _Course,
+) -> Iterator[Proof | str]:
+    limit_ns = course.seen.facts.stuck_isr_limit_ns
+    behind = _behind(history, last, broker_id, course)
+    out = (
+        f"broker {broker_id} is unfenced and out of the ISR of {history.key} ({last.isr_text}, "
+        f"metadata offset {last.metadata_offset}) from {clock(since_ns)} until "
+        f"{clock(course.end_ns)}"
+    )
+    if course.end_ns - course.healed_ns <= limit_ns or course.end_ns - since_ns <= SETTLED_NS:
+        yield f"{out}, and the bound has not passed"
+    elif behind is None:
+        yield f"{out}, and the disks do not tell whether it has caught up"
+    elif behind == 0:
+        yield Proof(
+            operations=(),
+            offsets=(last.metadata_offset,),
+            values=(broker_id,),
+            detail=f"{out}, though its log ends where that of leader {last.leader} does; the last "
+            f"fault was healed at {clock(course.healed_ns)}, and the bound is {limit_ns / 1e9:g} s",
+        )
+
+
+def _until(versions: list[PartitionVersion], facts: Facts, end_ns: int) -> list[PartitionVersion]:
+    return [one for one in versions if facts.latest_ns(one.timestamp_ms) <= end_ns]
+
+
+def _eligible_ns(broker: BrokerHistory, facts: Facts, end_ns: int) -> int | None:
+    """Since when it is unfenced and not stopping; None if it is not, or not sure to be."""
+    since: BrokerVersion | None = None
+    for version in broker.versions:
+        if facts.earliest_ns(version.timestamp_ms) > end_ns:
+            break
+        if not version.eligible:
+            since = None
+        elif since is None:
+            since = version
+    return None if since is None else facts.latest_ns(since.timestamp_ms)
+
+
+def _out_since_ms(versions: list[PartitionVersion], broker_id: int) -> int:
+    """When it left the ISR for good, or its leader last changed."""
+    since = versions[-1]
+    for version in reversed(versions):
+        if broker_id in version.isr or version.leader != versions[-1].leader:
+            break
+        since = version
+    return since.timestamp_ms
+
+
+def _behind(
+    history: PartitionHistory,
+    last: PartitionVersion,
+    broker_id: int,
+    course: _Course,
+) -> int | None:
+    """How many records it lacks of its leader's log; None if the disks do not tell."""
+    nodes = course.seen.facts.nodes()
+    mine = course.rows.get((history.key, nodes.get(broker_id, "")))
+    leaders = course.rows.get((history.key, nodes.get(last.leader, "")))
+    if mine is None or leaders is None or mine["damage"] or leaders["damage"]:
+        return None
+    return abs(int(leaders["log_end_offset"]) - int(mine["log_end_offset"]))

@@ -1,0 +1,190 @@
+"""C4 two-leaders: who leads in an epoch, by everybody's word.
+
+Of a partition, four sources say who leads in a leader epoch: the metadata log, the leader itself in
+every AlterPartition that it sends, and describes. Of the quorum: its LeaderChangeMessage records on
+any node's disk, its leader's BeginQuorumEpoch requests, answers that name the leader, and the
+controllers' own claims. Two sources that name different leaders in one epoch are two leaders; who
+names none says nothing.
+
+Besides, a leader is one of the partition's replicas, and a member of its ISR unless its election is
+recorded as unclean.
+
+Source: KIP-101 (leader epochs), KIP-595 (a vote is given once an epoch), KIP-631.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, View, clock, spelled, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.isr_changes import requests_by_partition
+from checkers.kernels.metadata_records import LEADER_CHANGE
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
+from checkers.kernels.rpcs import Rpc
+
+__all__ = ["NAME", "two_leaders"]
+
+NAME: Final = "two-leaders"
+_METADATA_TOPIC: Final = "__cluster_metadata"
+_LEADERS_WORD: Final = "BeginQuorumEpoch"
+_NO_ERROR: Final = "NONE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claim:
+    """Somebody's word that a node leads in an epoch."""
+
+    epoch: int
+    leader: int
+    words: str
+    offsets: tuple[int, ...] = ()
+    frames: tuple[int, ...] = ()
+
+
+def two_leaders(tables: Tables, facts: Facts) -> Judged:
+    """Of every partition, and of the quorum.
+
+    Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
+    """
+    quorum = list(_conflicts(_quorum_claims(tables, facts), METADATA, "controller epoch"))
+    seen = view(tables, facts)
+    yield METADATA, spelled(NAME, METADATA, quorum, doubt=seen.log.doubt)
+    requests = requests_by_partition(tables["wire"], seen.partitions)
+    shown = _shown(tables, seen)
+    for place, history in seen.partitions.items():
+        claims = [
+            *_logged(history),
+            *_asked(requests.get(place, ())),
+            *shown.get(place, ()),
+        ]
+        conflicts = _conflicts(claims, history.key, "leader epoch")
+        yield history.key, spelled(NAME, history.key, [*conflicts, *_outside(history)])
+
+
+def _conflicts(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[Proof]:
+    """One proof an epoch that has several leaders."""
+    first: dict[int, _Claim] = {}
+    told: set[int] = set()
+    for claim in claims:
+        other = first.setdefault(claim.epoch, claim)
+        if other.leader != claim.leader and claim.epoch not in told:
+            told.add(claim.epoch)
+            yield Proof(
+                operations=(),
+                offsets=(*other.offsets, *claim.offsets),
+                values=(claim.epoch, other.leader, claim.leader),
+                frames=(*other.frames, *claim.frames),
+                detail=f"in {epoch_name} {claim.epoch} of {what}, {other.leader} leads "
+                f"({other.words}), and {claim.leader} does ({claim.words})",
+            )
+
+
+def _logged(history: PartitionHistory) -> Iterator[_Claim]:
+    for version in history.versions:
+        if version.leader != NO_LEADER:
+            yield _Claim(
+                epoch=version.leader_epoch,
+                leader=version.leader,
+                words=f"metadata offset {version.metadata_offset}",
+                offsets=(version.metadata_offset,),
+            )
+
+
+def _asked(requests: Iterable[Rpc]) -> Iterator[_Claim]:
+    for rpc in requests:
+        if rpc.of("leader_epoch") is not None and rpc.of("broker_id") is not None:
+            yield _Claim(
+                epoch=rpc.of("leader_epoch"),
+                leader=rpc.of("broker_id"),
+                words=f"it sent an AlterPartition at {clock(rpc.asked_ns)}, frame {rpc.frame}",
+                frames=(rpc.frame,),
+            )
+
+
+def _shown(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Claim]]:
+    found: dict[tuple[str, int], list[_Claim]] = {}
+    for row in tables["describes"].to_pylist():
+        place = (row["topic_id"], row["partition"])
+        led = row["leader"] is not None and row["leader"] >= 0 and row["leader_epoch"] is not None
+        if led and row["error"] == _NO_ERROR and place in seen.partitions:
+            claim = _Claim(
+                epoch=row["leader_epoch"],
+                leader=row["leader"],
+                words=f"{row['node']} showed it at {clock(row['return_ns'])}, read {row['read']}",
+            )
+            found.setdefault(place, []).append(claim)
+    return found
+
+
+def _outside(history: PartitionHistory) -> Iterator[Proof]:
+    for version in history.versions:
+        stranger = version.leader not in version.replicas
+        behind = version.leader not in version.isr and not version.recovering
+        if version.leader != NO_LEADER and (stranger or behind):
+            among = f"replicas {list(version.replicas)}" if stranger else f"ISR {version.isr_text}"
+            yield Proof(
+                operations=(),
+                offsets=(version.metadata_offset,),
+                values=(version.leader,),
+                detail=f"at metadata offset {version.metadata_offset} the leader of {history.key} "
+                f"is {version.leader}, which is not among its {among}",
+            )
+
+
+def _quorum_claims(tables: Tables, facts: Facts) -> Iterator[_Claim]:
+    yield from _elected(tables["metadata_log"])
+    yield from _named(tables["wire"])
+    for row in tables["quorum_claims"].to_pylist():
+        yield _Claim(
+            epoch=row["controller_epoch"],
+            leader=facts.node_ids.get(row["node"], -1),
+            words=f"{row['node']} called itself the leader at {clock(row['time_ns'])}",
+        )
+
+
+def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
+    elections = metadata_log.filter(
+        pc.and_(pc.equal(metadata_log["type"], LEADER_CHANGE), metadata_log["control"])
+    )
+    for row in elections.to_pylist():
+        if row["leader"] is not None and not row["snapshot"]:
+            yield _Claim(
+                epoch=row["controller_epoch"],
+                leader=row["leader"],
+                words=f"metadata offset {row['metadata_offset']} on {row['node']}",
+                offsets=(row["metadata_offset"],),
+            )
+
+
+def _named(wire: pa.Table) -> Iterator[_Claim]:
+    """The leader's own words, and answers that name one. A candidate's Vote names none."""
+    mine = pc.and_(
+        pc.equal(wire["topic"], _METADATA_TOPIC),
+        pc.or_(
+            pc.and_(pc.equal(wire["direction"], "request"), pc.equal(wire["api"], _LEADERS_WORD)),
+            pc.and_(
+                pc.equal(wire["direction"], "response"), pc.not_equal(wire["action"], "answered")
+            ),
+        ),
+    )
+    kept = ["frame", "time_ns", "source", "target", "direction", "api", "leader_id", "leader_epoch"]
+    for row in wire.filter(mine).select(kept).to_pylist():
+        if _names_a_leader(row):
+            teller = row["source"] if row["direction"] == "request" else row["target"]
+            yield _Claim(
+                epoch=row["leader_epoch"],
+                leader=row["leader_id"],
+                words=f"{row['api']} {row['direction']} of {teller} at {clock(row['time_ns'])}, "
+                f"frame {row['frame']}",
+                frames=(row["frame"],),
+            )
+
+
+def _names_a_leader(row: Mapping[str, Any]) -> bool:
+    leader, epoch = row["leader_id"], row["leader_epoch"]
+    return leader is not None and epoch is not None and leader >= 0 and epoch >= 0
