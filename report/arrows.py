@@ -1,11 +1,11 @@
 """From frames to arrows: an exchange that was answered at once is one, and repeats are counted.
 
-A picture has room for so many arrows. What a rule disturbed comes first, then the answers to it,
-then what was refused, then the rest by its nearness to all that; what is left out is counted.
+A picture has room for so many arrows. What a proof names comes first, then what a rule disturbed
+and the answers to it, what was refused, and the rest by its nearness; what is left out is counted.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -62,6 +62,8 @@ class Arrow:
     refused: bool
     details: tuple[str, ...]
     """Lines for those who look closer."""
+    proven: bool = False
+    """Whether the proof of an anomaly that the page shows names it."""
     repeats: int = 0
     until_ns: int = 0
 
@@ -71,8 +73,8 @@ class Arrow:
         return self.action in DISTURBING
 
 
-def arrows_of(frames: Sequence[Frame]) -> tuple[Arrow, ...]:
-    """In the order in which they were sent."""
+def arrows_of(frames: Sequence[Frame], *, proven: Collection[int] = ()) -> tuple[Arrow, ...]:
+    """In the order in which they were sent; `proven`: frames that proofs name."""
     answers = {frame.exchange: frame for frame in frames if not frame.is_request}
     merged: set[int] = set()
     found = []
@@ -84,7 +86,8 @@ def arrows_of(frames: Sequence[Frame]) -> tuple[Arrow, ...]:
             merged.add(answer.number)
         else:
             answer = None
-        found.append(_arrow(frame, answer))
+        arrow = _arrow(frame, answer)
+        found.append(replace(arrow, proven=not set(proven).isdisjoint(arrow.frames)))
     found.sort(key=lambda arrow: (arrow.sent_ns, arrow.frame))
     return tuple(_without_repeats(found))
 
@@ -93,16 +96,16 @@ def chosen_arrows(
     arrows: Sequence[Arrow], *, at_most: int = ARROWS_MAX
 ) -> tuple[tuple[Arrow, ...], Counter[str]]:
     """Those to draw, in order, and by API how many are left out."""
-    disturbed = [arrow.sent_ns for arrow in arrows if arrow.disturbed]
+    disturbed = [arrow.sent_ns for arrow in arrows if arrow.disturbed or arrow.proven]
     exchanges = {arrow.exchange for arrow in arrows if arrow.disturbed}
 
     def rank(arrow: Arrow) -> tuple[int, int]:
         near = min((abs(arrow.sent_ns - at) for at in disturbed), default=arrow.sent_ns)
-        if arrow.disturbed:
-            return 0, arrow.sent_ns
+        if arrow.proven or arrow.disturbed:
+            return (0 if arrow.proven else 1), arrow.sent_ns
         if arrow.exchange in exchanges:
-            return 1, near
-        return (2 if arrow.refused else 3), near
+            return 2, near
+        return (3 if arrow.refused else 4), near
 
     kept = sorted(arrows, key=rank)[:at_most]
     out = Counter(arrow.api for arrow in sorted(arrows, key=rank)[at_most:])
@@ -122,7 +125,7 @@ def _without_repeats(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
     for arrow in arrows:
         same = (
             *(arrow.sender, arrow.receiver, arrow.words, arrow.answer, arrow.is_answer),
-            *(arrow.fate, arrow.action, arrow.rule),
+            *(arrow.fate, arrow.action, arrow.rule, arrow.proven),
         )
         place = last.get(same)
         if place is not None and not (arrow.disturbed and arrow.api in DECIDING):

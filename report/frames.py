@@ -24,6 +24,7 @@ __all__ = [
     "Frame",
     "FrameCounts",
     "frame_counts",
+    "frame_ends",
     "frames_between",
 ]
 
@@ -149,12 +150,12 @@ def frame_counts(files: Sequence[Path], *, disturbed_max: int) -> FrameCounts:
 
 
 def frames_between(
-    files: Sequence[Path], *, from_ns: int, to_ns: int
+    files: Sequence[Path], *, from_ns: int, to_ns: int, proven: Collection[int] = ()
 ) -> tuple[tuple[Frame, ...], Counter[str]]:
     """The frames to draw of a window, in the order of their arrival, and by API how many others.
 
     A frame is in the window if it came or went in it. Of APIs that are merely counted there is what
-    was disturbed, with its answers, and the heartbeats that were refused.
+    was disturbed, with its answers, the heartbeats that were refused, and the frames of `proven`.
     """
     sent, passed = ds.field("time_ns"), ds.field("forwarded_ns")
     inside = ((sent >= from_ns) & (sent <= to_ns)) | ((passed >= from_ns) & (passed <= to_ns))
@@ -163,11 +164,14 @@ def frames_between(
     exchanges = _exchanges(files, inside & disturbed)
     answered = ds.field("correlation_id").isin([number for _, number in exchanges])
     refused = (ds.field("api") == "BrokerHeartbeat") & (ds.field("error") != "NONE")
-    rows = _dataset(files).to_table(filter=inside & (disturbed | deciding | answered | refused))
+    named = ds.field("frame").isin(sorted(proven))
+    wanted = disturbed | deciding | answered | refused | named
+    rows = _dataset(files).to_table(filter=inside & wanted)
     frames = [
         frame
         for frame in _frames(rows.sort_by([("frame", "ascending"), ("item", "ascending")]))
         if frame.api in DECIDING
+        or frame.number in proven
         or frame.exchange in exchanges
         or (frame.api == "BrokerHeartbeat" and frame.errors)
     ]
@@ -177,6 +181,16 @@ def frames_between(
     )
     counts.subtract(frame.api for frame in frames)
     return tuple(frames), +counts
+
+
+def frame_ends(files: Sequence[Path], numbers: Collection[int]) -> Mapping[int, int]:
+    """When each of these frames was passed on, or arrived if it never was, by its number."""
+    if not numbers:
+        return {}
+    columns = ["frame", "time_ns", "forwarded_ns"]
+    chosen = ds.field("frame").isin(sorted(numbers))
+    rows = _dataset(files).to_table(columns=columns, filter=chosen).to_pylist()
+    return {row["frame"]: row["forwarded_ns"] or row["time_ns"] for row in rows}
 
 
 def _is_in(batch: pa.RecordBatch, column: str, words: Collection[str]) -> pa.Array:

@@ -7,7 +7,7 @@ else what lies around the faults. It says in words what it leaves out and what w
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
@@ -72,13 +72,32 @@ class Scene:
     """What is not in the picture, and why."""
 
     @property
+    def frames(self) -> frozenset[int]:
+        """The frames that are in the picture, by number."""
+        return frozenset(number for arrow in self.arrows for number in arrow.frames)
+
+    @property
+    def metadata_offsets(self) -> frozenset[int]:
+        """The records of the metadata log that are in the picture."""
+        return frozenset(note.metadata_offset for note in self.notes)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to draw."""
         return not (self.arrows or self.notes)
 
 
-def scene_of(run: RunDirectory, reading: Reading, *, window: Window | None = None) -> Scene:
-    """What to draw of a run in any state; what cannot be read is a remark."""
+def scene_of(
+    run: RunDirectory,
+    reading: Reading,
+    *,
+    window: Window | None = None,
+    proven: Collection[int] = (),
+) -> Scene:
+    """What to draw of a run in any state; what cannot be read is a remark.
+
+    `proven`: the frames that the proofs on the page name.
+    """
     attempts = Attempts()
     manifest = reading.manifest
     wire = attempts.read(lambda: _files(run, "wire"), ())
@@ -88,9 +107,10 @@ def scene_of(run: RunDirectory, reading: Reading, *, window: Window | None = Non
     counts = attempts.read(lambda: frame_counts(wire, disturbed_max=ARROWS_MAX // 2), nothing)
     shown = window or _window(reading, counts)
     frames, folded = attempts.read(
-        lambda: frames_between(wire, from_ns=shown.from_ns, to_ns=shown.to_ns), ((), Counter())
+        lambda: frames_between(wire, from_ns=shown.from_ns, to_ns=shown.to_ns, proven=proven),
+        ((), Counter()),
     )
-    arrows, left_out = chosen_arrows(arrows_of(frames))
+    arrows, left_out = chosen_arrows(arrows_of(frames, proven=proven))
     notes = attempts.read(lambda: _notes(run, manifest), ())
     steps = attempts.read(lambda: performed_steps(run.play_path, reading.spans), ())
     spans = tuple(

@@ -155,8 +155,7 @@ def _again(arrow: Arrow) -> Iterator[str]:
 
 
 def _look(arrow: Arrow) -> str:
-    if arrow.disturbed:
-        return "disturbed"
-    if arrow.refused:
-        return "refused"
-    return "answer" if arrow.is_answer else "said"
+    look = "answer" if arrow.is_answer else "said"
+    if arrow.disturbed or arrow.refused:
+        look = "disturbed" if arrow.disturbed else "refused"
+    return f"{look} proven" if arrow.proven else look

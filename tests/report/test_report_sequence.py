@@ -19,8 +19,10 @@ from synthetic_cluster import (
     story_log,
     story_tape,
 )
-from synthetic_run import SECOND, VERDICT, RunSpec, write_run
+from synthetic_run import SECOND, VERDICT, RunSpec, result, verdict_with, write_run
 
+from checkers.anomaly import Anomaly
+from checkers.verdict import Validity
 from history.cluster_schema import METADATA_LOG, WIRE
 from history.manifest import RunState
 from report.arrows import ARROWS_MAX, Fate
@@ -309,6 +311,35 @@ def test_an_unclean_election_is_called_so(tmp_path: Path) -> None:
     log.add(6, 2.0, "PartitionChangeRecord", leader=2, leader_recovery_state=1)
     (note,) = scene(tmp_path, told(log=log)).notes
     assert note.text == "t-0: leader nobody → 2 uncleanly"
+
+
+def test_a_proof_leads_to_the_frames_and_decisions_that_it_names(tmp_path: Path) -> None:
+    joined = Anomaly(
+        check="stale-epoch-join",
+        key="t-0",
+        allowed=False,
+        operations=(),
+        offsets=(36, 999),
+        values=(),
+        frames=(166, 99_999),
+        detail="Broker 2 joined at metadata offset 36 on the word of its earlier incarnation.",
+    )
+    checked = verdict_with(result("stale-epoch-join", Validity.INVALID, reason="A join.", count=1))
+    page = page_of(tmp_path, replace(STORY, anomalies=[joined], verdict=checked))
+    links = [link.attributes["href"] for link in page.one("article").all("a")]
+    assert links[:2] == ["#metadata-36", "#frame-166"]
+    assert "999" in page.one("article").text
+    for link in links[:2]:
+        assert page.one("g", id=(link or "").removeprefix("#"))
+    assert "proven" in (page.one("g", id="frame-166").attributes["class"] or "")
+
+
+def test_a_frame_that_a_proof_names_is_drawn_whatever_its_api(tmp_path: Path) -> None:
+    tape = Tape()
+    tape.asked(3.0, "broker-2", "broker-1", "Fetch")
+    run = write_run(tmp_path, told(tape))
+    (arrow,) = scene_of(run, read_run(run), proven={0}).arrows
+    assert arrow.proven
 
 
 def _without_tables(spec: RunSpec) -> RunSpec:
