@@ -7,13 +7,12 @@ wrote them; what they do not know is kept as bytes and named "unknown".
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of, default_of
-from clusters.protocol.message_definitions import Field, Message
+from clusters.protocol.message_definitions import Message
 from clusters.protocol.varints import VarintError, read_unsigned
 
 __all__ = ["CONTROL_MESSAGES", "UNKNOWN", "Definitions", "MetadataRecord"]
@@ -66,7 +65,8 @@ class Definitions:
                 self._by_key[message.type_key] = message
             elif message.name in CONTROL_MESSAGES.values():
                 self._control[message.name] = message
-        self._decoder = cache(decoder_of)
+        # By name and version.
+        self._formats: dict[tuple[str, int], _Format] = {}
 
     @property
     def record_types(self) -> Mapping[int, str]:
@@ -85,11 +85,7 @@ class Definitions:
         if frame_version != _FRAME_VERSION or message is None:
             why = f"no definition of type {type_key} in frame version {frame_version}"
             return _unknown(type_key, version, why, control=False)
-        try:
-            fields = self._decoder(message, version)(value[at:])
-        except DecodeError as error:
-            return _unknown(type_key, version, str(error), control=False)
-        return _known(message, type_key, version, fields, control=False)
+        return self._decoded(message, type_key, version, value[at:], control=False)
 
     def control_record(self, key: bytes | None, value: bytes | None) -> MetadataRecord:
         """Decode a control record."""
@@ -101,11 +97,43 @@ class Definitions:
             return _unknown(type_key, -1, f"no definition of control type {type_key}", control=True)
         # Every one of them begins with its own version.
         version = int.from_bytes(value[:_VERSION_BYTES], signed=True)
+        return self._decoded(message, type_key, version, value, control=True)
+
+    def _decoded(
+        self, message: Message, type_key: int, version: int, content: bytes, *, control: bool
+    ) -> MetadataRecord:
         try:
-            fields = self._decoder(message, version)(value)
+            found = self._format(message, version)
+            fields = found.decode(content)
         except DecodeError as error:
-            return _unknown(type_key, version, str(error), control=True)
-        return _known(message, type_key, version, fields, control=True)
+            return _unknown(type_key, version, str(error), control=control)
+        return MetadataRecord(
+            type=message.name,
+            type_key=type_key,
+            version=version,
+            control=control,
+            fields=fields,
+            detail=_line(fields, optional=found.optional),
+        )
+
+    def _format(self, message: Message, version: int) -> "_Format":
+        key = (message.name, version)
+        if key not in self._formats:
+            optional = {
+                field.name: default_of(field, version)
+                for field in message.fields
+                if version in field.versions and version in field.tagged
+            }
+            decode = decoder_of(message, version)
+            self._formats[key] = _Format(decode=decode, optional=optional)
+        return self._formats[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format:
+    decode: Callable[[bytes], Fields]
+    optional: Fields
+    """The tagged fields of this version, at their defaults."""
 
 
 def _frame(value: bytes) -> tuple[int, int, int, int]:
@@ -114,19 +142,6 @@ def _frame(value: bytes) -> tuple[int, int, int, int]:
     type_key, at = read_unsigned(value, at)
     version, at = read_unsigned(value, at)
     return frame_version, type_key, version, at
-
-
-def _known(
-    message: Message, type_key: int, version: int, fields: Fields, *, control: bool
-) -> MetadataRecord:
-    return MetadataRecord(
-        type=message.name,
-        type_key=type_key,
-        version=version,
-        control=control,
-        fields=fields,
-        detail=_line(message, version, fields),
-    )
 
 
 def _unknown(type_key: int, version: int, why: str, *, control: bool) -> MetadataRecord:
@@ -141,20 +156,17 @@ def _unknown(type_key: int, version: int, why: str, *, control: bool) -> Metadat
     )
 
 
-def _line(message: Message, version: int, fields: Fields) -> str:
+def _line(fields: Fields, *, optional: Fields) -> str:
     """`partitionId=0 isr=[1,2]`: as Kafka's own tools, without tagged fields at their default."""
-    optional = _optional(message.fields, version)
     return " ".join(
-        f"{name}={json.dumps(value, default=_text, separators=(',', ':'))}"
+        f"{name}={_JSON.encode(value)}"
         for name, value in fields.items()
         if name not in optional or value != optional[name]
     )
 
 
-def _optional(fields: Iterable[Field], version: int) -> Mapping[str, Any]:
-    tagged = (field for field in fields if version in field.versions and version in field.tagged)
-    return {field.name: default_of(field, version) for field in tagged}
-
-
 def _text(value: bytes) -> str:
     return b64encode(value).decode()
+
+
+_JSON: Final = json.JSONEncoder(default=_text, separators=(",", ":"))

@@ -32,6 +32,9 @@ class VarintError(Exception):
 
 def read_unsigned(data: bytes, position: int) -> tuple[int, int]:
     """(the number here, where it ends). Raises VarintError."""
+    # Nearly all are of one byte: lengths, types, tags.
+    if position < len(data) and data[position] < CONTINUED:
+        return data[position], position + 1
     value = shift = 0
     for place in range(position, min(position + _BYTES_MAX, len(data))):
         byte = data[place]

@@ -31,6 +31,8 @@ METADATA_DIRECTORY: Final = "__cluster_metadata-0"
 _SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint")
 _FOOTER: Final = "SnapshotFooterRecord"
 _DIGEST_BYTES: Final = 8
+_PIECE_BYTES: Final = 1 << 20
+"""A record of 50 bytes becomes a row of 35 columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +68,11 @@ def read_metadata_log(
         yield _only(*damages)
     if snapshot is not None:
         offset = snapshot.end_offset - 1
-        for piece in read_batches_file(snapshot.path):
+        for piece in read_batches_file(snapshot.path, piece_bytes=_PIECE_BYTES):
             yield _rows(node, piece, definitions, topics, snapshot_offset=offset)
     # Where a snapshot ends the log begins; what may still lie before it counts as deleted.
     start = first_offset if snapshot is None else snapshot.end_offset
-    for piece in read_log(directory, from_offset=start):
+    for piece in read_log(directory, from_offset=start, piece_bytes=_PIECE_BYTES):
         yield _rows(node, piece, definitions, topics, start=start)
 
 
