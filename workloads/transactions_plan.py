@@ -105,6 +105,7 @@ class TransactionsPlan:
             rate=spec.rate / spec.producers,
             transaction_count_max=spec.transactions,
             records_per_transaction=spec.records_per_transaction,
+            stop_on_failure=spec.stop_on_failure,
             open_ms=spec.open_ms,
             pattern=spec.pattern,
             abort_share=spec.abort_share,

@@ -44,6 +44,9 @@ class TransactionsSpec:
     """Transactions a second, all producers together; 0: as fast as they can."""
     transactions: Annotated[int, Field(ge=1)] | None = None
     """After so many a producer sends nothing any more; None: until it is told to stop."""
+    stop_on_failure: bool = False
+    """A producer whose transaction did not end as it set out to sends nothing any more, like an
+    application that would rather stop than go on. What its transaction left behind stays so."""
     records_per_transaction: Annotated[int, Field(ge=1, le=10_000)] = 4
     """The first half, rounded up, before the transaction is left open, the rest afterwards. Of each
     transaction every key gets a record before one gets two."""

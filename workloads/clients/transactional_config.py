@@ -26,6 +26,7 @@ class TransactorConfig:
     rate: float
     """Transactions a second; 0: as fast as it can."""
     transaction_count_max: int | None
+    stop_on_failure: bool
     records_per_transaction: int
     open_ms: int
     pattern: tuple[Intent, ...]

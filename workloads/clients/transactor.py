@@ -93,6 +93,7 @@ class Transactor:
         self._intents = intents
         self._clock = clock
         self._stopped = stopped
+        self._failed = False
         self._places = places_of(config.common.keys)
         rng = np.random.default_rng([config.common.seed, process])
         self._keys = KeyCycle(range(len(self._places)), rng)
@@ -106,15 +107,22 @@ class Transactor:
             # A coordinator that was away for so long: the next instance asks again.
             return Ending.STOPPED if self._stopped() else Ending.FATAL
         while not self._stopped():
-            if self._intents.count == self._config.transaction_count_max:
+            if self._is_done():
                 pause(_IDLE_S, self._stopped)
             elif self._pace.due(self._clock.now_ns()):
                 self._pace.take(1, self._clock.now_ns())
                 if not self._transact(self._intents.next()):
-                    return Ending.FATAL
+                    self._failed = True
+                    if not self._config.stop_on_failure:
+                        return Ending.FATAL
             else:
                 pause(self._pace.wait_ns(self._clock.now_ns()) / 1e9, self._stopped)
         return Ending.STOPPED
+
+    def _is_done(self) -> bool:
+        """Whether this producer was to send so much and no more."""
+        failed = self._config.stop_on_failure and self._failed
+        return failed or self._intents.count == self._config.transaction_count_max
 
     def _transact(self, intent: Intent) -> bool:
         """One transaction, recorded from begin to end. False if the instance cannot go on."""
@@ -137,6 +145,7 @@ class Transactor:
             if error.severity is Severity.FATAL:
                 self._concluded(transaction, Outcome.FAIL, sends=Outcome.FAIL, error=error.code)
                 return False
+            self._failed |= intent is Intent.COMMIT
             intent = Intent.ABORT
         return self._end(transaction, intent)
 
@@ -172,6 +181,7 @@ class Transactor:
             self._client.commit(self._config.end_timeout_ms / 1000)
         except TransactionError as error:
             if error.severity is Severity.ABORTABLE:
+                self._failed = True
                 return self._abort(transaction, otherwise=Outcome.INFO)
             self._concluded(transaction, Outcome.INFO, sends=Outcome.INFO, error=error.code)
             return False
