@@ -1,38 +1,31 @@
 """The records of batches as columns: offsets, times, and where each key and value lies. Sans-IO.
 
-A batch says how many records it has, not where they begin: only a walk from length to length finds
-that. The walk is the one loop here that runs once a record; every field is then decoded for the
-records of all batches together, since a log written slowly has a batch for each record.
+All batches are decoded together, a field at a time (`record_fields`): a log written slowly has a
+batch for each record.
 
 Layout: https://kafka.apache.org/documentation/#record
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clusters.protocol.compression import RecordError, decompressed
 from clusters.protocol.record_batches import HEADER_BYTES, Batch
+from clusters.protocol.record_fields import BadBatchError, RecordFields, record_borders
 from clusters.protocol.varints import (
-    CONTINUED,
     VarintError,
     encoded_signed,
     read_signed,
-    signed_column,
 )
 
 __all__ = ["Header", "Records", "encoded_record", "records_of"]
 
 Header = tuple[bytes, bytes | None]
 """Of a record: its name and value."""
-
-_LONG_OR_NEGATIVE: Final = CONTINUED | 1
-_TOO_FEW: Final = "it has fewer records than it says"
-_LENGTH_MAX: Final = 1 << 40
-"""A length near 2⁶³ must not wrap around to a place that exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,12 +87,6 @@ class Records:
 _COLUMNS: Final = tuple(one.name for one in fields(Records) if one.type == NDArray[np.int64])
 
 
-class _BadBatchError(Exception):
-    def __init__(self, index: int, reason: str) -> None:
-        super().__init__(reason)
-        self.index: Final = index
-
-
 def records_of(data: bytes, batches: Sequence[Batch]) -> Records:
     """The records of batches that a scan found in `data`.
 
@@ -110,7 +97,7 @@ def records_of(data: bytes, batches: Sequence[Batch]) -> Records:
     while True:
         try:
             return _records(data, readable, damage=damage)
-        except _BadBatchError as error:
+        except BadBatchError as error:
             damage = f"the batch at offset {readable[error.index].base_offset}: {error}"
             readable = readable[: error.index]
 
@@ -138,10 +125,12 @@ def encoded_record(
 def _records(data: bytes, batches: tuple[Batch, ...], *, damage: str | None) -> Records:
     payloads = [_payload(data, batch, index) for index, batch in enumerate(batches)]
     joined = b"".join(payloads)
-    begins, ends = _borders(joined, payloads, batches)
+    begins, ends = record_borders(
+        joined, payloads, counts=[batch.record_count for batch in batches]
+    )
     counts = np.array([batch.record_count for batch in batches], np.int64)
     batch_index = np.repeat(np.arange(len(batches)), counts)
-    fields = _Fields.read(joined, begins=begins, ends=ends, batch_index=batch_index)
+    fields = RecordFields.read(joined, begins=begins, ends=ends, batch_index=batch_index)
     return Records(
         batches=batches,
         batch_index=batch_index,
@@ -163,86 +152,7 @@ def _payload(data: bytes, batch: Batch, index: int) -> bytes:
     try:
         return decompressed(body, batch.compression)
     except RecordError as error:
-        raise _BadBatchError(index, str(error)) from error
-
-
-def _borders(
-    joined: bytes, payloads: Sequence[bytes], batches: Sequence[Batch]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each record begins, behind its length, and ends."""
-    begins: list[int] = []
-    ends: list[int] = []
-    position = 0
-    for index, (payload, batch) in enumerate(zip(payloads, batches, strict=True)):
-        batch_end = position + len(payload)
-        try:
-            for _ in range(batch.record_count):
-                length = joined[position]
-                if length & _LONG_OR_NEGATIVE:
-                    length, position = read_signed(joined, position)
-                else:
-                    length, position = length >> 1, position + 1
-                begins.append(position)
-                position += length
-                if not begins[-1] <= position <= batch_end:
-                    why = f"a record of {length} bytes does not fit in it"
-                    raise _BadBatchError(index, _TOO_FEW if begins[-1] > batch_end else why)
-                ends.append(position)
-        except (VarintError, IndexError):
-            raise _BadBatchError(index, _TOO_FEW) from None
-        if position != batch_end:
-            left = batch_end - position
-            raise _BadBatchError(index, f"{left} bytes are left behind its last record")
-    return np.array(begins, np.int64), np.array(ends, np.int64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fields:
-    timestamp_deltas: NDArray[np.int64]
-    offset_deltas: NDArray[np.int64]
-    content_starts: NDArray[np.int64]
-    value_starts: NDArray[np.int64]
-    value_lengths: NDArray[np.int64]
-    value_ends: NDArray[np.int64]
-
-    @classmethod
-    def read(
-        cls,
-        joined: bytes,
-        *,
-        begins: NDArray[np.int64],
-        ends: NDArray[np.int64],
-        batch_index: NDArray[np.int64],
-    ) -> Self:
-        # One byte more, so that there is one to look at where nothing is left.
-        data = np.frombuffer(joined + b"\x00", np.uint8)
-
-        def refused(bad: NDArray[np.bool_], reason: str) -> None:
-            if bad.any():
-                raise _BadBatchError(int(batch_index[np.flatnonzero(bad)[0]]), reason)
-
-        def within(positions: NDArray[np.int64]) -> NDArray[np.int64]:
-            refused(positions > ends, "a field reaches past the end of its record")
-            return positions
-
-        def behind(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-            refused(lengths < -1, "a key or value has less than no bytes")
-            return within(starts + np.clip(lengths, 0, _LENGTH_MAX))
-
-        timestamp_deltas, at = signed_column(data, begins + 1)
-        offset_deltas, at = signed_column(data, within(at))
-        content_starts = within(at)
-        key_lengths, at = signed_column(data, content_starts)
-        value_lengths, at = signed_column(data, behind(within(at), key_lengths))
-        value_starts = within(at)
-        return cls(
-            timestamp_deltas=timestamp_deltas,
-            offset_deltas=offset_deltas,
-            content_starts=content_starts,
-            value_starts=value_starts,
-            value_lengths=value_lengths,
-            value_ends=behind(value_starts, value_lengths),
-        )
+        raise BadBatchError(index, str(error)) from error
 
 
 def _timestamps(
