@@ -10,6 +10,7 @@ from typing import Final
 
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.entry import Entry, Kind, Strength
+from checkers.replicas.entries import REPLICA_ENTRIES
 from checkers.transactions.entries import HANGING, TORN
 from checkers.visibility.entries import VISIBILITY
 
@@ -277,6 +278,7 @@ CATALOGUE: Final = (
     *_DATA_PLANE,
     TORN,
     HANGING,
+    *REPLICA_ENTRIES,
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,
 )

@@ -4,9 +4,15 @@ from typing import Final
 
 from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
+from checkers.replicas.group import REPLICAS
 from checkers.transactions.group import TRANSACTIONS_GROUP
 from checkers.visibility.group import VISIBILITY_GROUP
 
 __all__ = ["GROUPS"]
 
-GROUPS: Final[tuple[CheckGroup, ...]] = (CONTROL_PLANE, TRANSACTIONS_GROUP, VISIBILITY_GROUP)
+GROUPS: Final[tuple[CheckGroup, ...]] = (
+    TRANSACTIONS_GROUP,
+    REPLICAS,
+    CONTROL_PLANE,
+    VISIBILITY_GROUP,
+)

@@ -1,0 +1,20 @@
+"""Sorted numbers as ranges: a thousand records lost at once are one story."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["range_text", "stretches"]
+
+
+def stretches(numbers: NDArray[np.int64], *, gap_max: int = 1) -> Iterator[NDArray[np.int64]]:
+    """The places of neighbours at most `gap_max` apart, of ascending numbers."""
+    if len(numbers):
+        breaks = np.flatnonzero(np.diff(numbers) > gap_max) + 1
+        yield from np.split(np.arange(len(numbers)), breaks)
+
+
+def range_text(first: int, last: int) -> str:
+    """A range of offsets, for people."""
+    return f"offset {first}" if first == last else f"offsets {first}..{last}"

@@ -1,0 +1,54 @@
+"""The part of the catalogue that is about replicas on their disks."""
+
+from typing import Final
+
+from checkers.entry import Entry, Kind, Strength
+
+__all__ = ["REPLICA_ENTRIES"]
+
+_UNCLEAN: Final = "an election of the partition was recorded as unclean"
+_RECORDS: Final = ("replicas", "replica_records")
+
+REPLICA_ENTRIES: Final = (
+    Entry(
+        id="D16",
+        name="divergent-replicas",
+        title="Two replicas hold different records that both call committed",
+        kind=Kind.ANOMALY,
+        rule="At an offset below the checkpointed high watermarks of two replicas, and above both "
+        "log starts, one holds a record that the other does not: another key or value, another "
+        "leader epoch, or none.",
+        meaning="What a consumer reads depends on who leads.",
+        source="KIP-101, KIP-279",
+        strength=Strength.ALLOWED_IF,
+        allowed_if=_UNCLEAN,
+        needs=_RECORDS,
+    ),
+    Entry(
+        id="D17",
+        name="truncated-below-high-watermark",
+        title="A replica cut off records that were committed",
+        kind=Kind.ANOMALY,
+        rule="A record was acknowledged under acks=all while a broker was in the ISR all through "
+        "the send. The broker's log, read whole, does not hold it at its offset, though no fault "
+        "changed that disk since, and it has been a replica ever since.",
+        meaning="A broker that had the data threw it away: the copies are gone with it.",
+        source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",
+        strength=Strength.ALLOWED_IF,
+        allowed_if=_UNCLEAN,
+        needs=("metadata_log", *_RECORDS),
+    ),
+    Entry(
+        id="C10",
+        name="unsafe-leader-candidate",
+        title="A member of the ISR or ELR lacks a committed record",
+        kind=Kind.ANOMALY,
+        rule="In the end, the log of a member of a partition's ISR or ELR ends below the highest "
+        "high watermark that any of its replicas has checkpointed.",
+        meaning="When it is elected, acknowledged records are gone.",
+        source="KIP-966",
+        strength=Strength.ALLOWED_IF,
+        allowed_if=_UNCLEAN,
+        needs=("metadata_log", "replicas"),
+    ),
+)

@@ -1,0 +1,34 @@
+"""The checks of replicas: entries, kernels and the tables that each is given."""
+
+from typing import Final
+
+from checkers.cluster_checks import ClusterCheck, cluster_group
+from checkers.replicas import divergent, truncated, unsafe_candidate
+from checkers.replicas.entries import REPLICA_ENTRIES
+
+__all__ = ["REPLICAS"]
+
+_ENTRIES: Final = {entry.name: entry for entry in REPLICA_ENTRIES}
+
+REPLICAS: Final = cluster_group(
+    "replicas",
+    [
+        ClusterCheck(
+            entry=_ENTRIES[divergent.NAME],
+            kernel=divergent.divergent_replicas,
+            tables=("replicas", "replica_records", "metadata_log"),
+            by_bucket=True,
+        ),
+        ClusterCheck(
+            entry=_ENTRIES[truncated.NAME],
+            kernel=truncated.truncated_replicas,
+            tables=("replicas", "replica_records", "records", "metadata_log", "faults"),
+            by_bucket=True,
+        ),
+        ClusterCheck(
+            entry=_ENTRIES[unsafe_candidate.NAME],
+            kernel=unsafe_candidate.unsafe_candidates,
+            tables=("metadata_log", "replicas"),
+        ),
+    ],
+)

@@ -1,0 +1,107 @@
+"""D17 truncated-below-high-watermark: a replica cut off records that were committed.
+
+What proves that a replica had a record, and has cut it off?
+
+- It had it: the record was acknowledged under acks=all, and the replica's broker was in the ISR all
+  through the send (`kernels.commitments`). Then it was also committed: below the high watermark of
+  the leader that acknowledged it.
+- It has it no more: its log, read whole from its disk, holds another record at that offset, or
+  none, above its log start.
+- Nobody but itself removed it: no fault changed that disk after the send was called, and the broker
+  has been a replica of the partition ever since.
+
+Under an election that was recorded as unclean this is legal. It is not judged without acks=all.
+Records that an earlier incarnation of the topic held are left out: where two had one name, nobody
+can tell which of them a send went to.
+
+Source: KIP-101, KIP-279; KAFKA-18991, KAFKA-14139.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.commitments import Commitment, Sends, acknowledged_sends, commitments
+from checkers.kernels.disk_faults import last_disk_fault_ns
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import PartitionHistory
+from checkers.kernels.ranges import range_text, stretches
+from checkers.kernels.replica_logs import ReplicaLog, keys_of, replica_logs
+
+__all__ = ["NAME", "truncated_replicas"]
+
+NAME: Final = "truncated-below-high-watermark"
+
+
+def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
+    """Of each key of a bucket.
+
+    Reads `replicas`, `replica_records`, `records`, `metadata_log` and `faults`.
+    """
+    keys = keys_of(tables["records"])
+    if facts.acks != "all" or not keys:
+        return
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    for key in keys:
+        histories = [one for one in seen.histories() if one.key == key]
+        proofs = list(_proofs(key, histories[0], tables, seen)) if len(histories) == 1 else []
+        unclean = any(one.elected_uncleanly for one in histories)
+        yield key, spelled(NAME, key, proofs, allowed_count=len(proofs) if unclean else 0)
+
+
+def _proofs(key: str, history: PartitionHistory, tables: Tables, seen: View) -> Iterator[Proof]:
+    logs = [
+        log
+        for log in replica_logs(key, tables["replicas"], tables["replica_records"])
+        if log.damage is None and log.topic_id in (None, history.topic_id)
+    ]
+    sends = acknowledged_sends(key, tables["records"])
+    groups = list(commitments(sends, history.versions, seen.facts)) if logs else []
+    for log in logs:
+        safe_ns = last_disk_fault_ns(tables["faults"], log.node)
+        broker_id = seen.facts.node_ids.get(log.node, -1)
+        yield from _of_replica(log, broker_id, safe_ns, groups, history)
+
+
+def _of_replica(
+    log: ReplicaLog,
+    broker_id: int,
+    safe_ns: int,
+    groups: Sequence[Commitment],
+    history: PartitionHistory,
+) -> Iterator[Proof]:
+    for group in groups:
+        since = history.versions.index(group.versions[0])
+        stayed = all(broker_id in one.replicas for one in history.versions[since:])
+        if broker_id in group.holders and stayed:
+            sends = group.sends.take(group.sends.call_ns > safe_ns)
+            gone = (log.value_at(sends.offset) != sends.value) & (
+                sends.offset >= log.log_start_offset
+            )
+            yield from _stories(log, broker_id, group, sends.take(gone))
+
+
+def _stories(log: ReplicaLog, broker_id: int, group: Commitment, gone: Sends) -> Iterator[Proof]:
+    """One a stretch of offsets; gaps are markers, or records of others."""
+    version = group.versions[0]
+    role = "led" if version.leader == broker_id else "followed"
+    for places in stretches(gone.offset, gap_max=1000):
+        mine = gone.take(places)
+        first, last = int(mine.offset[0]), int(mine.offset[-1])
+        yield Proof(
+            operations=(int(mine.operation[0]), int(mine.operation[-1])),
+            offsets=(first, last),
+            values=(int(mine.value[0]), int(mine.value[-1])),
+            detail=f"{log.node} {role} in leader epoch {version.leader_epoch} with ISR "
+            f"{version.isr_text} (metadata offset {version.metadata_offset}) when "
+            f"{len(mine)} records at {range_text(first, last)} were acknowledged, from "
+            f"{clock(int(np.min(mine.return_ns)))} to {clock(int(np.max(mine.return_ns)))}; its "
+            f"log, which ends at {log.log_end_offset} (leader epochs: {log.epochs_text}), does not "
+            "hold them, and no fault changed its disk",
+        )

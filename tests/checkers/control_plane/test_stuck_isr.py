@@ -1,0 +1,70 @@
+"""C12: when a replica should have been back."""
+
+from metadata_logs import doubts, facts, said, tables
+from replica_disks import disks, faults
+
+from checkers.control_plane.stuck_isr import stuck_isrs
+
+S = 1_000_000_000
+LIMIT = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=42 * S)
+LOG = """
+    1 register 2
+    2 unfence 2
+    5 topic t
+    6 partition t-0 replicas 1,2 isr 1,2 leader 1
+    7 fence 2 at 10000
+    8 change t-0 isr 1 at 10000
+    9 unfence 2 at 21000
+    99 noop at 60000
+"""
+EQUAL = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1 hw 2"
+KILL = (("kill", "broker-2", 9900),)
+
+
+def found(
+    log: str = LOG,
+    lines: str = EQUAL,
+    events: tuple[tuple[str, str, int], ...] = KILL,
+    end_s: int = 42,
+) -> tuple[list[str], str]:
+    given = tables(log, **disks(lines), faults=faults(*events))
+    run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=end_s * S)
+    judged = list(stuck_isrs(given, run))
+    return said(judged).get("t-0", []), doubts(judged).get("t-0", "")
+
+
+def test_a_replica_that_has_caught_up_is_still_out_when_the_bound_has_passed() -> None:
+    (detail,), doubt = found()
+    assert "broker 2 is unfenced and out of the ISR of t-0 ([1], metadata offset 8)" in detail
+    assert "the last fault was healed at 10.000 s, and the bound is 20 s" in detail
+    assert not doubt
+
+
+def test_a_replica_that_came_back_is_not_stuck_whatever_the_teardown_does_to_it() -> None:
+    back = LOG + "100 change t-0 isr 1,2 at 40000\n101 change t-0 isr 1 at 59000"
+    assert found(back) == ([], "")
+
+
+def test_a_replica_that_is_fenced_stopping_or_behind_is_not_stuck() -> None:
+    assert found(LOG.replace("9 unfence 2", "9 fence 2")) == ([], "")
+    assert found(LOG + "100 stopping 2 at 30000") == ([], "")
+    assert found(lines="broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1") == ([], "")
+
+
+def test_before_the_bound_has_passed_nobody_can_say() -> None:
+    late = (("kill", "broker-2", 9900), ("kill", "broker-1", 23000))
+    proofs, doubt = found(events=late)
+    assert not proofs
+    assert "the bound has not passed" in doubt
+    assert "the bound has not passed" in found(LOG.replace("at 21000", "at 35000"))[1]
+
+
+def test_without_the_disks_nobody_can_say_whether_it_has_caught_up() -> None:
+    assert "the disks do not tell" in found(lines="broker-1: 17@0 18@1 hw 2")[1]
+    assert "the disks do not tell" in found(lines=EQUAL + " damaged")[1]
+
+
+def test_without_a_bound_nothing_is_judged_and_without_a_heal_nobody_can_say() -> None:
+    given = tables(LOG, **disks(EQUAL), faults=faults())
+    assert not list(stuck_isrs(given, facts()))
+    assert doubts(stuck_isrs(given, facts(stuck_isr_limit_ns=S)))
