@@ -1,0 +1,158 @@
+"""Reads of one broker as rows: what it showed, what it did not know, and no answer at all."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from broker_doubles import NO_TIME, fake_broker, metadata
+from kio.schema.describe_configs.v4.response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from kio.schema.describe_quorum.v0.response import (
+    DescribeQuorumResponse,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+from kio.schema.errors import ErrorCode
+from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32, i64
+
+from clusters.kafka.connection import Connection
+from clusters.kafka.describing import (
+    COUNTER_SETTING,
+    DescribeRecorder,
+    config_items,
+    counter_setting,
+    metadata_items,
+)
+from clusters.kafka.metadata_watch import quorum_offsets
+from clusters.port import NodeName
+from history.clock import Clock
+from history.journal import ReadJournal
+from history.reader import load_table
+from history.run_directory import RunDirectory
+
+ONE = NodeName("broker-1")
+
+
+def shown() -> MetadataResponse:
+    """Two partitions of `t`, and `u`, which the broker does not know."""
+    answer = metadata([1], {"t": [(1, 5), (-1, 6)]})
+    known = replace(answer.topics[0], topic_id=uuid.UUID(int=1))
+    unknown = MetadataResponseTopic(
+        error_code=ErrorCode.unknown_topic_or_partition,
+        name=TopicName("u"),
+        topic_id=None,
+        partitions=(),
+    )
+    return replace(answer, topics=(known, unknown))
+
+
+def configs(value: str | None, code: ErrorCode = ErrorCode.none) -> DescribeConfigsResponse:
+    config = DescribeConfigsResourceResult(
+        name=COUNTER_SETTING,
+        value=value,
+        read_only=False,
+        is_sensitive=False,
+        synonyms=(),
+        documentation=None,
+    )
+    result = DescribeConfigsResult(
+        error_code=code,
+        error_message=None,
+        resource_type=i8(2),
+        resource_name="t",
+        configs=(config,) if code is ErrorCode.none else (),
+    )
+    return DescribeConfigsResponse(throttle_time=NO_TIME, results=(result,))
+
+
+def test_a_row_a_partition_and_one_for_a_topic_that_is_unknown() -> None:
+    first, second, unknown = metadata_items(shown())
+    assert first == {
+        "topic": "t",
+        "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "partition": 0,
+        "error": "NONE",
+        "leader": 1,
+        "leader_epoch": 5,
+        "isr": [2],
+        "replicas": [1, 2],
+    }
+    assert (second["partition"], second["leader"], second["leader_epoch"]) == (1, -1, 6)
+    assert unknown == {"topic": "u", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
+
+
+def test_a_setting_carries_a_number_and_what_it_was_before_is_none_of_ours() -> None:
+    (value,) = counter_setting(7).values()
+    assert list(config_items(configs(value))) == [
+        {"topic": "t", "error": "NONE", "config_value": 7}
+    ]
+    for other in ("604800000", "-1", None):
+        assert list(config_items(configs(other))) == [{"topic": "t", "error": "NONE"}]
+    missing = configs(None, ErrorCode.unknown_topic_or_partition)
+    assert list(config_items(missing)) == [{"topic": "t", "error": "UNKNOWN_TOPIC_OR_PARTITION"}]
+
+
+def recorded(tmp_path: Path, answer: Any | None, names: Sequence[str]) -> list[dict[str, Any]]:
+    run = RunDirectory(tmp_path)
+    run.raw.mkdir()
+    with (
+        ReadJournal(run.raw, Clock(0)) as journal,
+        fake_broker(lambda _: answer) as broker,
+        Connection(broker.address, client_id="me") as connection,
+    ):
+        recorder = DescribeRecorder(journal, process=4)
+        recorder.topics(ONE, connection, names, timeout_s=5.0 if answer else 0.1)
+    rows: list[dict[str, Any]] = load_table(run, "describes").to_pylist()
+    return rows
+
+
+def test_a_read_is_recorded_with_who_asked_whom(tmp_path: Path) -> None:
+    rows = recorded(tmp_path, shown(), ["t", "u"])
+    assert [(row["topic"], row["partition"]) for row in rows] == [("t", 0), ("t", 1), ("u", None)]
+    assert {(row["read"], row["process"], row["node"]) for row in rows} == {(0, 4, "broker-1")}
+    assert all(row["call_ns"] < row["return_ns"] for row in rows)
+
+
+def test_a_read_without_an_answer_is_recorded_and_claims_nothing(tmp_path: Path) -> None:
+    rows = recorded(tmp_path, None, ["t", "u"])
+    assert [(row["topic"], row["error"]) for row in rows] == [
+        ("t", "REQUEST_TIMED_OUT"),
+        ("u", "REQUEST_TIMED_OUT"),
+    ]
+    assert {row["topic_id"] for row in rows} == {None}
+
+
+def quorum(leader_epoch: int, ends: dict[int, int], error: ErrorCode) -> DescribeQuorumResponse:
+    states = tuple(
+        ReplicaState(replica_id=BrokerId(i32(node)), log_end_offset=i64(end))
+        for node, end in ends.items()
+    )
+    partition = PartitionData(
+        partition_index=i32(0),
+        error_code=error,
+        leader_id=BrokerId(i32(1001)),
+        leader_epoch=i32(leader_epoch),
+        high_watermark=i64(0),
+        current_voters=states[:1],
+        observers=states[1:],
+    )
+    topic = TopicData(topic_name=TopicName("__cluster_metadata"), partitions=(partition,))
+    return DescribeQuorumResponse(error_code=ErrorCode.none, topics=(topic,))
+
+
+def test_the_latest_leader_says_what_each_replica_has() -> None:
+    answers = [
+        quorum(4, {1001: 90, 1: 70}, ErrorCode.none),
+        quorum(5, {1002: 81, 1: 80, 2: -1}, ErrorCode.none),
+        quorum(6, {1003: 99}, ErrorCode.not_leader_or_follower),
+    ]
+    assert list(quorum_offsets(answers)) == [(1002, 80), (1, 79)]
+    assert list(quorum_offsets([])) == []
