@@ -175,7 +175,9 @@ def _fate(frame: Frame) -> Fate:
 
 def _words(frame: Frame) -> str:
     if frame.is_request:
-        said = ", ".join(filter(None, map(_item, frame.items[:_ITEMS_NAMED])))
+        # The topics of the run before Kafka's own.
+        items = sorted(frame.items, key=lambda item: str(item.get("topic", "")).startswith("__"))
+        said = ", ".join(filter(None, map(_item, items[:_ITEMS_NAMED])))
         more = len(frame.items) - _ITEMS_NAMED
         said += f" and {more} more" if more > 0 else ""
         return f"{frame.api} {said}".strip()

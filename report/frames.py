@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -27,6 +28,8 @@ __all__ = [
     "frame_ends",
     "frames_between",
 ]
+
+_ORDER: Final = [("frame", "ascending"), ("item", "ascending")]
 
 PASSED: Final = "forwarded"
 """The action of a frame that nothing was done to."""
@@ -150,12 +153,18 @@ def frame_counts(files: Sequence[Path], *, disturbed_max: int) -> FrameCounts:
 
 
 def frames_between(
-    files: Sequence[Path], *, from_ns: int, to_ns: int, proven: Collection[int] = ()
+    files: Sequence[Path],
+    *,
+    from_ns: int,
+    to_ns: int,
+    proven: Collection[int] = (),
+    topics: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[tuple[Frame, ...], Counter[str]]:
     """The frames to draw of a window, in the order of their arrival, and by API how many others.
 
     A frame is in the window if it came or went in it. Of APIs that are merely counted there is what
     was disturbed, with its answers, the heartbeats that were refused, and the frames of `proven`.
+    `topics` has names by id, for frames that state the id alone.
     """
     sent, passed = ds.field("time_ns"), ds.field("forwarded_ns")
     inside = ((sent >= from_ns) & (sent <= to_ns)) | ((passed >= from_ns) & (passed <= to_ns))
@@ -169,7 +178,7 @@ def frames_between(
     rows = _dataset(files).to_table(filter=inside & wanted)
     frames = [
         frame
-        for frame in _frames(rows.sort_by([("frame", "ascending"), ("item", "ascending")]))
+        for frame in _frames(rows.sort_by(_ORDER), topics)
         if frame.api in DECIDING
         or frame.number in proven
         or frame.exchange in exchanges
@@ -203,10 +212,12 @@ def _exchanges(files: Sequence[Path], chosen: ds.Expression) -> frozenset[tuple[
     return frozenset((row["connection"], row["correlation_id"]) for row in rows)
 
 
-def _frames(table: pa.Table) -> Iterable[Frame]:
+def _frames(table: pa.Table, topics: Mapping[str, str]) -> Iterable[Frame]:
     found: dict[int, list[dict[str, Any]]] = {}
     for row in table.to_pylist():
         kept = {name: value for name, value in row.items() if value is not None}
+        if "topic" not in kept and kept.get("topic_id") in topics:
+            kept["topic"] = topics[kept["topic_id"]]
         found.setdefault(row["frame"], []).append(kept)
     for number, items in found.items():
         first = items[0]

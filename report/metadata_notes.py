@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from history.manifest import Manifest
 
-__all__ = ["Note", "NoteKind", "notes_of"]
+__all__ = ["Note", "NoteKind", "notes_of", "topic_names"]
 
 _NAMED_MAX: Final = 3
 _NS_A_MS: Final = 1_000_000
@@ -73,6 +73,13 @@ def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
             said = f"{note.words} (only on {only_on})" if only_on else note.words
             _append(notes, replace(note, words=said))
     return tuple(notes)
+
+
+def topic_names(metadata_log: pa.Table) -> Mapping[str, str]:
+    """The name of each topic that the log created, by its id."""
+    created = metadata_log.filter(pc.equal(metadata_log["type"], "TopicRecord"))
+    rows = created.select(["topic_id", "topic"]).to_pylist()
+    return {row["topic_id"]: row["topic"] for row in rows if row["topic"]}
 
 
 def _append(notes: list[Note], note: Note) -> None:

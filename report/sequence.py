@@ -10,22 +10,24 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+import pyarrow as pa
+
+from history.cluster_schema import METADATA_LOG
 from history.manifest import Manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
 from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
 from report.faults import FaultSpan
 from report.frames import FrameCounts, frame_counts, frames_between
-from report.metadata_notes import Note, notes_of
+from report.metadata_notes import Note, notes_of, topic_names
 from report.notation import counted, integer
 from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts, Reading
 
 __all__ = ["RULE_KINDS", "Scene", "Window", "scene_of"]
 
-T = TypeVar("T")
 
 RULE_KINDS: Final = frozenset(
     (
@@ -106,12 +108,19 @@ def scene_of(
     )
     counts = attempts.read(lambda: frame_counts(wire, disturbed_max=ARROWS_MAX // 2), nothing)
     shown = window or _window(reading, counts)
+    log = attempts.read(lambda: _metadata_log(run), METADATA_LOG.empty_table())
     frames, folded = attempts.read(
-        lambda: frames_between(wire, from_ns=shown.from_ns, to_ns=shown.to_ns, proven=proven),
+        lambda: frames_between(
+            wire,
+            from_ns=shown.from_ns,
+            to_ns=shown.to_ns,
+            proven=proven,
+            topics=topic_names(log),
+        ),
         ((), Counter()),
     )
     arrows, left_out = chosen_arrows(arrows_of(frames, proven=proven))
-    notes = attempts.read(lambda: _notes(run, manifest), ())
+    notes = () if manifest is None else notes_of(log, manifest)
     steps = attempts.read(lambda: performed_steps(run.play_path, reading.spans), ())
     spans = tuple(
         span
@@ -148,11 +157,9 @@ def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
     return (path,) if path.is_file() else ()
 
 
-def _notes(run: RunDirectory, manifest: Manifest | None) -> tuple[Note, ...]:
-    log = load_table(run, "metadata_log") if _files(run, "metadata_log") else None
-    if manifest is None or log is None:
-        return ()
-    return notes_of(log, manifest)
+def _metadata_log(run: RunDirectory) -> pa.Table:
+    found = _files(run, "metadata_log")
+    return load_table(run, "metadata_log") if found else METADATA_LOG.empty_table()
 
 
 def _whole(reading: Reading) -> Window:

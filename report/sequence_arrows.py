@@ -22,7 +22,6 @@ _POST_STEP: Final = 9.0
 _LOST_AT: Final = 0.6
 _BEYOND: Final = 24.0
 """A label may reach so far over the last line."""
-_WORDS_MIN: Final = 34
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,15 +124,19 @@ class ArrowPainter:
     def _label(self, arrow: Arrow, y: float) -> Markup:
         """Above the arrow, in its middle; over its ends where it is longer."""
         left, right = sorted(self._ends(arrow))
-        edge = max(self.layout.columns.lines.values()) + _BEYOND
+        lines = self.layout.columns.lines.values()
+        first, last = min(lines), max(lines)
         answer = "" if arrow.answer is None else f" → {arrow.answer}"
         again = f", {arrow.repeats + 1} times" if arrow.repeats else ""
-        room = max(int((edge - left) / CHARACTER), int((right - left) / CHARACTER), _WORDS_MIN)
-        words = shortened(arrow.words, length_max=max(12, room - len(answer) - len(again)))
+        # To either side the label may go as far as the lines do: beyond stand other columns.
+        onwards = last + _BEYOND - left - 8 >= right - first
+        room = max(last + _BEYOND - left - 8, right - first) - len(answer) * BOLD_CHARACTER
+        room -= len(again) * CHARACTER
+        words = shortened(arrow.words, length_max=max(12, int(room / CHARACTER)))
         width = (len(words) + len(again)) * CHARACTER + len(answer) * BOLD_CHARACTER
         x, anchor = (left + right) / 2, "middle"
         if width > right - left - 12:
-            x, anchor = (left + 8, "start") if left + 8 + width <= edge else (right - 8, "end")
+            x, anchor = (left + 8, "start") if onwards else (right - 8, "end")
         parts = (
             ("", words),
             ("back", answer),

@@ -13,6 +13,7 @@ from synthetic_cluster import (
     ORIGIN_UTC_NS,
     STORY_FAULTS,
     STORY_PLAY,
+    TOPIC_ID,
     MetadataLog,
     Tape,
     isr,
@@ -234,6 +235,20 @@ def test_items_beyond_the_first_two_are_counted(tmp_path: Path) -> None:
     tape.asked(3.0, "broker-1", "controller-1", "AlterPartition", *items)
     (arrow,) = scene(tmp_path, told(tape)).arrows
     assert arrow.words == "AlterPartition t-0 isr [1], t-1 isr [1] and 3 more"
+
+
+def test_a_topic_that_a_frame_states_by_id_has_the_name_that_the_log_gave_it(
+    tmp_path: Path,
+) -> None:
+    tape, log = Tape(), MetadataLog()
+    log.add(4, 1.0, "TopicRecord", topic="__offsets", topic_id=TOPIC_ID)
+    items = [
+        {"topic_id": TOPIC_ID, "partition": 0, "isr": [1]},
+        {"topic": "t", "partition": 7, "isr": [1]},
+    ]
+    tape.asked(3.0, "broker-1", "controller-1", "AlterPartition", *items)
+    (arrow,) = scene(tmp_path, told(tape, log)).arrows
+    assert arrow.words == "AlterPartition t-7 isr [1], __offsets-0 isr [1]", "the run's own first"
 
 
 def test_a_long_run_is_shown_around_what_was_held(tmp_path: Path) -> None:
