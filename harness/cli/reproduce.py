@@ -10,7 +10,7 @@ from rich.console import Console
 
 from harness.cli.options import as_json, emit_json, results_option
 from harness.cli.run import options_from, with_run_options
-from harness.cli.series_table import reproduction_json, series_table
+from harness.cli.series_table import found_lines, reproduction_json, series_table
 from harness.expectation import tried_releases
 from harness.library import find_scenario
 from harness.progress import terminal_progress
@@ -25,6 +25,8 @@ from harness.track_record import add_to_track_record, read_track_record, table, 
 __all__ = ["reproduce", "track_record"]
 
 _INTERRUPTED = 255
+_PLAIN_WIDTH = 140
+"""Of a log or a pipe: nobody wraps it, and a table that was cut cannot be read."""
 
 
 @click.command()
@@ -138,7 +140,11 @@ def _command(words: list[str], flags: dict[str, Any]) -> str:
 
 def _say(done: Reproduction, path: Path, *, aside: bool) -> None:
     console = Console(stderr=aside, soft_wrap=True, highlight=False)
+    if not console.is_terminal:
+        console.width = _PLAIN_WIDTH
     console.print(series_table(done))
+    for line in found_lines(done):
+        console.print(line, markup=False)
     console.print(done.sentence(), markup=False)
     console.print(f"stored: {path}", markup=False)
     console.print(f"repeat: {done.command}", markup=False)

@@ -1,5 +1,6 @@
 """A reproduction on a terminal, and as JSON with its sums."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,9 +9,9 @@ from rich.text import Text
 
 from harness.rate import CONFIDENCE
 from harness.reproduction import Expected, Reproduction, Series, Standing
-from report.notation import length, one_line
+from report.notation import counted, length, one_line
 
-__all__ = ["reproduction_json", "series_table"]
+__all__ = ["found_lines", "reproduction_json", "series_table"]
 
 _TONES: Final = {
     Standing.AS_EXPECTED: "green",
@@ -22,22 +23,30 @@ _CONFIDENCE_PERCENT: Final = round(100 * CONFIDENCE)
 
 
 def series_table(reproduction: Reproduction) -> Table:
-    """One row a release."""
-    table = Table(
-        "release",
-        "hits",
-        f"rate ({_CONFIDENCE_PERCENT} % Wilson)",
-        "inconclusive",
-        "median to the verdict",
-        "median to the first proof",
-        "found, in runs",
-        "the scenario",
-        box=None,
-        pad_edge=False,
+    """One row a release.
+
+    "median run" is the wall time to the verdict, of the hits where there are any; "first proof" the
+    time of the run, in the median too, at which what proves the first anomaly had happened.
+    """
+    heads = (
+        *("release", "hits", f"{_CONFIDENCE_PERCENT} % Wilson", "inconclusive"),
+        *("median run", "first proof", "the scenario"),
     )
+    table = Table(box=None, pad_edge=False)
+    for head in heads:
+        table.add_column(head, no_wrap=True)
     for series in reproduction.series:
         table.add_row(*_cells(series))
     return table
+
+
+def found_lines(reproduction: Reproduction) -> Iterator[str]:
+    """What was found on each release, and in how many of its runs."""
+    for series in reproduction.series:
+        counts = (f"{name} in {count}" for name, count in series.found.items())
+        found = ", ".join(counts) or "nothing"
+        runs = counted(len(series.runs), "run")
+        yield one_line(f"found on {series.label}, {runs}: {found}")
 
 
 def reproduction_json(reproduction: Reproduction, path: Path | None) -> dict[str, Any]:
@@ -57,7 +66,6 @@ def _cells(series: Series) -> tuple[Text, ...]:
     rate = series.rate
     low, high = rate.interval()
     interval = f"{100 * low:.1f} to {100 * high:.1f} %" if rate.run_count else "-"
-    found = ", ".join(f"{name} {count}" for name, count in series.found.items())
     plain = (
         one_line(series.label),
         f"{rate.hit_count}/{rate.run_count}",
@@ -65,9 +73,8 @@ def _cells(series: Series) -> tuple[Text, ...]:
         str(series.inconclusive_count),
         _seconds(series.median_seconds),
         _seconds(series.median_proof_seconds),
-        one_line(found) or "nothing",
     )
-    says = {Expected.FIRES: "says it fires: ", Expected.HOLDS: "says it holds: "}
+    says = {Expected.FIRES: "fires there: ", Expected.HOLDS: "holds there: "}
     standing = Text(says.get(series.expected, "") + series.standing, _TONES[series.standing])
     return (*map(Text, plain), standing)
 

@@ -52,6 +52,7 @@ def test_the_releases_that_the_scenario_names_are_run_if_the_user_names_none(
         "0/2 on 4.3.1 (at most 66 % at 95 % confidence)"
     )
     assert sentence in out
+    assert "found on 3.4.1, 2 runs: lost-write in 2, unseen in 2" in out
     assert "3.4.1: hit after 10.0 s, 2/2 so far" in err
     (path,) = (trial.parent / "results/trial/reproductions").glob("*.json")
     assert f"stored: {path}" in out
