@@ -5,6 +5,8 @@ A broker passes a write on to the controller, and again if it loses the connecti
 the first one created it. Only what a controller refuses whatever happened before is a certain no.
 """
 
+import base64
+import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -40,7 +42,6 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from clusters.kafka.connection import Connection, NoAnswerError
-from clusters.kafka.observation import topic_id_text
 from clusters.port import TopicSpec
 from history.operation import Outcome
 
@@ -55,6 +56,7 @@ __all__ = [
     "elect_preferred",
     "error_name",
     "reassign",
+    "topic_id_text",
 ]
 
 _TOPIC: Final = i8(2)
@@ -210,6 +212,11 @@ def creatable(topic: TopicSpec) -> CreatableTopic:
 def error_name(code: ErrorCode) -> str:
     """As Kafka's protocol writes it."""
     return code.name.upper()
+
+
+def topic_id_text(topic_id: uuid.UUID) -> str:
+    """As Kafka's tools write it: 22 characters of URL-safe base 64."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def _answered(code: ErrorCode, message: str | None, *, topic_id: str | None = None) -> Answered:

@@ -14,9 +14,8 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseT
 from kio.schema.types import TopicName
 from kio.static.primitive import i8
 
-from clusters.kafka.admin_requests import error_name
+from clusters.kafka.admin_requests import error_name, topic_id_text
 from clusters.kafka.connection import Connection, NoAnswerError
-from clusters.kafka.observation import topic_id_text
 from clusters.port import NodeName
 from history.journal import ReadJournal
 
