@@ -1,0 +1,74 @@
+"""Which clients a transactions workload has, and what each is told."""
+
+from pathlib import Path
+
+from history.run_directory import RunDirectory
+from workloads.clients.java_gateway import JavaProgram
+from workloads.clients.transactional_config import TransactorConfig, read_as, write_as
+from workloads.transactions_plan import TransactionsPlan
+from workloads.transactions_spec import TransactionsSpec
+
+JAVA = JavaProgram(executable="java", class_path="a.jar")
+KEYS = ("t-0", "t-1", "t-2")
+
+
+def plan(
+    spec: TransactionsSpec, *, java: JavaProgram | None = None, root: Path = Path("/run")
+) -> TransactionsPlan:
+    return TransactionsPlan(
+        spec=spec,
+        bootstrap_servers="b:1",
+        keys=KEYS,
+        run=RunDirectory(root),
+        origin_ns=5,
+        seed=7,
+        java=java,
+    )
+
+
+def test_no_two_logical_clients_have_one_number_over_all_generations() -> None:
+    made = plan(TransactionsSpec(producers=3, consumers=2))
+    readers = made.final_readers(KEYS, deadline_ns=1)
+    clients = [one.common for one in (*made.producers(), *made.consumers(), *readers)]
+    numbers = [client.process_of(generation) for client in clients for generation in range(4)]
+    assert len(clients) == 7
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_every_reader_is_at_read_committed() -> None:
+    made = plan(TransactionsSpec(consumers=2))
+    readers = [*made.consumers(), *made.final_readers(KEYS, deadline_ns=1)]
+    assert {reader.common.settings["isolation.level"] for reader in readers} == {"read_committed"}
+
+
+def test_only_the_keys_that_are_asked_for_are_read_back_each_once() -> None:
+    shares = [
+        reader.share
+        for reader in plan(TransactionsSpec()).final_readers(("t-2", "t-0"), deadline_ns=1)
+    ]
+    assert sorted(index for share in shares for index in share) == [0, 2]
+    assert plan(TransactionsSpec()).final_readers((), deadline_ns=1) == ()
+
+
+def test_the_time_outs_stand_in_the_words_of_either_client() -> None:
+    spec = TransactionsSpec(
+        request_timeout_ms=3100, delivery_timeout_ms=4200, settings={"linger.ms": "9"}
+    )
+    ours = plan(spec).producers()[0].common.settings
+    theirs = plan(spec, java=JAVA).producers()[0].common.settings
+    assert (ours["socket.timeout.ms"], ours["message.timeout.ms"]) == ("3100", "4200")
+    assert (theirs["request.timeout.ms"], theirs["delivery.timeout.ms"]) == ("3100", "4200")
+    assert ours["linger.ms"] == theirs["linger.ms"] == "9"
+    assert "socket.timeout.ms" not in theirs
+
+
+def test_a_producer_reads_back_what_was_written_for_it(tmp_path: Path) -> None:
+    config = plan(TransactionsSpec(transactions=3), java=JAVA).producers()[1]
+    write_as(TransactorConfig, tmp_path / "p.json", config)
+    assert read_as(TransactorConfig, tmp_path / "p.json") == config
+    assert (config.transactional_id, config.transaction_count_max) == ("fencepost-1", 3)
+
+
+def test_every_transaction_has_had_its_time_out_and_the_interval_of_the_coordinator() -> None:
+    watch = plan(TransactionsSpec(transaction_timeout_ms=20_000)).watch(now_ns=100, deadline_ns=9)
+    assert watch.due_ns - 100 >= (20_000 + 10_000) * 1_000_000
