@@ -21,6 +21,7 @@ from history.schema import TABLES
 __all__ = [
     "DECIDING",
     "DISTURBING",
+    "NO_FRAMES",
     "PASSED",
     "Frame",
     "FrameCounts",
@@ -126,27 +127,40 @@ class FrameCounts:
     frame_count: int
     deciding_count: int
     """Of the APIs of `DECIDING`."""
+    disturbed_count: int
     disturbed_from_ns: int | None
     """When the first frame was sent that was held, dropped or the like; None: none was."""
     disturbed_until_ns: int
     """When the last of the first so many of these was passed on."""
 
 
+NO_FRAMES: Final = FrameCounts(
+    frame_count=0,
+    deciding_count=0,
+    disturbed_count=0,
+    disturbed_from_ns=None,
+    disturbed_until_ns=0,
+)
+"""Of a run without a tape."""
+
+
 def frame_counts(files: Sequence[Path], *, disturbed_max: int) -> FrameCounts:
     """Pass over the tape once, in bounded memory; so many disturbed frames are looked at."""
-    frames = deciding = 0
+    frames = deciding = disturbed = 0
     hull: list[tuple[int, int]] = []
     columns = ["item", "time_ns", "forwarded_ns", "action", "api"]
     chosen = ds.field("item") == 0
     for batch in _dataset(files).to_batches(columns=columns, filter=chosen):
         frames += len(batch)
         deciding += pc.sum(_is_in(batch, "api", DECIDING)).as_py() or 0
+        disturbed += pc.sum(_is_in(batch, "action", DISTURBING)).as_py() or 0
         broken = batch.filter(_is_in(batch, "action", DISTURBING))
         rows = broken.slice(0, disturbed_max - len(hull)).to_pylist()
         hull.extend((row["time_ns"], row["forwarded_ns"] or row["time_ns"]) for row in rows)
     return FrameCounts(
         frame_count=frames,
         deciding_count=deciding,
+        disturbed_count=disturbed,
         disturbed_from_ns=min((begin for begin, _ in hull), default=None),
         disturbed_until_ns=max((end for _, end in hull), default=0),
     )

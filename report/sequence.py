@@ -20,7 +20,7 @@ from history.reader import load_table
 from history.run_directory import RunDirectory
 from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
 from report.faults import FaultSpan
-from report.frames import FrameCounts, frame_counts, frames_between
+from report.frames import NO_FRAMES, FrameCounts, frame_counts, frames_between
 from report.metadata_notes import Note, notes_of, topic_names
 from report.notation import counted, integer
 from report.performed import PerformedStep, performed_steps
@@ -103,10 +103,7 @@ def scene_of(
     attempts = Attempts()
     manifest = reading.manifest
     wire = attempts.read(lambda: _files(run, "wire"), ())
-    nothing = FrameCounts(
-        frame_count=0, deciding_count=0, disturbed_from_ns=None, disturbed_until_ns=0
-    )
-    counts = attempts.read(lambda: frame_counts(wire, disturbed_max=ARROWS_MAX // 2), nothing)
+    counts = attempts.read(lambda: frame_counts(wire, disturbed_max=ARROWS_MAX // 2), NO_FRAMES)
     shown = window or _window(reading, counts)
     log = attempts.read(lambda: _metadata_log(run), METADATA_LOG.empty_table())
     frames, folded = attempts.read(
@@ -169,7 +166,7 @@ def _whole(reading: Reading) -> Window:
 def _window(reading: Reading, counts: FrameCounts) -> Window:
     whole = _whole(reading)
     # Exchanges are two frames and mostly one arrow.
-    if counts.deciding_count <= 2 * ARROWS_MAX:
+    if counts.deciding_count + counts.disturbed_count <= 2 * ARROWS_MAX:
         return whole
     if counts.disturbed_from_ns is not None:
         begin, end = counts.disturbed_from_ns, counts.disturbed_until_ns

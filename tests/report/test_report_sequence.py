@@ -267,6 +267,17 @@ def test_a_long_run_is_shown_around_what_was_held(tmp_path: Path) -> None:
     assert 20 < len(found.arrows) <= ARROWS_MAX
 
 
+def test_a_storm_of_disturbed_frames_is_shown_from_its_begin(tmp_path: Path) -> None:
+    tape = Tape()
+    for number in range(4 * ARROWS_MAX):
+        flags = {"action": "dropped", "rule": f"storm-{number}", "until": None}
+        tape.asked(100.0 + number, "broker-2", "broker-1", "Fetch", **flags)
+    found = scene(tmp_path, told(tape, seconds=2000.0))
+    assert found.window.from_ns == 95 * SECOND
+    assert found.window.to_ns < 200 * SECOND
+    assert found.arrows[0].sent_ns == 100 * SECOND
+
+
 def test_the_picture_is_bounded_and_keeps_what_is_nearest_to_the_held(tmp_path: Path) -> None:
     tape = Tape()
     for number in range(3 * ARROWS_MAX):
