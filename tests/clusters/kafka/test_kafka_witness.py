@@ -120,8 +120,11 @@ def send(cluster: KafkaCluster, *, ending: str | None = None, **options: Any) ->
         options["transactional.id"] = ending
     producer = Producer(
         {
-            "bootstrap.servers": cluster.bootstrap_servers, "log_level": 0,
-            "acks": "all", "enable.idempotence": True, **options,
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "log_level": 0,
+            "acks": "all",
+            "enable.idempotence": True,
+            **options,
         }
     )
     if ending is not None:
