@@ -15,8 +15,8 @@ from checkers.kernels.facts import Tables
 from checkers.tables import JobError, SealedFile, cluster_file, collected, rows_in
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.entries import BACKWARD_SESSION, NONREPEATABLE, STALE, VISIBILITY
+from checkers.visibility.lacking import STALE_READS
 from checkers.visibility.stale import (
-    STALE_READS,
     StaleReads,
     backward_sessions,
     nonrepeatable_reads,

@@ -4,22 +4,24 @@ The same question as of topics (`newer.first_known_above`), with the epoch itsel
 write has to be known. So it also covers the topics of records, which the harness watches.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
 
 __all__ = ["epochs_that_went_back"]
 
-_COLUMNS = ("read", "process", "call_ns", "return_ns", "leader_epoch")
+_COLUMNS: Final = ("read", "process", "call_ns", "return_ns", "leader_epoch")
 
 
-def epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[dict[str, Any]], int]:
-    """Rows of STALE_READS, and how many sightings were compared.
+def epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
+    """Reads that went back, and how many sightings were compared.
 
     `across`: against reads through other brokers, else through the same one.
     """
@@ -29,40 +31,59 @@ def epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[di
             pc.greater_equal(pc.fill_null(describes["leader_epoch"], -1), 0),
         )
     )
-    rows: list[dict[str, Any]] = []
-    for partition in _by_partition(kept):
-        rows += _went_back(partition, across=across)
-    return rows, len(kept)
+    found = [
+        lacking
+        for partition in _by_partition(kept)
+        for lacking in _went_back(partition, across=across)
+    ]
+    return found, len(kept)
 
 
-def _went_back(rows: pa.Table, *, across: bool) -> Iterator[dict[str, Any]]:
-    first = rows.slice(0, 1).to_pylist()[0]
+def _went_back(rows: pa.Table, *, across: bool) -> Iterator[Lacking]:
     columns = {name: rows[name].to_numpy().astype(np.int64) for name in _COLUMNS}
-    epochs, return_ns = columns["leader_epoch"], columns["return_ns"]
+    epochs = columns["leader_epoch"]
     if epochs.min() == epochs.max():
         return
     nodes = np.array(rows["node"].to_pylist(), dtype=object)
+    key = f"{rows['topic'][0]}-{rows['partition'][0]}"
     for node in np.unique(nodes):
         here = nodes == node
         mine, others = np.flatnonzero(here), np.flatnonzero(~here if across else here)
         claim = first_known_above(
             epochs[others],
-            return_ns[others],
+            columns["return_ns"][others],
             asked=epochs[mine],
             before_ns=columns["call_ns"][mine],
         )
-        for row, other in zip(mine[claim != NONE], others[claim[claim != NONE]], strict=True):
-            yield {
-                "key": f"{first['topic']}-{first['partition']}",
-                "read": int(columns["read"][row]),
-                "process": int(columns["process"][row]),
-                "node": node,
-                "call_ns": int(columns["call_ns"][row]),
-                "seen": f"leader epoch {epochs[row]}",
-                "lacks": f"leader epoch {epochs[other]}, as read {columns['read'][other]} through "
-                f"{nodes[other]} had shown (process {columns['process'][other]})",
-                "known_ns": int(return_ns[other]),
-            }
+        lacking = claim != NONE
+        yield _lacking(key, columns, nodes, stale=mine[lacking], newer=others[claim[lacking]])
+
+
+def _lacking(
+    key: str,
+    columns: Mapping[str, NDArray[np.int64]],
+    nodes: NDArray[np.object_],
+    *,
+    stale: NDArray[np.int64],
+    newer: NDArray[np.int64],
+) -> Lacking:
+    def words(place: int) -> tuple[str, str]:
+        row, other = stale[place], newer[place]
+        newest = (
+            f"leader epoch {columns['leader_epoch'][other]}, as read {columns['read'][other]} "
+            f"through {nodes[other]} had shown (process {columns['process'][other]})"
+        )
+        return f"leader epoch {columns['leader_epoch'][row]}", newest
+
+    return Lacking(
+        key=key,
+        read=columns["read"][stale],
+        process=columns["process"][stale],
+        node=nodes[stale],
+        call_ns=columns["call_ns"][stale],
+        known_ns=columns["return_ns"][newer],
+        words=words,
+    )
 
 
 def _by_partition(table: pa.Table) -> Iterator[pa.Table]:

@@ -24,15 +24,16 @@ later one, looks like a stale setting.
 Source: KIP-1243; Kafka's own promise is that brokers catch up in the end.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.kernels.facts import Tables
+from checkers.visibility.lacking import Lacking, stale_table
 from checkers.visibility.leader_epochs import epochs_that_went_back
 from checkers.visibility.newer import NONE, first_known_above
 from checkers.visibility.sightings import (
@@ -49,24 +50,7 @@ from checkers.visibility.sightings import (
     writes_by_topic,
 )
 
-__all__ = ["STALE_READS", "StaleReads", "backward_sessions", "nonrepeatable_reads", "stale_reads"]
-
-STALE_READS: Final = pa.schema(
-    [
-        # The topic, or topic-partition where a leader epoch went back.
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("read", pa.int64(), nullable=False),
-        pa.field("process", pa.int64(), nullable=False),
-        pa.field("node", pa.string(), nullable=False),
-        pa.field("call_ns", pa.int64(), nullable=False),
-        # What it showed, in words.
-        pa.field("seen", pa.string(), nullable=False),
-        # What it lacks, in words: a write, or another read and what that one showed.
-        pa.field("lacks", pa.string(), nullable=False),
-        # Since when that was known.
-        pa.field("known_ns", pa.int64(), nullable=False),
-    ]
-)
+__all__ = ["StaleReads", "backward_sessions", "nonrepeatable_reads", "stale_reads"]
 
 _OUTDATED: Final = {
     CREATE: (ABSENCE, ID, NUMBER),
@@ -80,7 +64,7 @@ class StaleReads:
     """What a check found."""
 
     table: pa.Table
-    """STALE_READS."""
+    """`lacking.STALE_READS`."""
     judged_count: int
     """What was seen and could be compared: one a read and topic, or partition."""
 
@@ -100,7 +84,7 @@ class _Claims:
 def stale_reads(tables: Tables) -> StaleReads:
     """V1, from `describes` and `metadata_writes`."""
     writes_of = writes_by_topic(tables["metadata_writes"])
-    rows: list[dict[str, Any]] = []
+    found: list[Lacking] = []
     judged_count = 0
     for topic, seen in sightings_by_topic(tables["describes"]):
         if (writes := writes_of.get(topic)) is None:
@@ -108,8 +92,8 @@ def stale_reads(tables: Tables) -> StaleReads:
         ranks = seen.ranks(writes)
         judged_count += int(np.count_nonzero(ranks != EVER))
         claims = _of_writes(writes)
-        rows += _rows(topic, seen, claims, _outdated(seen, ranks, claims))
-    return _stale(rows, judged_count)
+        found.append(_lacking(topic, seen, claims, _outdated(seen, ranks, claims)))
+    return StaleReads(table=stale_table(found), judged_count=judged_count)
 
 
 def nonrepeatable_reads(tables: Tables) -> StaleReads:
@@ -124,7 +108,7 @@ def backward_sessions(tables: Tables) -> StaleReads:
 
 def _backward(tables: Tables, *, across: bool) -> StaleReads:
     writes_of = writes_by_topic(tables["metadata_writes"])
-    rows: list[dict[str, Any]] = []
+    found: list[Lacking] = []
     judged_count = 0
     for topic, seen in sightings_by_topic(tables["describes"]):
         if (writes := writes_of.get(topic)) is None:
@@ -135,9 +119,11 @@ def _backward(tables: Tables, *, across: bool) -> StaleReads:
             here = seen.node == node
             claims = _of_sightings(seen.take(~here if across else here), writes)
             mine = seen.take(here)
-            rows += _rows(topic, mine, claims, _outdated(mine, ranks[here], claims))
+            found.append(_lacking(topic, mine, claims, _outdated(mine, ranks[here], claims)))
     of_epochs, epochs_count = epochs_that_went_back(tables["describes"], across=across)
-    return _stale(rows + of_epochs, judged_count + epochs_count)
+    return StaleReads(
+        table=stale_table([*found, *of_epochs]), judged_count=judged_count + epochs_count
+    )
 
 
 def _of_writes(writes: Writes) -> _Claims:
@@ -200,29 +186,25 @@ def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDA
     return found
 
 
-def _rows(
-    key: str, seen: Sightings, claims: _Claims, lacked: NDArray[np.int64]
-) -> Iterator[dict[str, Any]]:
-    for row in np.flatnonzero(lacked != NONE).tolist():
-        claim = int(lacked[row])
-        yield {
-            "key": key,
-            "read": int(seen.read[row]),
-            "process": int(seen.process[row]),
-            "node": seen.node[row],
-            "call_ns": int(seen.call_ns[row]),
-            "seen": _shown(seen, row),
-            "lacks": claims.words(claim),
-            "known_ns": int(claims.known_ns[claim]),
-        }
+def _lacking(key: str, seen: Sightings, claims: _Claims, lacked: NDArray[np.int64]) -> Lacking:
+    rows = np.flatnonzero(lacked != NONE)
+    stale, claim = seen.take(rows), lacked[rows]
+
+    def words(place: int) -> tuple[str, str]:
+        return _shown(stale, place), claims.words(int(claim[place]))
+
+    return Lacking(
+        key=key,
+        read=stale.read,
+        process=stale.process,
+        node=stale.node,
+        call_ns=stale.call_ns,
+        known_ns=claims.known_ns[claim],
+        words=words,
+    )
 
 
 def _shown(seen: Sightings, row: int) -> str:
     if seen.kind[row] == ID:
         return f"topic id {seen.topic_id[row]}"
     return f"setting {seen.number[row]}" if seen.kind[row] == NUMBER else "no such topic"
-
-
-def _stale(rows: list[dict[str, Any]], judged_count: int) -> StaleReads:
-    table = pa.Table.from_pylist(rows, schema=STALE_READS)
-    return StaleReads(table=table, judged_count=judged_count)

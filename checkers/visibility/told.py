@@ -5,7 +5,7 @@ was found is legal, and the answer valid; without anything to compare it is unkn
 the same as none.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,9 @@ from checkers.visibility.stale import StaleReads
 __all__ = ["Offsets", "anomalies", "result"]
 
 _EXAMPLES_MAX: Final = 5
-_NO_RECORDS: Final = {field.name: [] for field in ANOMALIES if pa.types.is_list(field.type)}
+_NO_RECORDS: Final[Mapping[str, list[int]]] = {
+    field.name: [] for field in ANOMALIES if pa.types.is_list(field.type)
+}
 """Operations, offsets and the like, which a read of metadata has none of."""
 _NS_A_MS: Final = 1_000_000
 _NS_A_S: Final = 1_000_000_000
@@ -70,7 +72,7 @@ def result(check: str, found: StaleReads, *, offsets: Offsets, seconds: float) -
 def anomalies(
     check: str, stale: pa.Table, *, offsets: Offsets, count: int = PROOFS_MAX
 ) -> pa.Table:
-    """ANOMALIES of the worst of STALE_READS, the oldest first."""
+    """ANOMALIES of the worst of STALE_READS (those that are in words), the oldest first."""
     order = np.argsort(-_ages_ns(stale), kind="stable")[:count]
     rows = [
         {
