@@ -30,12 +30,14 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.summaries import summaries
+from checkers.forensics import Forensics, write_forensics
 from checkers.grounds import course, fault_windows, run_grounds
 from checkers.group_pass import group_answers
 from checkers.groups import GROUPS
 from checkers.history_summary import HistorySummary, history_summary
 from checkers.kernels.key_log import Setting
 from checkers.kernels.operations import SUMMARY
+from checkers.losses.forensics_pass import loss_forensics
 from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
 from checkers.tables import (
     JobError,
@@ -77,6 +79,8 @@ def check_run(
 ) -> Verdict:
     """Judge a sealed run; write `verdict.json` and `anomalies/<check>.parquet`; the verdict.
 
+    Where records were lost and the run recorded its replicas, `forensics.json` tells how.
+
     Raises HarnessError if the manifest, the faults or all operations are missing or not readable,
     or if the disk refuses the verdict. Files of records that are missing or damaged make unknown.
     """
@@ -106,7 +110,8 @@ def check_run(
     verdict = Verdict.of(
         (results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
-    _write(run, verdict, _anomalies(verdict, found, of_groups))
+    anomalies = _anomalies(verdict, found, of_groups)
+    _write(run, verdict, anomalies, loss_forensics(question, verdict, anomalies))
     return verdict
 
 
@@ -195,7 +200,12 @@ def _anomalies(
     }
 
 
-def _write(run: RunDirectory, verdict: Verdict, anomalies: Mapping[str, pa.Table]) -> None:
+def _write(
+    run: RunDirectory,
+    verdict: Verdict,
+    anomalies: Mapping[str, pa.Table],
+    forensics: Forensics | None,
+) -> None:
     """Anomalies first, the verdict last: a verdict that is there has its anomalies beside it."""
     building = run.root / ".anomalies.building"
     try:
@@ -205,7 +215,10 @@ def _write(run: RunDirectory, verdict: Verdict, anomalies: Mapping[str, pa.Table
         for check, table in anomalies.items():
             pq.write_table(table, building / f"{check}.parquet", compression="zstd")
         shutil.rmtree(run.anomalies, ignore_errors=True)
+        run.forensics_path.unlink(missing_ok=True)
         os.replace(building, run.anomalies)  # noqa: PTH105 - Path.replace hides that it is atomic
     except OSError as error:
         raise HarnessError(f"cannot write the anomalies of {run.root}: {error}") from error
+    if forensics is not None:
+        write_forensics(run.forensics_path, forensics)
     write_verdict(run.verdict_path, verdict)

@@ -102,6 +102,11 @@ class RunDirectory:
         return self.root / "anomalies"
 
     @property
+    def forensics_path(self) -> Path:
+        """What became of lost records; exists only where some were lost."""
+        return self.root / "forensics.json"
+
+    @property
     def report_path(self) -> Path:
         """The page for people."""
         return self.root / "report.html"

@@ -1,0 +1,1 @@
+"""Loss forensics: what became of lost records, and how."""

@@ -1,0 +1,174 @@
+"""The lost values of a key as arrays: where each stood, and what became of it.
+
+- The version under which a value was acknowledged is the one in force when its send returned: the
+  likeliest, by the clocks as they are. Forensics accuse nobody.
+- A leader starts its epoch at the end of its own log, and every log keeps where each epoch starts
+  (leader-epoch-checkpoint). So of the epochs after that of the acknowledgement, the first one that
+  starts at or below the value's offset, on the disk of the last leader, did without the value.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.control_plane.view import View, view
+from checkers.forensics import Fate
+from checkers.kernels.facts import Facts, Tables
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
+from checkers.kernels.replica_logs import ReplicaLog, replica_logs
+
+__all__ = ["UNKNOWN", "Case", "LostValues", "Rows", "case_of", "lost_rows"]
+
+UNKNOWN: Final = -1
+
+_FATES: Final = tuple(Fate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostValues:
+    """The lost values of a key."""
+
+    key: str
+    checks: Mapping[int, tuple[str, ...]]
+    """Those that miss it, by value."""
+    offsets: Mapping[int, int]
+    """Where a check says that a value stood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What is known of a key."""
+
+    lost: LostValues
+    tables: Tables
+    seen: View
+    logs: Sequence[ReplicaLog]
+    history: PartitionHistory | None
+    """Of the last topic of that name; None if the metadata log has none."""
+
+    @property
+    def last_leader(self) -> str | None:
+        """The node that led last of all."""
+        versions = self.history.versions if self.history else []
+        leaders = [one.leader for one in versions if one.leader != NO_LEADER]
+        return self.seen.facts.nodes().get(leaders[-1]) if leaders else None
+
+    @property
+    def leader_log(self) -> ReplicaLog | None:
+        """The log of that node."""
+        leader = self.last_leader
+        return next((log for log in self.logs if log.node == leader), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Lost values as parallel arrays, by offset; what is not known is `UNKNOWN`."""
+
+    value: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    operation: NDArray[np.int64]
+    return_ns: NDArray[np.int64]
+    version: NDArray[np.int64]
+    """Into the history's versions: the one under which it was acknowledged."""
+    election: NDArray[np.int64]
+    """Leader epoch of the election that did without it."""
+    fate: NDArray[np.int64]
+
+    def take(self, places: NDArray[np.int64]) -> "Rows":
+        """These, by place."""
+        return Rows(**{name: getattr(self, name)[places] for name in self.__slots__})
+
+    def stories(self) -> Iterator["Rows"]:
+        """Those that share fate and election."""
+        group = np.stack([self.fate, self.election], axis=1)
+        for one in np.unique(group, axis=0):
+            yield self.take(np.flatnonzero(np.all(group == one, axis=1)))
+
+    @property
+    def shared_fate(self) -> Fate:
+        """Of one story."""
+        return _FATES[int(self.fate[0])]
+
+
+def case_of(lost: LostValues, tables: Tables, facts: Facts) -> Case:
+    """The case of these values."""
+    seen = view(tables, facts)
+    histories = [one for one in seen.histories() if one.key == lost.key]
+    return Case(
+        lost=lost,
+        tables=tables,
+        seen=seen,
+        logs=replica_logs(lost.key, tables["replicas"], tables["replica_records"]),
+        history=histories[-1] if histories else None,
+    )
+
+
+def lost_rows(case: Case) -> Rows:
+    """The values with what is known of each."""
+    sent = _sent(case)
+    value = sent["value"].to_numpy()
+    known = pc.fill_null(sent["offset"], UNKNOWN).to_numpy()
+    told = np.array([case.lost.offsets.get(one, UNKNOWN) for one in value.tolist()], np.int64)
+    offset = np.where(known == UNKNOWN, told, known)
+    acknowledged = pc.equal(sent["outcome"], "ok").to_numpy(zero_copy_only=False)
+    return_ns = np.where(acknowledged, pc.fill_null(sent["return_ns"], 0).to_numpy(), UNKNOWN)
+    version = _versions(case, return_ns)
+    rows = Rows(
+        value=value,
+        offset=offset,
+        operation=sent["operation"].to_numpy(),
+        return_ns=return_ns,
+        version=version,
+        election=_elections(case, offset, version),
+        fate=_fates(case, value),
+    )
+    return rows.take(np.argsort(offset, kind="stable"))
+
+
+def _sent(case: Case) -> pa.Table:
+    records = case.tables["records"]
+    values = pa.array(list(case.lost.checks), pa.int64())
+    mine = pc.and_(pc.equal(records["key"], case.lost.key), pc.equal(records["f"], "send"))
+    return records.filter(pc.and_(mine, pc.is_in(records["value"], values)))
+
+
+def _versions(case: Case, return_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    if case.history is None:
+        return np.full(len(return_ns), UNKNOWN)
+    facts = case.seen.facts
+    times = np.array([facts.time_ns(one.timestamp_ms) for one in case.history.versions])
+    place = np.searchsorted(np.maximum.accumulate(times), return_ns, side="right") - 1
+    return np.where(return_ns == UNKNOWN, UNKNOWN, place)
+
+
+def _elections(
+    case: Case, offset: NDArray[np.int64], version: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    found = np.full(len(offset), UNKNOWN)
+    log = case.leader_log
+    if case.history is None or log is None:
+        return found
+    epochs = np.array([one.leader_epoch for one in case.history.versions])
+    acknowledged_in = np.where(version >= 0, epochs[np.maximum(version, 0)], epochs[0])
+    for epoch, start in reversed(log.leader_epochs):
+        found[(epoch > acknowledged_in) & (start <= offset)] = epoch
+    return found
+
+
+def _fates(case: Case, value: NDArray[np.int64]) -> NDArray[np.int64]:
+    nodes = case.seen.facts.nodes()
+    replicas = case.history.last.replicas if case.history else ()
+    whole = {log.node for log in case.logs if log.damage is None}
+    every = bool(replicas) and {nodes.get(one) for one in replicas} <= whole
+    fate = np.full(len(value), _FATES.index(Fate.LOST if every else Fate.UNCERTAIN))
+    for log in case.logs:
+        if log.node != case.last_leader:
+            fate[np.isin(value, log.value)] = _FATES.index(Fate.UNREACHABLE)
+    if case.leader_log is not None:
+        fate[np.isin(value, case.leader_log.value)] = _FATES.index(Fate.UNREAD)
+    return fate

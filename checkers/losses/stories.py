@@ -1,0 +1,239 @@
+"""How the lost records of one key were lost, out of the tables of its cluster.
+
+Values that share fate, election and neighbourhood are one loss: a thousand records that one
+truncation took are one story, with a range of offsets. `losses.rows` says how the election is
+found; here it is told how the broker that won it had come into the ISR, and who had the records.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.control_plane.stale_epoch_join import stale_joins
+from checkers.forensics import (
+    Acknowledgement,
+    Election,
+    FaultAlive,
+    Join,
+    Loss,
+    ReplicaState,
+    Truncation,
+)
+from checkers.kernels.disk_faults import DISK_FAULTS
+from checkers.kernels.facts import Facts, Tables
+from checkers.kernels.isr_changes import proposals, requests_by_partition
+from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
+from checkers.kernels.ranges import stretches
+from checkers.kernels.replica_logs import ReplicaLog
+from checkers.losses.notes import notes_between
+from checkers.losses.rows import UNKNOWN, Case, LostValues, Rows, case_of, lost_rows
+from checkers.losses.words import sentence_of
+
+__all__ = ["losses"]
+
+_VALUES_MAX: Final = 10
+_GAP_MAX: Final = 1000
+"""Offsets in between that are markers, or records of others that nobody misses."""
+
+
+def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
+    """The losses of one key, by offset.
+
+    Reads `metadata_log`, `wire`, `replicas`, `faults`, and of the key's bucket `records` and
+    `replica_records`.
+    """
+    case = case_of(lost, tables, facts)
+    found = [
+        _loss(case, story.take(places))
+        for story in lost_rows(case).stories()
+        for places in stretches(story.offset, gap_max=_GAP_MAX)
+    ]
+    found.sort(key=lambda loss: -1 if loss.first_offset is None else loss.first_offset)
+    return tuple(found)
+
+
+def _loss(case: Case, rows: Rows) -> Loss:
+    values = rows.value.tolist()
+    known = rows.offset[rows.offset != UNKNOWN]
+    loss = Loss(
+        key=case.lost.key,
+        fate=rows.shared_fate,
+        checks=tuple(sorted({check for one in values for check in case.lost.checks[one]})),
+        count=len(values),
+        first_offset=int(known[0]) if len(known) else None,
+        last_offset=int(known[-1]) if len(known) else None,
+        values=tuple(values[:_VALUES_MAX]),
+        operations=tuple(rows.operation[:_VALUES_MAX].tolist()),
+        replicas=tuple(_replica(log, rows.value) for log in case.logs),
+    )
+    if case.history is not None:
+        loss = _told(loss, rows, case, case.history)
+    return replace(loss, sentence=sentence_of(loss))
+
+
+def _told(loss: Loss, rows: Rows, case: Case, history: PartitionHistory) -> Loss:
+    """The loss with all that the metadata log adds."""
+    acknowledged = tuple(_acknowledgements(rows, case, history))
+    election = _election(int(rows.election[0]), case, history)
+    told = replace(
+        loss,
+        acknowledgements=acknowledged,
+        truncations=tuple(_truncations(loss, acknowledged, election, case)),
+    )
+    if election is None:
+        return told
+    since = acknowledged[-1].metadata_offset if acknowledged else 0
+    return replace(
+        told,
+        election=election,
+        join=_join(election, acknowledged, case, history),
+        metadata=notes_between(history, case.seen, since, election.metadata_offset),
+        faults=tuple(_faults(acknowledged, election, case)),
+    )
+
+
+def _replica(log: ReplicaLog, value: NDArray[np.int64]) -> ReplicaState:
+    return ReplicaState(
+        node=log.node,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.high_watermark,
+        leader_epochs=log.leader_epochs,
+        held_count=int(np.count_nonzero(np.isin(value, log.value))),
+        damage=log.damage,
+    )
+
+
+def _acknowledgements(
+    rows: Rows, case: Case, history: PartitionHistory
+) -> Iterator[Acknowledgement]:
+    for place in np.unique(rows.version[rows.version >= 0]).tolist():
+        version = history.versions[place]
+        mine = rows.take(np.flatnonzero(rows.version == place))
+        broker = case.seen.broker_before(version.leader, version.metadata_offset + 1)
+        yield Acknowledgement(
+            leader=version.leader,
+            leader_epoch=version.leader_epoch,
+            broker_epoch=None if broker is None else broker.broker_epoch,
+            isr=version.isr,
+            partition_epoch=version.partition_epoch,
+            metadata_offset=version.metadata_offset,
+            first_offset=int(mine.offset[0]),
+            last_offset=int(mine.offset[-1]),
+            count=len(mine.value),
+            first_ns=int(np.min(mine.return_ns)),
+            last_ns=int(np.max(mine.return_ns)),
+        )
+
+
+def _election(leader_epoch: int, case: Case, history: PartitionHistory) -> Election | None:
+    version = next((one for one in history.versions if one.leader_epoch == leader_epoch), None)
+    if version is None or case.leader_log is None:
+        return None
+    return Election(
+        leader=version.leader,
+        leader_epoch=leader_epoch,
+        metadata_offset=version.metadata_offset,
+        time_ns=case.seen.facts.time_ns(version.timestamp_ms),
+        log_end_offset=dict(case.leader_log.leader_epochs)[leader_epoch],
+        unclean=version.recovering,
+    )
+
+
+def _join(
+    election: Election,
+    acknowledged: Sequence[Acknowledgement],
+    case: Case,
+    history: PartitionHistory,
+) -> Join | None:
+    """The last time between acknowledgement and election that the elected broker came in."""
+    since = acknowledged[0].metadata_offset if acknowledged else 0
+    joined: PartitionVersion | None = None
+    for before, version in history.steps():
+        if version.metadata_offset > election.metadata_offset:
+            break
+        came = election.leader in set(version.isr) - set(before.isr)
+        if came and version.metadata_offset > since:
+            joined = version
+    return None if joined is None else _described(joined, election.leader, case, history)
+
+
+def _described(
+    version: PartitionVersion, broker_id: int, case: Case, history: PartitionHistory
+) -> Join:
+    seen, tables = case.seen, case.tables
+    place = (history.topic_id, history.partition)
+    requests = requests_by_partition(tables["wire"], seen.partitions).get(place, ())
+    made = proposals(version, requests)
+    request = next(iter((*made.sure, *made.possible)), None)
+    stale = next(
+        (
+            join
+            for of, joins, _ in stale_joins(tables, seen)
+            for join in joins
+            if of is history and join.version == version and join.broker_id == broker_id
+        ),
+        None,
+    )
+    registration = seen.broker_before(broker_id, version.metadata_offset)
+    registered_ns = None if registration is None else seen.facts.time_ns(registration.timestamp_ms)
+    return Join(
+        broker_id=broker_id,
+        metadata_offset=version.metadata_offset,
+        partition_epoch=version.partition_epoch,
+        time_ns=seen.facts.time_ns(version.timestamp_ms),
+        frame=None if request is None else request.frame,
+        sent_ns=None if request is None else request.asked_ns,
+        forwarded_ns=None if request is None else request.reached_ns,
+        stale=stale is not None,
+        judged_epoch=None if stale is None else stale.judged_epoch,
+        registration_offset=None if registration is None else registration.registration_offset,
+        registered_epoch=None if registration is None else registration.broker_epoch,
+        registered_ns=registered_ns if stale is None else stale.registered_ns,
+    )
+
+
+def _truncations(
+    loss: Loss,
+    acknowledged: Sequence[Acknowledgement],
+    election: Election | None,
+    case: Case,
+) -> Iterator[Truncation]:
+    """Who had records by the ISRs under which they were acknowledged, and has them no more."""
+    nodes = case.seen.facts.nodes()
+    for replica in loss.replicas:
+        mine = [one for one in acknowledged if replica.node in map(nodes.get, one.isr)]
+        if not mine or replica.held_count == loss.count:
+            continue
+        fault = _disk_fault(replica.node, case, since_ns=mine[0].first_ns)
+        if fault is not None:
+            yield Truncation(node=replica.node, to_offset=None, fault=fault)
+        elif election is not None:
+            yield Truncation(node=replica.node, to_offset=election.log_end_offset, fault=None)
+
+
+def _disk_fault(node: str, case: Case, *, since_ns: int) -> str | None:
+    """The first fault after that moment that changed the node's disk."""
+    for row in case.tables["faults"].to_pylist():
+        if row["fault"] in DISK_FAULTS and node in row["targets"] and row["begin_ns"] >= since_ns:
+            return str(row["fault"])
+    return None
+
+
+def _faults(
+    acknowledged: Sequence[Acknowledgement], election: Election, case: Case
+) -> Iterator[FaultAlive]:
+    first_ns = min((one.first_ns for one in acknowledged), default=election.time_ns)
+    for row in case.tables["faults"].to_pylist():
+        over = row["end_ns"] is not None and row["end_ns"] < first_ns
+        if row["begin_ns"] <= election.time_ns and not over:
+            yield FaultAlive(
+                index=row["index"],
+                fault=row["fault"],
+                targets=tuple(row["targets"]),
+                begin_ns=row["begin_ns"],
+                end_ns=row["end_ns"],
+            )
