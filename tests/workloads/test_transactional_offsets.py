@@ -66,7 +66,7 @@ def watched(
     watch = OffsetsWatch(config, admin=FakeAdmin(list(looks)), record=rows.append)
     settled = watch.run(lambda: False)
     names = ("key", "last_stable_offset", "high_watermark", "due")
-    return settled, [tuple(row[name] for name in names) for row in rows]  # type: ignore[misc]
+    return settled, [tuple(row[name] for name in names) for row in rows]
 
 
 @pytest.fixture(autouse=True)
