@@ -22,6 +22,7 @@ from history.atomic import write_atomically
 from history.run_directory import RunDirectory
 from report import notation, tables
 from report.canvas import Canvas
+from report.forensics import Stories, replica_epochs, stories_at
 from report.head import head_of
 from report.headline import Standing
 from report.palette import ROLES, Shade, fault_colours, source_colours
@@ -66,8 +67,9 @@ def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
     bare = replace(reading, operation_files=(), record_files=())
     proofs = attempts.read(lambda: proofs_of(reading), None) or proofs_of(bare)
     plots = _plots(reading, series, colours, proofs) if _has_history(reading) else None
+    stories = attempts.read(lambda: stories_at(run.root / "forensics.json"), Stories())
     named = {number for g in proofs for proof in g.proofs for number in proof.anomaly.frames}
-    scene = scene_of(run, reading, window=window, proven=named)
+    scene = scene_of(run, reading, window=window, proven=named | stories.frames)
     scripts = _scripts(plotted=plots is not None)
     head = head_of(run, reading)
     template = _environment().get_template("page.html.j2")
@@ -83,6 +85,7 @@ def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
         proofs=proofs,
         checks=tables.checks_of(reading),
         drawings=plots.drawings if plots else (),
+        stories=stories,
         scene=scene,
         sequence=None if scene.is_empty else draw_scene(scene, fault_colours=colours.faults),
         plots_json=_script_safe(plots.document_json) if plots else None,
@@ -117,6 +120,7 @@ def _environment() -> Environment:
     environment.filters.update(
         coded=_coded,
         duration=notation.length,
+        epochs=replica_epochs,
         integer=notation.integer,
         listed=notation.listed,
         moment=notation.moment,

@@ -13,6 +13,18 @@ from typing import Any
 import pyarrow as pa
 from synthetic_run import SECOND, Fault
 
+from checkers.forensics import (
+    Acknowledgement,
+    Election,
+    Fate,
+    FaultAlive,
+    Forensics,
+    Join,
+    Loss,
+    MetadataNote,
+    ReplicaState,
+    Truncation,
+)
 from history.cluster_schema import METADATA_LOG, WIRE
 
 ORIGIN_UTC_NS = 1_772_352_000_000_000_000
@@ -271,3 +283,112 @@ STORY_PLAY = """\
 - {at: 15.5s, await: {leader: {t-0: 2}}, within: 30s}
 - {at: 16.1s, start: broker-1}
 """
+
+
+def story_forensics() -> Forensics:
+    """What became of the story's records."""
+    join = Join(
+        broker_id=2,
+        metadata_offset=36,
+        partition_epoch=2,
+        time_ns=round(16.906 * SECOND),
+        frame=166,
+        sent_ns=round(6.731 * SECOND),
+        forwarded_ns=round(16.902 * SECOND),
+        judged_epoch=3,
+        stale=True,
+        registration_offset=33,
+        registered_epoch=33,
+        registered_ns=round(13.518 * SECOND),
+    )
+    election = Election(
+        leader=2,
+        leader_epoch=3,
+        metadata_offset=43,
+        time_ns=round(17.30 * SECOND),
+        log_end_offset=0,
+        unclean=False,
+    )
+    loss = Loss(
+        key="t-0",
+        fate=Fate.LOST,
+        checks=("lost-write", "vanished"),
+        count=1000,
+        first_offset=512,
+        last_offset=1511,
+        values=tuple(range(70_001, 70_020)),
+        operations=(401, 404),
+        acknowledgements=(
+            Acknowledgement(
+                leader=1,
+                leader_epoch=0,
+                broker_epoch=2,
+                isr=(1,),
+                partition_epoch=1,
+                metadata_offset=19,
+                first_offset=512,
+                last_offset=1511,
+                count=1000,
+                first_ns=round(5.41 * SECOND),
+                last_ns=round(16.79 * SECOND),
+            ),
+        ),
+        join=join,
+        election=election,
+        truncations=(
+            Truncation(node="broker-2", to_offset=None, fault="wipe"),
+            Truncation(node="broker-1", to_offset=0, fault=None),
+        ),
+        replicas=(
+            _replica("broker-1", end=380, epochs=((3, 0),)),
+            _replica("broker-2", end=380, epochs=((3, 0),)),
+        ),
+        metadata=(
+            MetadataNote(metadata_offset=28, time_ns=round(9.95 * SECOND), text="broker 2 fenced"),
+            MetadataNote(metadata_offset=33, time_ns=round(13.518 * SECOND), text="told anyway"),
+            MetadataNote(
+                metadata_offset=34, time_ns=round(13.81 * SECOND), text="broker 2 unfenced"
+            ),
+        ),
+        faults=(
+            FaultAlive(
+                index=2,
+                fault="kill",
+                targets=("broker-2",),
+                begin_ns=round(6.91 * SECOND),
+                end_ns=round(14.02 * SECOND),
+            ),
+            FaultAlive(
+                index=3,
+                fault="wipe",
+                targets=("broker-2",),
+                begin_ns=round(10.02 * SECOND),
+                end_ns=round(14.02 * SECOND),
+            ),
+            FaultAlive(
+                index=4,
+                fault="kill",
+                targets=("broker-1",),
+                begin_ns=round(16.8 * SECOND),
+                end_ns=None,
+            ),
+        ),
+        sentence="Broker 1 acknowledged offsets 512-1511 of t-0 in leader epoch 0 with ISR [1]; "
+        "broker 2 joined the ISR at metadata offset 36 by AlterPartition frame 166, sent 6.8 s "
+        "before its new registration (offset 33); broker 2 was elected at metadata offset 43 with "
+        "log end 0; broker 2 lost its disk (wipe) and broker 1 truncated to 0 and no replica holds "
+        "them any more.",
+    )
+    return Forensics(run_id="a3f09c", counts={"lost-write": 1000}, losses=(loss,))
+
+
+def _replica(node: str, *, end: int, epochs: tuple[tuple[int, int], ...]) -> ReplicaState:
+    return ReplicaState(
+        node=node,
+        log_start_offset=0,
+        log_end_offset=end,
+        high_watermark=end,
+        leader_epochs=epochs,
+        held_count=0,
+        damage=None,
+    )
