@@ -9,6 +9,7 @@ import io
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -72,6 +73,16 @@ _SAME: Final[Mapping[str, Sequence[str]]] = {
 }
 """Fields that say which item it is, where requests and responses name them differently."""
 
+_EMPTY: Final[Mapping[type, Any]] = {
+    bool: False,
+    int: 0,
+    float: 0.0,
+    str: "",
+    bytes: b"",
+    timedelta: timedelta(),
+    datetime: datetime.fromtimestamp(0, UTC),
+}
+
 _NUMBERS: Final = frozenset(("partition_index", "partition", "index", "partition_id"))
 
 
@@ -126,10 +137,10 @@ def _value(kind: Any, one: Field[Any], *, request: Any, error: ErrorCode) -> Any
     nested = arguments[0] if get_origin(hint) is tuple else None
     if is_dataclass(nested) and one.name in _MIRRORED:
         return tuple(_built(nested, item, error) for item in _items(request, one.name))
-    if one.default is not MISSING:
-        # What says which item it is has no default, or the request states it.
-        return _stated(one.name, request, one.default)
-    return _stated(one.name, request, _empty(hint))
+    default = _empty(hint) if one.default is MISSING else one.default
+    if is_dataclass(hint) or tuple in map(get_origin, (hint, *get_args(hint))):
+        return default
+    return _stated(one.name, request, default, nullable=type(None) in get_args(hint))
 
 
 def _items(request: Any, name: str) -> Sequence[Any]:
@@ -139,14 +150,16 @@ def _items(request: Any, name: str) -> Sequence[Any]:
     return ()
 
 
-def _stated(name: str, request: Any, otherwise: Any) -> Any:
+def _stated(name: str, request: Any, otherwise: Any, *, nullable: bool) -> Any:
+    """What the request says of this field: which topic it is, which partition, which epoch."""
     if name in _NUMBERS and isinstance(request, int):
         return request
     if name == "name" and isinstance(request, str):
         return request
     for asked in _SAME.get(name, (name,)):
-        if hasattr(request, asked):
-            return getattr(request, asked)
+        stated = getattr(request, asked, None)
+        if stated is not None or (nullable and hasattr(request, asked)):
+            return stated
     return otherwise
 
 
@@ -158,7 +171,8 @@ def _empty(hint: Any) -> Any:
         return ()
     if is_dataclass(hint):
         return _default(hint)
-    return hint(0) if issubclass(hint, int) else hint()
+    # kio's own types are plain ones under other names, and are not made by calling them.
+    return next(empty for plain, empty in _EMPTY.items() if issubclass(hint, plain))
 
 
 def _default(kind: Any) -> Any:

@@ -164,7 +164,10 @@ class Connection:
     def _dialled(self, end: End) -> None:
         assert end.connection is not None
         if end.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self._refused()
+            if self._loop.is_blocked(self._flows[Direction.RESPONSE]):
+                end.broken = True  # Nobody hears of it before the partition heals.
+            else:
+                self._refused()
         else:
             end.connected = True
 

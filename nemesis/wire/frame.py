@@ -14,6 +14,9 @@ from nemesis.wire.rules import Direction, Link
 __all__ = ["Frame", "TopicNames"]
 
 
+_SAID = ("isr", "transactional_id", "fetch_offset", "broker_epoch")
+
+
 @dataclass(slots=True)
 class TopicNames:
     """What topics are called whose ids the wire states."""
@@ -57,10 +60,9 @@ class Frame:
 
     def __str__(self) -> str:
         arrow = "→" if self.direction is Direction.REQUEST else "←"
-        head = (
-            f"{self.api} v{self.header.api_version} {self.link.source} {arrow} {self.link.target}"
-        )
-        return ", ".join([head, *(_said(self.rows[0]),)] if _said(self.rows[0]) else [head])
+        link = f"{self.link.source} {arrow} {self.link.target}"
+        said = _said(self.rows[0])
+        return f"{self.api} v{self.header.api_version} {link}" + (f", {said}" if said else "")
 
     def _named(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         name = self.names.by_id.get(item.get("topic_id", ""))
@@ -74,11 +76,8 @@ def _said(row: Mapping[str, Any]) -> str:
         words.append(f"{row.get('topic') or row.get('topic_id')}-{row['partition']}")
     elif "topic" in row:
         words.append(row["topic"])
-    words += [
-        f"{name.replace('_', ' ')} {row[name]}"
-        for name in ("isr", "fetch_offset", "transactional_id", "committed", "broker_epoch")
-        if row.get(name) is not None
-    ]
+    said = (f"{name.replace('_', ' ')} {row[name]}" for name in _SAID if row.get(name) is not None)
+    words += [*said][:1]
     if row.get("error") is not None:
         words.append(row["error"])
     return " ".join(words)

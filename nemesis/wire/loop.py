@@ -38,8 +38,11 @@ class EventLoop:
         """Call `handler` at this time."""
         heapq.heappush(self._timers, (at_ns, next(self._numbers), handler))
 
-    def step(self, *, timeout_s: float | None = None) -> None:
-        """Wait until something is there, or for `timeout_s`, and call whom it concerns."""
+    def step(self, *, timeout_s: float | None = None) -> bool:
+        """Wait until something is there, or for `timeout_s`, and call whom it concerns.
+
+        False if nothing was there, and no time had come.
+        """
         ready = [
             (descriptor, mask, self._handlers[descriptor])
             for descriptor, mask in self._epoll.poll(self._patience_s(timeout_s))
@@ -48,8 +51,11 @@ class EventLoop:
             # What came before it may have closed it, or even given its number to another.
             if self._handlers.get(descriptor) is handler:
                 handler(mask)
+        happened = bool(ready)
         while self._timers and self._timers[0][0] <= self._clock.now_ns():
+            happened = True
             heapq.heappop(self._timers)[2]()
+        return happened
 
     def close(self) -> None:
         """Wait for nothing any more."""

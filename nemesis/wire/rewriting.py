@@ -9,6 +9,7 @@ from typing import Final
 
 from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.apis import API_KEYS
+from nemesis.wire.decoding.entities import is_version_0
 from nemesis.wire.frame import Frame
 
 __all__ = ["lowered"]
@@ -28,7 +29,9 @@ def lowered(frame: Frame, api: str, max_version: int) -> bytes:
     """
     data = bytearray(frame.data)
     try:
-        place = _entry(frame.data, API_KEYS[api], frame.header.api_version >= _FLEXIBLE_FROM)
+        flexible = frame.header.api_version >= _FLEXIBLE_FROM
+        flexible &= not is_version_0(frame.header, frame.data)
+        place = _entry(frame.data, API_KEYS[api], flexible=flexible)
     except (struct.error, VarintError):
         place = None
     if place is not None:
@@ -37,7 +40,7 @@ def lowered(frame: Frame, api: str, max_version: int) -> bytes:
     return bytes(data)
 
 
-def _entry(data: bytes, api_key: int, flexible: bool) -> int | None:  # noqa: FBT001
+def _entry(data: bytes, api_key: int, *, flexible: bool) -> int | None:
     """Where the entry of this API begins; None if there is none."""
     if flexible:
         coded, at = read_unsigned(data, _ERROR_END)

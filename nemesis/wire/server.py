@@ -62,9 +62,9 @@ class Proxy:
         for link in links:
             self._listen(link)
 
-    def step(self, *, timeout_s: float | None = None) -> None:
-        """Wait for something to happen, and do what follows."""
-        self._loop.step(timeout_s=timeout_s)
+    def step(self, *, timeout_s: float | None = None) -> bool:
+        """Wait for something to happen, and do what follows. False if nothing did in that time."""
+        return self._loop.step(timeout_s=timeout_s)
 
     def close(self) -> None:
         """Close every socket. Idempotent."""

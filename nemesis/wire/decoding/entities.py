@@ -5,6 +5,7 @@ that add to them or override them. What nobody can decode (an API or a version t
 know, a field of a later release, nonsense) has a header alone, and a `detail` that says so.
 """
 
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,15 +14,18 @@ from typing import Any, Final, Protocol
 from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
-from nemesis.wire.apis import API_KEYS
+from nemesis.wire.apis import API_KEYS, API_VERSIONS
 from nemesis.wire.decoding import brokers, clients, old_alter_partition, quorum, transactions
 from nemesis.wire.decoding.columns import Parts
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 
-__all__ = ["Decoded", "Unreadable", "decoded", "entity_of", "entity_type"]
+__all__ = ["Decoded", "Unreadable", "decoded", "entity_of", "entity_type", "is_version_0"]
 
 _LENGTH_BYTES: Final = 4
+_ERROR: Final = slice(8, 10)
+"""Of an ApiVersions response, whose header is version 0 always."""
+_UNSUPPORTED_VERSION: Final = struct.pack(">h", 35)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
     extract = _BY_KEY.get((header.api_key, direction))
     if extract is None:
         return Decoded({})
+    if direction is Direction.RESPONSE and is_version_0(header, data):
+        header = header._replace(api_version=0)
     try:
         entity = entity_of(header, direction, data)
         columns, items = extract(entity)
@@ -92,6 +98,11 @@ def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
     if direction is Direction.REQUEST:
         return load_request_schema(api_key, api_version)
     return load_response_schema(api_key, api_version)
+
+
+def is_version_0(header: Header, response: bytes) -> bool:
+    """Whether a target that is too old for the version answered ApiVersions as version 0."""
+    return header.api_key == API_VERSIONS and response[_ERROR] == _UNSUPPORTED_VERSION
 
 
 @cache

@@ -1,0 +1,167 @@
+"""A real cluster, all of whose links between nodes go through the proxy: it works, and is taped."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from wire_doubles import until
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.configuration import CLIENTS, Listener, direct
+from clusters.kafka.preparation import prepare
+from clusters.port import ClusterSpec, NodeName, Role, TopicSpec, role_of
+from history.clock import Clock
+from history.cluster_tables import write_cluster_tables
+from nemesis.wire.rules import Clause, Hold, Link, Match, Operator, Rule
+from nemesis.wire.wire import Wire
+
+pytestmark = pytest.mark.kafka
+
+NODES = [NodeName(name) for name in ("controller-1", "broker-1", "broker-2", "broker-3")]
+ONE, TWO = NODES[1], NODES[2]
+
+
+def address_of(source: NodeName, target: NodeName) -> str:
+    """127.77.source.target, by the order of the nodes; the clients' own links go straight."""
+    if source == CLIENTS:
+        return direct(source, target)
+    return f"127.77.{1 + NODES.index(source)}.{1 + NODES.index(target)}"
+
+
+def links_of(cluster: KafkaCluster) -> list[Link]:
+    return [
+        Link(
+            source=source,
+            target=target,
+            address=address_of(source, target),
+            port=cluster.port_of(
+                target,
+                Listener.CONTROLLER if role_of(target) is Role.CONTROLLER else Listener.REPLICATION,
+            ),
+        )
+        for source, target in itertools.permutations(NODES, 2)
+        if role_of(source) is Role.BROKER
+    ]
+
+
+@contextmanager
+def proxied(release: str, directory: Path) -> Iterator[tuple[KafkaCluster, Wire]]:
+    spec = ClusterSpec(release=release, settings={"replica.lag.time.max.ms": "1500"})
+    clock = Clock.start()
+    with Warden(run_id="test") as warden:
+        cluster = KafkaCluster(
+            spec,
+            prepared=prepare(spec, print),
+            warden=warden,
+            directory=directory / "nodes",
+            clock=clock,
+            route=address_of,
+        )
+        with Wire(
+            links_of(cluster),
+            warden=warden,
+            directory=directory,
+            log=directory / "wire.log",
+            clock=clock,
+        ) as wire:
+            try:
+                cluster.start()
+                yield cluster, wire
+            finally:
+                cluster.stop()
+
+
+def rows(directory: Path) -> list[dict[str, Any]]:
+    """The tape as it is sealed: the table `wire`."""
+    (directory / "history").mkdir()
+    write_cluster_tables(directory, directory / "history")
+    table = pq.read_table(directory / "history" / "wire.parquet")
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("release", ["4.3.1", "3.4.1"])
+def test_a_cluster_behind_the_proxy_works_and_its_control_plane_is_on_tape(
+    release: str, tmp_path: Path
+) -> None:
+    with proxied(release, tmp_path) as (cluster, wire):
+        cluster.create_topics([TopicSpec(name="t", assignment=((1, 2, 3),))])
+        produce(cluster, 1000)
+        wire.add(
+            Rule(
+                name="join",
+                action=Hold(),
+                match=Match(
+                    api="AlterPartition",
+                    sources=(ONE,),
+                    where=(Clause(field="isr", operator=Operator.INCLUDES, value=2),),
+                ),
+            )
+        )
+        wire.block([(TWO, ONE), (ONE, TWO)])
+        assert not wire.probe(TWO, ONE, timeout_s=0.2)
+        assert until(lambda: 2 not in isr(cluster, acks="1"))
+        wire.unblock()
+        assert wire.probe(TWO, ONE, timeout_s=5)
+        assert until(lambda: wire.status().rules["join"].held_now == 1)
+        assert 2 not in isr(cluster, acks="1")
+        assert wire.release("join").delivered == 1
+        assert until(lambda: isr(cluster, acks="all") == {1, 2, 3})
+        assert not wire.status().broken
+    taped = rows(tmp_path)
+    assert_taped(taped)
+    [held] = [row for row in taped if row["rule"] == "join"]
+    assert (held["action"], sorted(held["isr"])) == ("released", [1, 2, 3])
+    assert held["forwarded_ns"] > held["time_ns"]
+    if release == "4.3.1":
+        assert len(held["isr_epochs"]) == 3
+    answers = [row for row in taped if row["api"] == "AlterPartition" and row["error"] is not None]
+    assert [row["error"] for row in answers] == ["NONE"] * len(answers)
+    assert sorted(answers[-1]["isr"]) == [1, 2, 3]
+
+
+def assert_taped(taped: list[dict[str, Any]]) -> None:
+    """Everything that a checker asks of a cluster that has started is there, and decoded."""
+    undecoded = [row for row in taped if "not decoded" in (row["detail"] or "")]
+    assert not undecoded, undecoded[:3]
+    granted = [
+        row
+        for row in taped
+        if row["api"] == "BrokerRegistration" and row["direction"] == "response"
+    ]
+    assert {row["source"] for row in granted} == set(NODES[1:])
+    assert all(row["error"] == "NONE" and row["broker_epoch"] >= 0 for row in granted)
+    incarnations = {
+        row["incarnation_id"] for row in taped if row["api"] == "BrokerRegistration"
+    } - {None}
+    assert len(incarnations) == 3
+    beats = [row for row in taped if row["api"] == "BrokerHeartbeat"]
+    assert {row["broker_id"] for row in beats} == {1, 2, 3, None}
+    assert any(row["fenced"] is False for row in beats if row["direction"] == "response")
+    assert any(row["fetch_offset"] > 0 for row in beats if row["direction"] == "request")
+    fetches = [row for row in taped if row["api"] == "Fetch"]
+    metadata = [row for row in fetches if row["target"] == "controller-1"]
+    assert {row["topic"] for row in metadata if row["item"] == 0} >= {"__cluster_metadata"}
+    assert any((row["high_watermark"] or 0) > 0 for row in metadata)
+    # Of data, the first fetch of each connection between brokers.
+    first = {row["connection"] for row in fetches if row["target"] != "controller-1"}
+    assert len(first) == len({row["frame"] for row in fetches if row["connection"] in first})
+    assert all(row["broker_id"] in {1, 2, 3} for row in fetches if row["connection"] in first)
+
+
+def isr(cluster: KafkaCluster, *, acks: str) -> set[int]:
+    produce(cluster, 1, acks=acks)
+    return set(cluster.view().partitions["t-0"].isr)
+
+
+def produce(cluster: KafkaCluster, count: int, *, acks: str = "all") -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": acks})
+    for number in range(count):
+        producer.produce("t", str(number).encode(), partition=0)
+    assert producer.flush(30) == 0
