@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
@@ -20,6 +21,10 @@ from history.failure import HarnessError
 __all__ = ["OPEN", "OpenTransaction", "open_frame", "open_in", "open_transactions"]
 
 _VALUES_MAX: Final = 5
+_COLUMNS: Final = (
+    *("key", "node", "offset", "control"),
+    *("transactional", "producer_id", "producer_epoch", "value"),
+)
 
 OPEN: Final = pa.schema(
     [
@@ -71,16 +76,29 @@ def open_in(file: SealedFile) -> Iterator[pa.Table]:
 
 
 def open_transactions(replica_records: pa.Table) -> Iterator[OpenTransaction]:
-    """The open transactions of these logs, by key and offset."""
-    ordered = replica_records.sort_by([(name, "ascending") for name in ("key", "node", "offset")])
-    keys = ordered["key"].to_numpy(zero_copy_only=False)
-    nodes = ordered["node"].to_numpy(zero_copy_only=False)
-    for key in np.unique(keys):
-        logs = {
-            str(node): _Log.of(ordered.filter(pa.array((keys == key) & (nodes == node))))
-            for node in np.unique(nodes[keys == key])
-        }
-        yield from _of_key(str(key), logs)
+    """The open transactions of these logs, by key and offset; rows in the order of the schema."""
+    logs: dict[str, dict[str, _Log]] = {}
+    for rows in _stretches(replica_records.select(list(_COLUMNS)).combine_chunks()):
+        key, node = rows["key"][0].as_py(), rows["node"][0].as_py()
+        of_nodes = logs.setdefault(key, {})
+        assert node not in of_nodes, f"the log of {key} on {node} comes in two pieces"
+        of_nodes[node] = _Log.of(rows)
+    for key, of_nodes in logs.items():
+        yield from _of_key(key, of_nodes)
+
+
+def _stretches(ordered: pa.Table) -> Iterator[pa.Table]:
+    """The rows of each key and node; these come together."""
+    if not len(ordered):
+        return
+    codes = [
+        pc.dictionary_encode(ordered[name].combine_chunks()).indices.to_numpy()
+        for name in ("key", "node")
+    ]
+    changes = np.any([np.diff(code, prepend=-1) != 0 for code in codes], axis=0)
+    starts = np.flatnonzero(changes).tolist()
+    for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        yield ordered.slice(start, end - start)
 
 
 @dataclass(frozen=True, slots=True)
