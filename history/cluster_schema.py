@@ -107,8 +107,8 @@ METADATA_LOG: Final = pa.schema(
         # One row a record and node, from that node's own `__cluster_metadata`; in the order of
         # node, snapshot first, offset.
         pa.field("node", pa.string(), nullable=False),
-        # True: it comes from the newest snapshot that lies below the node's log, and its offset is
-        # the snapshot's last contained offset.
+        # True: it comes from the oldest snapshot that the node's log goes on from, and its offset is
+        # the snapshot's last contained offset. A log that begins at 0 needs none.
         pa.field("snapshot", pa.bool_(), nullable=False),
         pa.field("metadata_offset", pa.int64(), nullable=False),
         # The leader epoch of the batch: KRaft's controller epoch.
@@ -134,6 +134,7 @@ METADATA_LOG: Final = pa.schema(
         _ids("last_known_elr"),
         # -1: no leader. Null in a change that leaves the leader and its epoch as they are; not null
         # in a change that sets it anew, which bumps the leader epoch also where it stays the same.
+        # Of a LeaderChangeMessage: the controller's node id.
         pa.field("leader", pa.int32()),
         # Of a PartitionRecord alone: a change does not state them, each bumps the partition epoch.
         pa.field("leader_epoch", pa.int32()),
@@ -230,7 +231,7 @@ REPLICA_RECORDS: Final = pa.schema(
         pa.field("producer_epoch", pa.int16(), nullable=False),
         # The value as in `records`; null if it is not one of ours.
         pa.field("value", pa.int64()),
-        # The first 8 bytes of the SHA-256 of key and value, signed.
+        # The first 8 bytes of the SHA-256 of key and value, each behind its length; signed.
         pa.field("digest", pa.int64(), nullable=False),
     ]
 )
