@@ -5,13 +5,13 @@ and the answers to it, what was refused, and the rest by its nearness; what is l
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
+from report.frame_words import answer_of, details_of, words_of
 from report.frames import DECIDING, DISTURBING, Frame
-from report.notation import length, moment
 
 __all__ = ["ARROWS_MAX", "Arrow", "Fate", "arrows_of", "chosen_arrows"]
 
@@ -22,7 +22,6 @@ _AGAIN_NS: Final = 2_000_000_000
 """The same again within this is a repeat."""
 _LATE_NS: Final = 50_000_000
 """A frame on the proxy for longer than this is drawn with its wait."""
-_ITEMS_NAMED: Final = 2
 
 
 class Fate(StrEnum):
@@ -158,10 +157,10 @@ def _arrow(frame: Frame, answer: Frame | None) -> Arrow:
         action=frame.action,
         rule=frame.rule if frame.touched else None,
         is_answer=not frame.is_request,
-        words=_words(frame),
-        answer=None if answer is None else _answer(answer),
+        words=words_of(frame),
+        answer=None if answer is None else answer_of(answer),
         refused=bool(errors),
-        details=tuple(_details(frame, answer)),
+        details=tuple(details_of(frame, answer)),
     )
 
 
@@ -171,99 +170,3 @@ def _fate(frame: Frame) -> Fate:
     if frame.forwarded_ns is None:
         return Fate.LOST
     return Fate.LATE if frame.forwarded_ns - frame.time_ns > _LATE_NS else Fate.PASSED
-
-
-def _words(frame: Frame) -> str:
-    if frame.is_request:
-        # The topics of the run before Kafka's own.
-        items = sorted(frame.items, key=lambda item: str(item.get("topic", "")).startswith("__"))
-        said = ", ".join(filter(None, map(_item, items[:_ITEMS_NAMED])))
-        more = len(frame.items) - _ITEMS_NAMED
-        said += f" and {more} more" if more > 0 else ""
-        return f"{frame.api} {said}".strip()
-    return f"{frame.api} {_answer(frame)}".strip()
-
-
-def _answer(frame: Frame) -> str:
-    """`ok`, or the errors; and what the answer grants."""
-    first = frame.items[0]
-    if frame.errors:
-        return ", ".join(frame.errors)
-    granted = (
-        f"epoch {first['broker_epoch']}" if frame.api == "BrokerRegistration" else "",
-        f"isr {first['isr']}" if "isr" in first else "",
-        f"producer epoch {first['producer_epoch']}" if "producer_epoch" in first else "",
-        first.get("detail", "") if frame.api in ("Vote", "BeginQuorumEpoch") else "",
-    )
-    return " ".join(filter(None, ("ok" if "error" in first else "", *granted)))
-
-
-def _item(item: Mapping[str, Any]) -> str:
-    """What one item is about, in a few words."""
-    return " ".join(filter(None, (say(item) for say in _SAYINGS)))
-
-
-def _key(item: Mapping[str, Any]) -> str:
-    topic = item.get("topic") or item.get("topic_id")
-    if topic is None or topic == "__cluster_metadata":
-        return ""
-    return f"{topic}-{item['partition']}" if "partition" in item else str(topic)
-
-
-def _transaction(item: Mapping[str, Any]) -> str:
-    name = item.get("transactional_id", "")
-    words = {True: "commit", False: "abort"}
-    return " ".join(filter(None, (words.get(item.get("committed", ...), ""), name)))
-
-
-def _quorum(item: Mapping[str, Any]) -> str:
-    if item["api"] not in ("Vote", "BeginQuorumEpoch", "EndQuorumEpoch"):
-        return ""
-    return f"epoch {item['leader_epoch']}" if "leader_epoch" in item else ""
-
-
-_SAYINGS: Final = (
-    _key,
-    lambda item: f"isr {item['isr']}" if "isr" in item else "",
-    _transaction,
-    lambda item: f"producer epoch {item['producer_epoch']}" if "producer_epoch" in item else "",
-    _quorum,
-)
-
-
-def _details(frame: Frame, answer: Frame | None) -> Iterator[str]:
-    yield f"{frame.api} v{frame.api_version} {frame.sender} → {frame.receiver}"
-    yield f"sent {moment(frame.time_ns)}" + _arrival(frame)
-    for item in frame.items[:_ITEMS_NAMED]:
-        yield _fields(item)
-    if answer is not None:
-        yield f"answered after {length(answer.time_ns - frame.time_ns)}: {_answer(answer)}"
-        yield _fields(answer.items[0])
-    yield f"connection {frame.connection}, correlation id {frame.correlation_id}"
-
-
-def _arrival(frame: Frame) -> str:
-    by = f" by {frame.rule}" if frame.rule and frame.touched else ""
-    if frame.touched and frame.forwarded_ns is None:
-        return f", {frame.action}{by}, never passed on"
-    if frame.forwarded_ns is None:
-        return ", never passed on"
-    late = length(frame.forwarded_ns - frame.time_ns)
-    return f", {frame.action}{by}, passed on {moment(frame.forwarded_ns)}, {late} later"
-
-
-_TOLD_ELSEWHERE: Final = frozenset(
-    (
-        *("frame", "item", "connection", "source", "target", "direction", "time_ns"),
-        *("forwarded_ns", "action", "rule", "api", "api_key", "api_version", "correlation_id"),
-        *("size_bytes", "client_id", "topic_id"),
-    )
-)
-
-
-def _fields(item: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name.replace('_', ' ')} {value}"
-        for name, value in item.items()
-        if name not in _TOLD_ELSEWHERE
-    )

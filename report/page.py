@@ -67,7 +67,7 @@ def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
     bare = replace(reading, operation_files=(), record_files=())
     proofs = attempts.read(lambda: proofs_of(reading), None) or proofs_of(bare)
     plots = _plots(reading, series, colours, proofs) if _has_history(reading) else None
-    stories = attempts.read(lambda: stories_at(run.root / "forensics.json"), Stories())
+    stories = attempts.read(lambda: stories_at(run.forensics_path), Stories())
     named = {number for g in proofs for proof in g.proofs for number in proof.anomaly.frames}
     scene = scene_of(run, reading, window=window, proven=named | stories.frames)
     scripts = _scripts(plotted=plots is not None)

@@ -78,8 +78,7 @@ class ArrowPainter:
             parts.append(cross(reach, y))
         parts.append(self._label(arrow, y))
         if arrow.rule is not None:
-            verb = "held" if arrow.fate in (Fate.LATE, Fate.WAITING) else arrow.action
-            parts.append(pill(f"{verb} by {arrow.rule}", x=reach, y=y + 13))
+            parts.append(pill(_fate_words(arrow), x=reach, y=y + 13))
         # Other parts of the page link to any of the frames that this arrow stands for.
         anchors = (Markup('<g id="frame-{n}"/>').format(n=n) for n in arrow.frames[1:])
         return event_group(
@@ -150,6 +149,13 @@ class ArrowPainter:
         return Markup(
             '<text class="words" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{spans}</text>'
         ).format(x=x, y=y - 6, anchor=anchor, spans=spans)
+
+
+def _fate_words(arrow: Arrow) -> str:
+    if arrow.action == "undeliverable" and arrow.fate is Fate.LOST:
+        return f"held by {arrow.rule}, then undeliverable"
+    verb = "held" if arrow.fate in (Fate.LATE, Fate.WAITING) else arrow.action
+    return f"{verb} by {arrow.rule}"
 
 
 def _again(arrow: Arrow) -> Iterator[str]:
