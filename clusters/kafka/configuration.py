@@ -8,7 +8,9 @@ it. The listeners themselves are bound to 127.0.0.1, so 127.0.0.2 to 127.255.255
 that, at the very port that the target uses.
 
 The voters are static (`controller.quorum.voters`): with bootstrap servers a node would learn the
-controllers' own addresses and go around any route.
+controllers' own addresses and go around any route. From 3.9 on the quorum's answers say where the
+leader is (KIP-853), and 4.3.1 goes there, whatever the voters' addresses, once a fetch has timed
+out. So controllers advertise their names, too; earlier releases refuse that.
 """
 
 import re
@@ -49,6 +51,8 @@ The source is a node or `CLIENTS`. Asked before the nodes start; constant from t
 """
 
 _CONTROLLER_ID_BASE: Final = 1000
+_CONTROLLERS_ADVERTISE: Final = (3, 9)
+"""The first release that is told by which name its controllers are found."""
 _HOST_SUFFIX: Final = {Role.CONTROLLER: "raft", Role.BROKER: "repl"}
 
 
@@ -158,7 +162,7 @@ def properties(
         **_defaults(spec.brokers, version=version),
         **spec.settings,
         **own,
-        **_identity(node, nodes=nodes, data=data, route=route),
+        **_identity(node, nodes=nodes, data=data, version=version, route=route),
     }
 
 
@@ -203,7 +207,9 @@ def links_between(nodes: tuple[Node, ...]) -> tuple[LinkEnd, ...]:
     return (*between, *outside)
 
 
-def _identity(node: Node, *, nodes: tuple[Node, ...], data: Path, route: Route) -> dict[str, str]:
+def _identity(
+    node: Node, *, nodes: tuple[Node, ...], data: Path, version: str, route: Route
+) -> dict[str, str]:
     """What says who it is and where it is found."""
     voters = ",".join(
         f"{voter.node_id}@{voter.host}:{voter.ports[Listener.CONTROLLER]}"
@@ -222,7 +228,10 @@ def _identity(node: Node, *, nodes: tuple[Node, ...], data: Path, route: Route) 
         ),
     }
     if node.role is Role.CONTROLLER:
-        return common
+        if version_numbers(version) < _CONTROLLERS_ADVERTISE:
+            return common
+        port = node.ports[Listener.CONTROLLER]
+        return common | {"advertised.listeners": f"{Listener.CONTROLLER}://{node.host}:{port}"}
     hosts = {Listener.CLIENT: route(CLIENTS, node.name), Listener.REPLICATION: node.host}
     return common | {
         "inter.broker.listener.name": Listener.REPLICATION,

@@ -75,8 +75,14 @@ def test_a_broker_says_who_it_is_and_where_it_is_found() -> None:
 def test_a_controller_listens_for_nothing_else() -> None:
     found = configured(SPEC, "controller-2")
     assert found["listeners"] == "CONTROLLER://127.0.0.1:9002"
-    assert "advertised.listeners" not in found
     assert "inter.broker.listener.name" not in found
+
+
+def test_a_controller_is_found_by_its_name_also_where_its_answers_say_so() -> None:
+    """A broker whose fetch has timed out goes where the leader says that it is."""
+    found = configured(SPEC, "controller-2", version="3.9.0")
+    assert found["advertised.listeners"] == "CONTROLLER://controller-2.raft:9002"
+    assert "advertised.listeners" not in configured(SPEC, "controller-2", version="3.8.1")
 
 
 def test_settings_win_over_defaults_and_those_of_the_role_over_those_of_all() -> None:
