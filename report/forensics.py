@@ -111,8 +111,10 @@ def _story(loss: Loss) -> Story:
     )
 
 
-def _order(moment: Moment) -> tuple[bool, int]:
-    return moment.time_ns is None, moment.time_ns or 0
+def _order(moment: Moment) -> tuple[bool, int, int]:
+    """By time; records of one millisecond by their offsets."""
+    offset = max(moment.metadata_offsets, default=0)
+    return moment.time_ns is None, moment.time_ns or 0, offset
 
 
 def _shortened(moments: Sequence[Moment]) -> list[Moment]:

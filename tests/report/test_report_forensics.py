@@ -161,6 +161,18 @@ def test_a_long_way_keeps_what_decided(tmp_path: Path) -> None:
     assert any("is elected" in what for what in words)
 
 
+def test_records_of_one_millisecond_stand_in_the_order_of_the_log(tmp_path: Path) -> None:
+    election = LOSS.election
+    assert election is not None
+    note = MetadataNote(metadata_offset=42, time_ns=election.time_ns, text="just before")
+    path = tmp_path / "forensics.json"
+    losses = (replace(LOSS, metadata=(note,)),)
+    write_forensics(path, Forensics(run_id="r", losses=losses))
+    (story,) = stories_at(path).stories
+    offsets = [m.metadata_offsets for m in story.moments if m.time_ns == election.time_ns]
+    assert offsets == [(42,), (43,)]
+
+
 def test_without_forensics_there_is_no_such_section(tmp_path: Path) -> None:
     run = write_run(tmp_path, STORY)
     assert parse_page(write_page(run).read_text()).all("section", id="forensics") == []
