@@ -21,6 +21,7 @@ from harness.reproduction_file import new_reproduction_path
 from harness.scenario import load_scenario
 from harness.seeds import SEED_MAX, new_seed
 from harness.track_record import add_to_track_record, read_track_record, table, with_table
+from history.failure import UsageError
 
 __all__ = ["reproduce", "track_record"]
 
@@ -52,7 +53,7 @@ def reproduce(
     """
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
-    releases = [word.strip() for word in kafka.split(",")] if kafka else _tried(scenario)
+    releases = _tried(scenario) if kafka is None else _listed(kafka)
     subjects = [_subject(scenario, release, seeds, flags) for release in releases]
     words = ["fencepost", "reproduce", scenario, "--kafka", ",".join(releases)]
     words += ["--runs", str(runs), "--seed", str(first)]
@@ -96,6 +97,13 @@ def track_record(add: tuple[Path, ...], write: Path | None, results: Path, as_js
     elif write is None:
         click.echo(table(recorded), nl=False)
     return 0
+
+
+def _listed(text: str) -> list[str]:
+    releases = [word.strip() for word in text.split(",")]
+    if "" in releases or len(set(releases)) < len(releases):
+        raise UsageError(f"--kafka: expected different releases, as in 3.4.1,4.3.1; found {text!r}")
+    return releases
 
 
 def _tried(scenario: str) -> list[str]:

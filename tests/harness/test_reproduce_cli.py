@@ -109,6 +109,8 @@ def test_as_json_it_is_one_document(
         (["nowhere"], "no scenario 'nowhere'"),
         (["smoke", "--runs", "0"], "0 is not in the range"),
         (["smoke", "--kafka", "4.3.1", "--seed", "x"], "'x' is not a valid integer"),
+        (["smoke", "--kafka", "4.3.1,"], "--kafka: expected different releases"),
+        (["smoke", "--kafka", "4.3.1, 4.3.1"], "--kafka: expected different releases"),
     ],
 )
 def test_wrong_use_is_one_line_and_stores_nothing(
