@@ -24,7 +24,7 @@ from checkers.entry import Entry
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
 from checkers.kernels.facts import Facts, Judged, Tables, facts_of
 from checkers.results import anomalies_found, file_answers, result_of
-from checkers.tables import JobError, SealedFile, cluster_file, collected, rows_in
+from checkers.tables import JobError, SealedFile, cluster_file, collected, row_count, rows_in
 from checkers.verdict import CheckResult
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
@@ -131,7 +131,19 @@ def _tasks(check: ClusterCheck, question: Question) -> tuple[_Task, ...]:
             },
             facts=facts_of(question.manifest),
         )
-        for bucket in range(RECORD_BUCKET_COUNT if check.by_bucket else 1)
+        for bucket in (_buckets(question) if check.by_bucket else (0,))
+    )
+
+
+def _buckets(question: Question) -> tuple[int, ...]:
+    """Those that hold anything, or that cannot be read: few keys fill few buckets."""
+    return tuple(
+        bucket
+        for bucket in range(RECORD_BUCKET_COUNT)
+        if any(
+            row_count(cluster_file(question.run, question.manifest, name, bucket=bucket)) != 0
+            for name in ("records", "replica_records")
+        )
     )
 
 
@@ -154,6 +166,8 @@ def _findings(
 
 
 def _collected(tasks: tuple[_Task, ...], question: Question) -> pa.Table:
+    if not tasks:
+        return FINDINGS.empty_table()
     frame = _numbers(question.spark, len(tasks)).mapInArrow(
         _Tasks(tasks), from_arrow_schema(FINDINGS)
     )

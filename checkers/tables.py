@@ -44,6 +44,7 @@ __all__ = [
     "operation_files",
     "operations_in",
     "record_files",
+    "row_count",
     "rows_in",
     "scanned",
 ]
@@ -148,6 +149,14 @@ def operations_in(file: SealedFile, columns: Sequence[str]) -> pa.Table:
     """
     with _opened(file, "operations") as parquet:
         return parquet.read(columns=list(columns))
+
+
+def row_count(file: SealedFile) -> int | None:
+    """How many rows a file says it has; None if it cannot be read."""
+    try:
+        return int(pq.read_metadata(file.path).num_rows)
+    except (OSError, pa.ArrowException):
+        return None
 
 
 def rows_in(file: SealedFile, name: str) -> pa.Table:

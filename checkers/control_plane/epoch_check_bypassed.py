@@ -10,13 +10,13 @@ offset it was given.
 Source: KIP-903; `ReplicationControlManager.ineligibleReplicasForIsr`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import View, by_partition, clock, view
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import proposals, requests_by_partition
+from checkers.kernels.isr_changes import NO_REQUESTS, Requests, proposals, requests_by_partition
 from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.kernels.rpcs import Rpc
 
@@ -32,13 +32,13 @@ def bypassed_epoch_checks(tables: Tables, facts: Facts) -> Judged:
     requests = requests_by_partition(tables["wire"], seen.partitions)
 
     def proofs(history: PartitionHistory) -> Iterator[Proof]:
-        mine = requests.get((history.topic_id, history.partition), ())
+        mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
         return _proofs(history, mine, seen)
 
     return by_partition(NAME, seen, proofs)
 
 
-def _proofs(history: PartitionHistory, requests: Sequence[Rpc], seen: View) -> Iterator[Proof]:
+def _proofs(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof]:
     for version in history.versions:
         if version.cause is Cause.CHANGED:
             for request in proposals(version, requests).sure:

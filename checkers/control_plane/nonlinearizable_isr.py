@@ -31,7 +31,13 @@ from typing import Any, Final
 from checkers.anomaly import Proof
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import made, proposals, requests_by_partition
+from checkers.kernels.isr_changes import (
+    NO_REQUESTS,
+    Requests,
+    made,
+    proposals,
+    requests_by_partition,
+)
 from checkers.kernels.partition_states import Cause, PartitionHistory
 from checkers.kernels.rpcs import Rpc
 from checkers.kernels.versioned_register import (
@@ -70,13 +76,13 @@ def nonlinearizable_isrs(tables: Tables, facts: Facts) -> Judged:
     requests = requests_by_partition(tables["wire"], seen.partitions)
     reads = _reads(tables, seen)
     for place, history in seen.partitions.items():
-        proofs = _proofs(history, requests.get(place, ()), reads.get(place, ()), seen)
+        proofs = _proofs(history, requests.get(place, NO_REQUESTS), reads.get(place, ()), seen)
         yield history.key, spelled(NAME, history.key, list(proofs))
 
 
 def _proofs(
     history: PartitionHistory,
-    requests: Sequence[Rpc],
+    requests: Requests,
     reads: Sequence[_Row],
     seen: View,
 ) -> Iterator[Proof]:
@@ -115,7 +121,7 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
         )
 
 
-def _asked(history: PartitionHistory, requests: Sequence[Rpc], *, until_ns: int) -> Iterator[_Told]:
+def _asked(history: PartitionHistory, requests: Requests, *, until_ns: int) -> Iterator[_Told]:
     places = {version.partition_epoch: place for place, version in enumerate(history.versions)}
     for rpc in requests:
         operation = _operation(rpc, places, until_ns=until_ns)
@@ -153,14 +159,15 @@ def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operati
     return None
 
 
-def _called(history: PartitionHistory, requests: Sequence[Rpc]) -> frozenset[int]:
+def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
     """Versions that a request made, though it may be that nobody saw the answer."""
+    if any(rpc.of("action") == "duplicated" for rpc in requests):
+        return frozenset()
     return frozenset(
         place + 1
         for place, (before, version) in enumerate(history.steps())
         if version.leader == before.leader
         and set(version.isr) - set(before.isr)
-        and not any(rpc.of("action") == "duplicated" for rpc in requests)
         and proposals(version, requests).possible
     )
 
@@ -197,7 +204,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
             )
 
 
-def _made_twice(history: PartitionHistory, requests: Sequence[Rpc]) -> Iterator[Proof]:
+def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof]:
     """One version, two compare-and-sets that say they made it."""
     by_epoch: dict[int, list[Rpc]] = {}
     for rpc in requests:
@@ -218,9 +225,7 @@ def _made_twice(history: PartitionHistory, requests: Sequence[Rpc]) -> Iterator[
             )
 
 
-def _not_in_the_log(
-    history: PartitionHistory, requests: Sequence[Rpc], seen: View
-) -> Iterator[Proof]:
+def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof]:
     """Changes that were acknowledged and that the log does not have, or has with another ISR."""
     counts = Counter(version.partition_epoch for version in history.versions)
     until_ns = _until_ns(seen)

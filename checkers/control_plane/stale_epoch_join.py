@@ -35,7 +35,7 @@ from checkers.anomaly import Proof
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
 from checkers.kernels.broker_states import BrokerVersion
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import proposals, requests_by_partition
+from checkers.kernels.isr_changes import NO_REQUESTS, proposals, requests_by_partition
 from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.kernels.rpcs import Rpc, rpcs
 
@@ -89,7 +89,7 @@ def stale_joins(
             joined = [one for one in version.isr if one not in before.isr]
             if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
                 continue
-            made = proposals(version, requests.get(place, ()))
+            made = proposals(version, requests.get(place, NO_REQUESTS))
             candidates = made.sure or made.possible
             if not candidates:
                 doubt = doubt or _unseen(history, version, joined)

@@ -8,7 +8,8 @@ where its leader's does, both lying whole on the disks.
 
 Where the bound had not passed yet, or where the disks do not tell whether it had caught up, nobody
 can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or
-broken replication, which this check does not judge.
+broken replication, which this check does not judge. Nor does it judge partitions that are not the run's:
+nobody waited for them to be whole.
 
 Source: KIP-497; KAFKA-15353 for a leader that never asks again.
 """
@@ -28,6 +29,8 @@ __all__ = ["NAME", "SETTLED_NS", "stuck_isrs"]
 NAME: Final = "stuck-isr"
 SETTLED_NS: Final = 10_000_000_000
 """Many times what a leader takes to bring a replica back that has caught up."""
+_LEAVING_NS: Final = 1_000_000_000
+"""Left out of the end: wall clocks are blurred, and the run's end is where brokers begin to leave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class _Course:
 
 
 def stuck_isrs(tables: Tables, facts: Facts) -> Judged:
-    """Of every partition that is there. Reads `metadata_log`, `replicas` and `faults`."""
+    """Of every partition of the run. Reads `metadata_log`, `replicas` and `faults`."""
     seen = view(tables, facts)
     if not facts.stuck_isr_limit_ns:
         return
@@ -54,11 +57,11 @@ def stuck_isrs(tables: Tables, facts: Facts) -> Judged:
     course = _Course(
         seen=seen,
         healed_ns=max([0, *filter(None, tables["faults"]["end_ns"].to_pylist())]),
-        end_ns=log_end_ns if facts.end_ns is None else min(log_end_ns, facts.end_ns),
+        end_ns=min(log_end_ns, facts.end_ns or log_end_ns) - _LEAVING_NS,
         rows={(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()},
     )
     for history in seen.histories():
-        if not history.deleted:
+        if not history.deleted and history.key in facts.keys:
             found = list(_outsiders(history, course))
             proofs = [one for one in found if isinstance(one, Proof)]
             doubt = next((one for one in found if isinstance(one, str)), "")

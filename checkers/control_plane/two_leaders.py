@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from checkers.anomaly import Proof
 from checkers.control_plane.view import METADATA, View, clock, spelled, view
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import requests_by_partition
+from checkers.kernels.isr_changes import NO_REQUESTS, requests_by_partition
 from checkers.kernels.metadata_records import LEADER_CHANGE
 from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
 from checkers.kernels.rpcs import Rpc
@@ -59,7 +59,7 @@ def two_leaders(tables: Tables, facts: Facts) -> Judged:
     for place, history in seen.partitions.items():
         claims = [
             *_logged(history),
-            *_asked(requests.get(place, ())),
+            *_asked(requests.get(place, NO_REQUESTS)),
             *shown.get(place, ()),
         ]
         conflicts = _conflicts(claims, history.key, "leader epoch")

@@ -34,7 +34,8 @@ class Facts:
     end_ns: int | None = None
     stuck_isr_limit_ns: int = 0
     acks: str = "all"
-    recorded: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    """Of the run; a cluster has others of its own."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """The run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -66,5 +67,5 @@ def facts_of(manifest: Manifest) -> Facts:
         end_ns=manifest.end_ns,
         stuck_isr_limit_ns=int(manifest.stuck_isr_limit_s * _NS_A_SECOND),
         acks=manifest.promises.acks,
-        recorded=manifest.recorded,
+        keys=manifest.keys,
     )

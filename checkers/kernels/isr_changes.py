@@ -5,7 +5,7 @@ version for certain if it was answered without an error by that version's epoch.
 answer nobody saw it can only be said that they may have.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
 from checkers.kernels.rpcs import Rpc, rpcs
 
-__all__ = ["Proposals", "made", "proposals", "requests_by_partition"]
+__all__ = ["NO_REQUESTS", "Proposals", "Requests", "made", "proposals", "requests_by_partition"]
 
 _DEFINITE: Final = (
     "INVALID_UPDATE_VERSION",
@@ -37,9 +37,24 @@ class Proposals:
     """Not answered as far as anybody saw, or with an error that proves nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The AlterPartition items about one partition, in the order of arrival."""
+
+    all: tuple[Rpc, ...]
+    expecting: Mapping[int, tuple[Rpc, ...]]
+    """By the partition epoch that they expect."""
+
+    def __iter__(self) -> Iterator[Rpc]:
+        return iter(self.all)
+
+
+NO_REQUESTS: Final = Requests((), {})
+
+
 def requests_by_partition(
     wire: pa.Table, histories: Mapping[tuple[str, int], PartitionHistory]
-) -> Mapping[tuple[str, int], tuple[Rpc, ...]]:
+) -> Mapping[tuple[str, int], Requests]:
     """The AlterPartition items on the tape by (topic id, partition), in the order of arrival.
 
     Old versions name the topic; those are left out where two topics of the log had that name.
@@ -55,15 +70,24 @@ def requests_by_partition(
             topic_id = next(iter(named)) if len(named) == 1 else None
         if topic_id is not None and rpc.of("partition") is not None:
             found.setdefault((topic_id, rpc.of("partition")), []).append(rpc)
-    return {place: tuple(requests) for place, requests in found.items()}
+    return {place: _indexed(requests) for place, requests in found.items()}
 
 
-def proposals(version: PartitionVersion, requests: Sequence[Rpc]) -> Proposals:
+def _indexed(requests: Sequence[Rpc]) -> Requests:
+    expecting: dict[int, list[Rpc]] = {}
+    for rpc in requests:
+        expecting.setdefault(rpc.of("partition_epoch"), []).append(rpc)
+    return Requests(
+        tuple(requests), {epoch: tuple(several) for epoch, several in expecting.items()}
+    )
+
+
+def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
     """The requests that made this version or may have."""
     expecting = [
         rpc
-        for rpc in requests
-        if rpc.of("partition_epoch") == version.partition_epoch - 1 and rpc.reached_ns is not None
+        for rpc in requests.expecting.get(version.partition_epoch - 1, ())
+        if rpc.reached_ns is not None
     ]
     sure = [rpc for rpc in expecting if made(rpc) == version.partition_epoch]
     possible = [

@@ -24,7 +24,7 @@ from checkers.forensics import (
 )
 from checkers.kernels.disk_faults import DISK_FAULTS
 from checkers.kernels.facts import Facts, Tables
-from checkers.kernels.isr_changes import proposals, requests_by_partition
+from checkers.kernels.isr_changes import NO_REQUESTS, proposals, requests_by_partition
 from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
 from checkers.kernels.ranges import stretches
 from checkers.kernels.replica_logs import ReplicaLog
@@ -166,7 +166,7 @@ def _described(
 ) -> Join:
     seen, tables = case.seen, case.tables
     place = (history.topic_id, history.partition)
-    requests = requests_by_partition(tables["wire"], seen.partitions).get(place, ())
+    requests = requests_by_partition(tables["wire"], seen.partitions).get(place, NO_REQUESTS)
     made = proposals(version, requests)
     request = next(iter((*made.sure, *made.possible)), None)
     stale = next(

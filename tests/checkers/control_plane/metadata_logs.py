@@ -68,7 +68,7 @@ def facts(controllers: int = 1, brokers: int = 3, **others: Any) -> Facts:
     """Facts of a cluster of this size; the run began when 1970 did."""
     nodes = {f"controller-{n}": 999 + n for n in range(1, controllers + 1)}
     nodes |= {f"broker-{n}": n for n in range(1, brokers + 1)}
-    return Facts(**{"node_ids": nodes, "recorded": ("metadata_log", "wire"), **others})
+    return Facts(**{"node_ids": nodes, "keys": ("t-0",), **others})
 
 
 FACTS = facts()

@@ -139,7 +139,7 @@ def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(
 
 
 def _results_with(kernel: ClusterKernel, path: Path, spark: SparkSession) -> dict[str, CheckResult]:
-    """A good check and one with this kernel, which is defined in a test: workers import no tests."""
+    """A good check and one with this kernel, defined in a test as workers import no tests."""
     entries = {entry.name: entry for entry in CONTROL_PLANE_ENTRIES}
     good = ClusterCheck(entry=entries[EMPTY], kernel=empty_isrs, tables=("metadata_log",))
     bad = replace(good, entry=entries[NOT_IN_REPLICAS], kernel=kernel)

@@ -6,7 +6,6 @@ from replica_disks import disks, faults
 from checkers.control_plane.stuck_isr import stuck_isrs
 
 S = 1_000_000_000
-LIMIT = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=42 * S)
 LOG = """
     1 register 2
     2 unfence 2
@@ -25,10 +24,10 @@ def found(
     log: str = LOG,
     lines: str = EQUAL,
     events: tuple[tuple[str, str, int], ...] = KILL,
-    end_s: int = 42,
+    keys: tuple[str, ...] = ("t-0",),
 ) -> tuple[list[str], str]:
     given = tables(log, **disks(lines), faults=faults(*events))
-    run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=end_s * S)
+    run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=42 * S, keys=keys)
     judged = list(stuck_isrs(given, run))
     return said(judged).get("t-0", []), doubts(judged).get("t-0", "")
 
@@ -68,3 +67,7 @@ def test_without_a_bound_nothing_is_judged_and_without_a_heal_nobody_can_say() -
     given = tables(LOG, **disks(EQUAL), faults=faults())
     assert not list(stuck_isrs(given, facts()))
     assert doubts(stuck_isrs(given, facts(stuck_isr_limit_ns=S)))
+
+
+def test_a_partition_that_is_not_the_runs_is_not_judged() -> None:
+    assert found(keys=("u-0",)) == ([], "")
