@@ -116,12 +116,14 @@ class Interpreter:
         """No faults: let the clients work."""
         self._until(lambda _: False, self._now_s() + time_limit_s)
 
-    def heal(self, *, limit_s: float) -> None:
-        """Undo everything and wait until the cluster is whole, within the limit."""
-        if not self._heal_all(self._now_s() + limit_s):
+    def heal(self, *, limit_s: float) -> bool:
+        """Undo everything and wait until the cluster is whole, within the limit; whether it is."""
+        whole = self._heal_all(self._now_s() + limit_s)
+        if not whole:
             self.shortfalls.append(
                 f"not whole {limit_s:g} s after healing: {_missing(self.observer.latest())}"
             )
+        return whole
 
     def _perform(self, step: Step, end_s: float) -> bool:
         if step.at_s is not None:
@@ -225,6 +227,8 @@ class Interpreter:
         now = self.observer.latest()
         self.performer.settle(now)
         self.network.settle()
+        if now.view is not None:
+            self.network.name_topics(now.view.topic_ids)
         self.on_tick(self._now_s(), now)
         return now
 

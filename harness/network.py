@@ -7,7 +7,7 @@ target runs.
 """
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -78,6 +78,7 @@ class Network:
         self._played = played
         self._rules: dict[str, _OpenRule] = {}
         self._partitions: dict[str, _OpenPartition] = {}
+        self._topic_ids: dict[str, str] = {}
         for node in cluster.nodes:
             if wire is not None and role_of(node) is Role.BROKER:
                 wire.add(registration_watch(node))
@@ -91,6 +92,12 @@ class Network:
     def status(self) -> WireStatus:
         """What the wire has done so far; empty without one."""
         return _NOTHING if self._wire is None else self._wire.status()
+
+    def name_topics(self, topic_ids: Mapping[str, str]) -> None:
+        """Tell the wire the topics' names by their ids, so that rules and the tape can use them."""
+        if self._wire is not None and not topic_ids.items() <= self._topic_ids.items():
+            self._topic_ids |= topic_ids
+            self._wire.name_topics(topic_ids)
 
     def lay(self, step: Lay, *, scene: Scene, draw: random.Random, now_s: float) -> None:
         """Lay the rule: from now on it concerns what matches."""

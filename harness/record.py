@@ -41,6 +41,7 @@ __all__ = ["record", "refuse_missing_abilities"]
 
 _FINAL_READ_LIMIT_S = 120.0
 _CLIENT_STOP_LIMIT_S = 60.0
+_STILL_BROKEN_S = 3.0
 
 
 def record(
@@ -215,9 +216,10 @@ class _Recording:
             )
             self._break(interpreter)
             self.progress.say("healing")
-            interpreter.heal(limit_s=self.scenario.recovery_limit_s)
+            whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
             _note(self.run, healed_ns=self.clock.now_ns())
-            interpreter.idle(time_limit_s=1.0)  # operations after the last heal, for the record
+            # Operations after the last heal, for the record; or what did not heal, past its bound.
+            interpreter.idle(time_limit_s=1.0 if whole else _STILL_BROKEN_S)
         self.workload.stop(timeout_s=_CLIENT_STOP_LIMIT_S)
         self._final_read(interpreter.shortfalls)
         # A client that had to be killed recorded all it did; what it still had open is info.

@@ -7,9 +7,9 @@ been unfenced and led by another all through the last `SETTLED_NS` before that, 
 where its leader's does, both lying whole on the disks.
 
 Where the bound had not passed yet, or where the disks do not tell whether it had caught up, nobody
-can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or
-broken replication, which this check does not judge. Nor does it judge partitions that are not the run's:
-nobody waited for them to be whole.
+can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or broken
+replication, which this check does not judge. Nor does it judge partitions that are not the run's:
+nobody waited for those to be whole.
 
 Source: KIP-497; KAFKA-15353 for a leader that never asks again.
 """
@@ -30,7 +30,7 @@ NAME: Final = "stuck-isr"
 SETTLED_NS: Final = 10_000_000_000
 """Many times what a leader takes to bring a replica back that has caught up."""
 _LEAVING_NS: Final = 1_000_000_000
-"""Left out of the end: wall clocks are blurred, and the run's end is where brokers begin to leave."""
+"""Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
