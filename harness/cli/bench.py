@@ -4,6 +4,7 @@ import click
 
 from harness.benchmarks.recorder import recorder_bench
 from harness.benchmarks.start import start_bench
+from harness.benchmarks.wire import wire_bench
 from harness.cli.options import as_json, emit_json
 from harness.progress import terminal_progress
 
@@ -40,6 +41,24 @@ def start(kafka: str, controllers: str, runs: int, as_json: bool) -> int:
     with terminal_progress() as progress:
         figures = start_bench(
             release=kafka, controllers=int(controllers), runs=runs, say=progress.say
+        )
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+@bench.command()
+@click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True)
+@click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
+@click.option("--value-bytes", type=click.IntRange(1, 900_000), default=200, show_default=True)
+@as_json
+def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
+    """Throughput and latency of acks=all produce behind the proxy, and the same without it."""
+    with terminal_progress() as progress:
+        figures = wire_bench(
+            pairs=pairs, seconds=seconds, value_bytes=value_bytes, say=progress.say
         )
     if as_json:
         emit_json(figures.as_data())

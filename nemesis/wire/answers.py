@@ -138,7 +138,7 @@ def _value(kind: Any, one: Field[Any], *, request: Any, error: ErrorCode) -> Any
     if is_dataclass(nested) and one.name in _MIRRORED:
         return tuple(_built(nested, item, error) for item in _items(request, one.name))
     default = _empty(hint) if one.default is MISSING else one.default
-    if is_dataclass(hint) or tuple in map(get_origin, (hint, *get_args(hint))):
+    if is_dataclass(hint) or any(get_origin(one) is tuple for one in (hint, *get_args(hint))):
         return default
     return _stated(one.name, request, default, nullable=type(None) in get_args(hint))
 

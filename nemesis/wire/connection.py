@@ -11,9 +11,9 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol, assert_never
 
-from nemesis.wire.effects import Finish, Reset, Send, Side
+from nemesis.wire.effects import Finish, Reset, Side
 from nemesis.wire.end import End
-from nemesis.wire.pipe import SENDER
+from nemesis.wire.pipe import RECEIVER, SENDER
 from nemesis.wire.rules import Direction, Flow
 from nemesis.wire.sessions import Session
 
@@ -21,7 +21,6 @@ __all__ = ["Connection", "Loop"]
 
 _LOOPBACK: Final = "127.0.0.1"
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
-_DIRECTION_FROM: Final = {side: direction for direction, side in SENDER.items()}
 _GONE: Final = select.EPOLLERR | select.EPOLLHUP
 
 
@@ -66,9 +65,9 @@ class Connection:
         if near is not None:
             self._ends[Side.NEAR] = End()
             self._open(Side.NEAR, near, connected=True)
-        for direction, flow in self._flows.items():
+        for flow in self._flows.values():
             if loop.is_blocked(flow):
-                session.block(direction)
+                self.set_blocked(flow, blocked=True)
         self.dial()
 
     @property
@@ -94,9 +93,13 @@ class Connection:
     def set_blocked(self, flow: Flow, *, blocked: bool) -> None:
         """A flow was blocked, or is no more."""
         for direction, own in self._flows.items():
-            if own == flow and blocked:
+            if own != flow:
+                continue
+            if (receiver := self._ends[RECEIVER[direction]]) is not None:
+                receiver.paused = blocked
+            if blocked:
                 self.session.block(direction)
-            elif own == flow:
+            else:
                 self.session.unblock(direction, self._loop.now_ns())
 
     def withheld_bytes(self, flow: Flow) -> int:
@@ -104,20 +107,27 @@ class Connection:
         total = 0
         for direction, own in self._flows.items():
             if own == flow:
-                sender, receiver = SENDER[direction], _OTHER[SENDER[direction]]
+                sender, receiver = SENDER[direction], RECEIVER[direction]
                 total += self.session.carried_bytes(direction)
                 total += end.unread_bytes if (end := self._ends[sender]) is not None else 0
                 total += end.backlog_bytes if (end := self._ends[receiver]) is not None else 0
         return total
 
-    def do(self, effect: Send | Finish | Reset) -> None:
-        """Do what the session asked for."""
+    def send(self, side: Side, data: bytes | memoryview) -> None:
+        """Send what the session wants to be sent."""
+        end = self._ends[side]
+        if end is not None:
+            end.send(data)
+            if end.backlog_bytes or end.broken:
+                self._loop.touch(self.session)
+
+    def close_side(self, effect: Finish | Reset) -> None:
+        """End a side as the session wants it."""
+        self._loop.touch(self.session)
         end = self._ends[effect.side]
         if end is None:
             return
         match effect:
-            case Send(data=data):
-                end.send(data, now=self._is_writable(effect.side, end))
             case Finish():
                 end.finishing = True
             case Reset():
@@ -151,6 +161,9 @@ class Connection:
         self._loop.touch(self.session)
 
     def _happened(self, side: Side, end: End, mask: int) -> None:
+        if mask == select.EPOLLIN:
+            self._read(side, end)
+            return
         self._loop.touch(self.session)
         if not end.connected:
             self._dialled(end)
@@ -177,12 +190,15 @@ class Connection:
         self._loop.touch(self.session)
 
     def _read(self, side: Side, end: End) -> None:
-        count = end.receive(self._loop.buffer)
+        buffer = self._loop.buffer
+        count = end.receive(buffer)
         now_ns = self._loop.now_ns()
         if count:
-            self.session.receive(_DIRECTION_FROM[side], self._loop.buffer[:count], now_ns)
+            if self.session.receive(side, buffer[:count], now_ns):
+                return  # As before: nothing is to be brought up to date, which costs as much again.
         elif end.read_ended:
             self.session.end(side, now_ns)
+        self._loop.touch(self.session)
 
     def _close_if_over(self, side: Side, end: End) -> None:
         if end.broken:
@@ -194,7 +210,7 @@ class Connection:
             if self._ends[Side.NEAR] is None and nothing:
                 self._close(side)
             return
-        if end.finishing and not (end.shut or end.backlog_bytes) and self._is_writable(side, end):
+        if end.finishing and end.writable and not (end.shut or end.backlog_bytes):
             end.shut_down()
         if end.read_ended and (end.shut or self.session.is_gone(side)):
             self._close(side)
@@ -205,21 +221,16 @@ class Connection:
         while not end.read_ended and (count := end.receive(self._loop.buffer)):
             # A copy: nothing is sent before the buffer is needed again.
             chunk = memoryview(bytes(self._loop.buffer[:count]))
-            self.session.receive(_DIRECTION_FROM[side], chunk, now_ns)
+            self.session.receive(side, chunk, now_ns)
         self._close(side)
         self.session.lose(side, now_ns)
         self._loop.touch(self.session)
-
-    def _is_writable(self, side: Side, end: End) -> bool:
-        """Whether anything may be sent to this side now, as far as we decide it."""
-        flow = self._flows[_DIRECTION_FROM[_OTHER[side]]]
-        return end.connected and not self._loop.is_blocked(flow)
 
     def _mask(self, side: Side, end: End) -> int:
         if not end.connected:
             return select.EPOLLOUT
         mask = 0
-        if end.backlog_bytes and self._is_writable(side, end):
+        if end.backlog_bytes and end.writable:
             mask |= select.EPOLLOUT
         other = self._ends[_OTHER[side]]
         takes = other is None or (other.connected and not other.full)

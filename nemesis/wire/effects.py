@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from nemesis.wire.frame import Frame
 
-__all__ = ["Broken", "Effect", "Errand", "Finish", "Reset", "Send", "Side", "Wake"]
+__all__ = ["Broken", "Effect", "Errand", "Finish", "Reset", "Resumed", "Send", "Side", "Wake"]
 
 
 class Side(StrEnum):
@@ -17,9 +18,11 @@ class Side(StrEnum):
     """Towards the target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send these bytes to a side, behind all that was sent before."""
+class Send(NamedTuple):
+    """Send these bytes to a side, behind all that was sent before.
+
+    A tuple, since one is made for each chunk that goes by.
+    """
 
     side: Side
     data: bytes | memoryview
@@ -48,6 +51,11 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True)
+class Resumed:
+    """A direction that stood still goes on: its sender may be read again."""
+
+
+@dataclass(frozen=True, slots=True)
 class Errand:
     """Send this request to its target over a connection of its own, whose answer nobody gets."""
 
@@ -63,4 +71,4 @@ class Broken:
     reason: str
 
 
-Effect = Send | Finish | Reset | Wake | Errand | Broken
+Effect = Send | Finish | Reset | Wake | Resumed | Errand | Broken

@@ -24,6 +24,8 @@ class End:
 
     connection: socket.socket | None = None
     connected: bool = False
+    paused: bool = False
+    """Nothing may be sent to it now: its flow is blocked."""
     mask: int = 0
     """What it is watched for."""
     finishing: bool = False
@@ -69,18 +71,21 @@ class End:
         self.read_ended = count == 0
         return count
 
-    def send(self, data: bytes | memoryview, *, now: bool) -> None:
-        """Send, as far as that goes at once, and keep the rest. Not `now`: keep it all."""
-        sent = 0
-        if now and not self._backlog:
-            sent = self._sent(data)
+    @property
+    def writable(self) -> bool:
+        """Whether anything may be sent to it now."""
+        return self.connected and not self.paused
+
+    def send(self, data: bytes | memoryview) -> None:
+        """Send, as far as that goes at once, and keep the rest."""
+        sent = self._sent(data) if self.writable and not self._backlog else 0
         if sent < len(data) and not self.broken:
             self._backlog.append(memoryview(bytes(data[sent:])))
             self.backlog_bytes += len(data) - sent
 
     def flush(self) -> None:
         """Send of what was kept as much as goes."""
-        while self._backlog:
+        while self._backlog and self.writable:
             first = self._backlog[0]
             sent = self._sent(first)
             self.backlog_bytes -= sent

@@ -146,10 +146,12 @@ class Walker:
 
 def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None:
     """A request's whole size and its header; None if the chunk ends before it. FrameError."""
-    length = _length(chunk, at, least=_REQUEST_LENGTH_MIN)
-    if length is None or len(chunk) - at < _REQUEST.size:
+    if len(chunk) - at < _REQUEST.size:
+        _refuse_length(chunk, at, least=_REQUEST_LENGTH_MIN)
         return None
-    _, api_key, api_version, correlation_id, client_size = _REQUEST.unpack_from(chunk, at)
+    length, api_key, api_version, correlation_id, client_size = _REQUEST.unpack_from(chunk, at)
+    if not _REQUEST_LENGTH_MIN <= length <= FRAME_BYTES_MAX:
+        raise _no_frame(length)
     if not (
         0 <= api_key <= _API_KEY_MAX
         and 0 <= api_version <= _API_VERSION_MAX
@@ -176,19 +178,25 @@ def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None
 
 def read_correlation_id(chunk: memoryview, at: int) -> tuple[int, int] | None:
     """A response's whole size and its correlation id; None if the chunk ends before it."""
-    length = _length(chunk, at, least=_RESPONSE_LENGTH_MIN)
-    if length is None or len(chunk) - at < _RESPONSE.size:
+    if len(chunk) - at < _RESPONSE.size:
+        _refuse_length(chunk, at, least=_RESPONSE_LENGTH_MIN)
         return None
-    return _LENGTH.size + length, _RESPONSE.unpack_from(chunk, at)[1]
+    length, correlation_id = _RESPONSE.unpack_from(chunk, at)
+    if not _RESPONSE_LENGTH_MIN <= length <= FRAME_BYTES_MAX:
+        raise _no_frame(length)
+    return _LENGTH.size + length, correlation_id
 
 
-def _length(chunk: memoryview, at: int, *, least: int) -> int | None:
-    if len(chunk) - at < _LENGTH.size:
-        return None
-    length: int = _LENGTH.unpack_from(chunk, at)[0]
-    if not least <= length <= FRAME_BYTES_MAX:
-        raise FrameError(f"a frame of {length} bytes: not Kafka's protocol")
-    return length
+def _refuse_length(chunk: memoryview, at: int, *, least: int) -> None:
+    """Raise FrameError if the length of a frame, as far as it is there, cannot be one."""
+    if len(chunk) - at >= _LENGTH.size:
+        length: int = _LENGTH.unpack_from(chunk, at)[0]
+        if not least <= length <= FRAME_BYTES_MAX:
+            raise _no_frame(length)
+
+
+def _no_frame(length: int) -> FrameError:
+    return FrameError(f"a frame of {length} bytes: not Kafka's protocol")
 
 
 def _acks(chunk: memoryview, at: int, end: int, api_version: int) -> int | None:

@@ -47,6 +47,8 @@ class Pipe:
 
     direction: Direction
     walker: Walker
+    receiver: Side = field(init=False)
+    """Where its bytes go."""
     _carry: deque[tuple[int, bytes]] = field(default_factory=deque)
     _carry_bytes: int = 0
     waiting: Waiting | None = None
@@ -58,6 +60,9 @@ class Pipe:
     """Its receiver was told so."""
     discarding: bool = False
     """Its sender was cut off: what it had sent is worth nothing."""
+
+    def __post_init__(self) -> None:
+        self.receiver = RECEIVER[self.direction]
 
     @property
     def stopped(self) -> bool:
@@ -73,11 +78,6 @@ class Pipe:
             return True
         delayed = self.waiting is not None and self.waiting.due_ns is not None
         return delayed and not self.blocked and self.carried_bytes < _CARRIED_BYTES_MAX
-
-    @property
-    def receiver(self) -> Side:
-        """Where its bytes go."""
-        return RECEIVER[self.direction]
 
     @property
     def keeps_receiver(self) -> bool:

@@ -139,7 +139,7 @@ class Rulebook(Generic[Held]):
 
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:
         """Whether a rule may concern a frame with this header, so that it must be looked at."""
-        return any(
+        return bool(self._laid) and any(
             entry.matcher.fits_header(link, direction, header) for entry in self._laid.values()
         )
 

@@ -16,7 +16,7 @@ from typing import Final
 from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.wire.connection import Connection
-from nemesis.wire.effects import Broken, Effect, Errand, Wake
+from nemesis.wire.effects import Broken, Effect, Errand, Resumed, Send, Wake
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.loop import EventLoop
 from nemesis.wire.pipe import Waiting
@@ -39,7 +39,7 @@ class Proxy:
 
     def __init__(self, links: Sequence[Link], *, journal: Journal, clock: Clock) -> None:
         """Listen on every link. Raises HarnessError, with the address, if that cannot be."""
-        self._clock = clock
+        self.now_ns = clock.now_ns  # Asked for each chunk, hence without another call in between.
         self._loop = EventLoop(clock)
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         self._numbers = itertools.count()
@@ -90,7 +90,6 @@ class Proxy:
         before = entry.delivered_count, entry.undeliverable_count
         for waiting in tuple(entry.held):
             entry.let_go(waiting, delivered=waiting.session.deliver(waiting, self.now_ns()))
-            self.touch(waiting.session)
             self._settle()
         return Delivery(
             delivered=entry.delivered_count - before[0],
@@ -179,10 +178,6 @@ class Proxy:
         """Watch no more."""
         self._loop.forget(descriptor)
 
-    def now_ns(self) -> int:
-        """The time of the run."""
-        return self._clock.now_ns()
-
     def is_blocked(self, flow: Flow) -> bool:
         """Whether this flow is blocked now."""
         return flow in self._blocked
@@ -220,6 +215,8 @@ class Proxy:
         while self._effects or self._touched:
             while self._effects:
                 self._do(*self._effects.popleft())
+            if not self._touched:
+                return
             session, _ = self._touched.popitem()
             connection = self._connections.get(session)
             if connection is not None:
@@ -228,8 +225,12 @@ class Proxy:
                     del self._connections[session]
 
     def _do(self, session: Session, effect: Effect) -> None:
-        self.touch(session)
         match effect:
+            case Send(side=side, data=data):
+                if (connection := self._connections.get(session)) is not None:
+                    connection.send(side, data)
+            case Resumed():
+                self.touch(session)
             case Wake(at_ns=at_ns):
                 self._loop.wake(at_ns, lambda: self._wake_up(session))
             case Errand(frame=frame, copy=copy):
@@ -240,11 +241,10 @@ class Proxy:
                 self._note(session, reason)
             case _:
                 if (connection := self._connections.get(session)) is not None:
-                    connection.do(effect)
+                    connection.close_side(effect)
 
     def _wake_up(self, session: Session) -> None:
         session.due(self.now_ns())
-        self.touch(session)
         self._settle()
 
     def _set_blocked(self, flows: Collection[Flow], *, blocked: bool) -> None:

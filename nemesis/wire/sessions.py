@@ -20,7 +20,7 @@ from clusters.port import Role, role_of
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import FETCH
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Send, Side
+from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side
 from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header, Walker, read_correlation_id, read_request_header
@@ -81,16 +81,15 @@ class Session:
         """What waits in this direction."""
         return self._pipes[direction].carried_bytes
 
-    def receive(self, direction: Direction, chunk: memoryview, now_ns: int) -> None:
-        """Bytes have come from the sender of this direction."""
+    def receive(self, side: Side, chunk: memoryview, now_ns: int) -> bool:
+        """Bytes have come from this side. Whether it is to be read on."""
         self.now_ns = now_ns
-        pipe = self._pipes[direction]
-        if pipe.discarding:
-            return
-        if pipe.stopped:
-            pipe.carry(bytes(chunk), arrived_ns=now_ns)
-        else:
+        pipe = self._requests if side is Side.NEAR else self._responses
+        if not (pipe.stopped or pipe.discarding):
             self._walk(pipe, chunk, now_ns)
+        elif not pipe.discarding:
+            pipe.carry(bytes(chunk), arrived_ns=now_ns)
+        return pipe.reads
 
     def end(self, side: Side, now_ns: int) -> None:
         """This side has said that it will send no more (FIN)."""
@@ -143,6 +142,7 @@ class Session:
         self.now_ns = now_ns
         assert waiting.pipe.waiting is waiting
         waiting.pipe.waiting = None
+        self.common.act(self, Resumed())
         delivered = waiting.passed or self._deliver_frame(waiting)
         self._advance(waiting.pipe)
         return delivered

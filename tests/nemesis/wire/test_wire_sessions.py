@@ -19,7 +19,7 @@ from wire_doubles import (
     plain_response,
 )
 
-from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Send, Side, Wake
+from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.pipe import Waiting
 from nemesis.wire.rulebook import Rulebook
@@ -69,14 +69,14 @@ class Bench:
     def _act(self, session: Session, effect: Effect) -> None:
         if isinstance(effect, Send):
             self.sent[session, effect.side] += bytes(effect.data)
-        else:
+        elif not isinstance(effect, Resumed):
             self.others.append(effect)
 
     def ask(self, data: bytes, *, session: int = 0, now_ns: int = 1) -> None:
-        self.sessions[session].receive(REQUEST, memoryview(data), now_ns)
+        self.sessions[session].receive(Side.NEAR, memoryview(data), now_ns)
 
     def tell(self, data: bytes, *, session: int = 0, now_ns: int = 2) -> None:
-        self.sessions[session].receive(RESPONSE, memoryview(data), now_ns)
+        self.sessions[session].receive(Side.FAR, memoryview(data), now_ns)
 
     def far(self, session: int = 0) -> bytes:
         return self.sent[self.sessions[session], Side.FAR]
@@ -317,7 +317,7 @@ def test_a_duplicate_is_an_errand_of_its_own() -> None:
     runner.run_errand(errand.frame, 5, copy=errand.copy)
     assert bench.sent[runner, Side.FAR] == join_request(1)
     assert len(bench.others) == 1
-    runner.receive(RESPONSE, memoryview(join_response(1)), 6)
+    runner.receive(Side.FAR, memoryview(join_response(1)), 6)
     assert bench.others[1:] == [Finish(Side.FAR)]
     assert bench.notes.fates() == [
         ("AlterPartition", "request", "duplicated"),

@@ -24,7 +24,7 @@ class Peer:
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self.socket.setblocking(False)
-        self.received = b""
+        self.received = bytearray()
         self.ending: str | None = None
 
     def look(self) -> None:
