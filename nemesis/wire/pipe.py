@@ -54,6 +54,8 @@ class Pipe:
     waiting: Waiting | None = None
     blocked: bool = False
     """Its flow is: nothing goes through."""
+    late: list[Waiting] = field(default_factory=list)
+    """Frames that were released while it was blocked: they arrive when it heals."""
     ended: bool = False
     """Its sender will send no more."""
     finished: bool = False

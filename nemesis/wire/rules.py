@@ -129,22 +129,29 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reorder:
-    """Let the next fitting request of the same link overtake this one.
+    """Let the next fitting request of the same link overtake this one, on another connection.
 
-    This one waits for it, and goes over a connection of its own if its connection has ended.
+    This one waits for it, with all behind it, and goes over a connection of its own if its target
+    has ended its connection. Within one connection nothing can overtake: that is TCP.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Answer the request in the target's place, with this error everywhere (Kafka's name)."""
+    """Answer the request in the target's place, with this error, and do not pass it on."""
 
     error: str
+    """Kafka's name. It stands in each item that the request named; an error of the whole request
+    (NOT_CONTROLLER, STALE_BROKER_EPOCH, …) and one of a response without items, in the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerVersion:
-    """In ApiVersions responses, offer `api` up to `max_version` only."""
+    """In ApiVersions responses, offer `api` up to `max_version` only.
+
+    Never below the lowest version that the target has. Of the rule's match, direction and API mean
+    nothing here; its sources and targets say on whose connections.
+    """
 
     api: str
     max_version: int
@@ -152,7 +159,7 @@ class LowerVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """Stop reading this direction of the frame's connection: the sender's buffers fill up."""
+    """Pass the frame on, and read nothing behind it any more: the sender's buffers fill up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,8 +127,14 @@ class Session:
     def unblock(self, direction: Direction, now_ns: int) -> None:
         """It goes on where it stood."""
         self.now_ns = now_ns
-        self._pipes[direction].blocked = False
-        self._advance(self._pipes[direction])
+        pipe = self._pipes[direction]
+        pipe.blocked = False
+        for released in pipe.late:
+            fate = Fate.UNDELIVERABLE if self._gone[pipe.receiver] else released.fate
+            forwarded_ns = None if fate is Fate.UNDELIVERABLE else now_ns
+            self.common.tape.change(released.number, fate, forwarded_ns=forwarded_ns)
+        pipe.late.clear()
+        self._advance(pipe)
 
     def due(self, now_ns: int) -> None:
         """Pass on what was delayed until now."""
@@ -303,7 +309,10 @@ class Session:
         if gone and not (waiting.fate is Fate.REORDERED and pipe is self._requests):
             tape.change(waiting.number, Fate.UNDELIVERABLE, forwarded_ns=None)
             return False
-        tape.change(waiting.number, waiting.fate, forwarded_ns=self.now_ns)
+        if pipe.blocked:
+            pipe.late.append(waiting)
+        forwarded_ns = None if pipe.blocked else self.now_ns
+        tape.change(waiting.number, waiting.fate, forwarded_ns=forwarded_ns)
         if gone:
             self.common.act(self, Errand(waiting.frame, copy=False))
         else:

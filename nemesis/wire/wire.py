@@ -35,6 +35,7 @@ _START_TIMEOUT_S: Final = 30.0
 _ANSWER_TIMEOUT_S: Final = 30.0
 _CLOSE_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
+_CHUNK: Final = 1 << 16
 
 
 class Wire:
@@ -54,6 +55,8 @@ class Wire:
         self._lock = Lock()
         self._unread = b""
         self._closed = False
+        self._failure: str | None = None
+        """Why it answers no more."""
         with tempfile.TemporaryDirectory(prefix="fencepost-wire-") as meeting:
             path = str(Path(meeting) / "control")
             config = {
@@ -76,7 +79,9 @@ class Wire:
         self._control.settimeout(_ANSWER_TIMEOUT_S)
         try:
             self._answer()
-        except BaseException:
+        except OSError as error:
+            raise HarnessError(self._obituary(error)) from error
+        except HarnessError:
             self.close()
             raise
 
@@ -137,6 +142,7 @@ class Wire:
             if self._closed:
                 return
             self._closed = True
+            self._failure = self._failure or "the proxy is closed"
             self._control.close()
         if self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S) is None:
             raise HarnessError(f"the proxy (pid {self._pid}) does not end; its log: {self._log}")
@@ -166,26 +172,21 @@ class Wire:
 
     def _ask(self, op: str, **order: Any) -> Any:
         with self._lock:
-            if self._closed:
-                raise HarnessError("the proxy is closed")
+            if self._failure is not None:
+                raise HarnessError(self._failure)
             try:
                 self._control.sendall(json.dumps({"op": op, **order}).encode() + b"\n")
+                return self._answer()
             except OSError as error:
-                raise self._obituary() from error
-            return self._answer()
+                self._failure = self._obituary(error)
+                raise HarnessError(self._failure) from error
 
     def _answer(self) -> Any:
+        """The next answer. Raises HarnessError if it is a refusal, OSError if there is none."""
         while b"\n" not in self._unread:
-            try:
-                received = self._control.recv(1 << 16)
-            except TimeoutError as error:
-                raise HarnessError(
-                    f"the proxy (pid {self._pid}) did not answer within {_ANSWER_TIMEOUT_S:.0f} s"
-                ) from error
-            except OSError as error:
-                raise self._obituary() from error
+            received = self._control.recv(_CHUNK)
             if not received:
-                raise self._obituary()
+                raise ConnectionResetError
             self._unread += received
         line, _, self._unread = self._unread.partition(b"\n")
         answer = json.loads(line)
@@ -193,10 +194,13 @@ class Wire:
             raise HarnessError(answer["error"])
         return answer["answer"]
 
-    def _obituary(self) -> HarnessError:
-        code = self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S)
-        how = "hung up" if code is None else f"ended with exit code {code}"
-        return HarnessError(f"the proxy (pid {self._pid}) {how}: {self._last_words()}")
+    def _obituary(self, error: OSError) -> str:
+        if isinstance(error, TimeoutError):
+            how = f"did not answer within {_ANSWER_TIMEOUT_S:.0f} s"
+        else:
+            code = self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S)
+            how = "hung up" if code is None else f"ended with exit code {code}"
+        return f"the proxy (pid {self._pid}) {how}: {self._last_words()}"
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []

@@ -436,6 +436,18 @@ def test_a_blocked_direction_passes_nothing_on_and_then_all() -> None:
     assert (told["time_ns"], told["forwarded_ns"]) == (2, 5)
 
 
+def test_what_is_released_behind_a_partition_arrives_when_it_heals() -> None:
+    bench = Bench((Hold(), JOIN))
+    bench.ask(join_request(1))
+    bench.sessions[0].block(REQUEST)
+    assert bench.release(now_ns=20) == [True]
+    row = bench.notes.rows[0]
+    assert (row["action"], row["forwarded_ns"]) == ("released", None)
+    bench.sessions[0].unblock(REQUEST, 30)
+    assert (row["action"], row["forwarded_ns"]) == ("released", 30)
+    assert bench.far() == join_request(1)
+
+
 def test_an_answer_nobody_asked_for_breaks_the_connection() -> None:
     bench = Bench()
     bench.ask(beat_request(1))
