@@ -122,7 +122,7 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
 
 
 def _asked(history: PartitionHistory, requests: Requests, *, until_ns: int) -> Iterator[_Told]:
-    places = {version.partition_epoch: place for place, version in enumerate(history.versions)}
+    places = history.by_epoch()
     for rpc in requests:
         operation = _operation(rpc, places, until_ns=until_ns)
         if operation is not None and rpc.reached_ns is not None:
@@ -182,18 +182,27 @@ def _reads(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Row]]:
     return found
 
 
-def _shown(history: PartitionHistory, row: _Row) -> int | None:
-    """The first version that this describe may have shown."""
-    for place, version in enumerate(history.versions):
-        same_epoch = row["leader_epoch"] in (None, version.leader_epoch)
-        if same_epoch and row["leader"] == version.leader and set(row["isr"]) == set(version.isr):
-            return place
-    return None
+class _Shown:
+    """Which version a describe may have shown."""
+
+    def __init__(self, history: PartitionHistory) -> None:
+        self._places: dict[tuple[int, frozenset[int]], list[tuple[int, int]]] = {}
+        for place, version in enumerate(history.versions):
+            state = (version.leader, frozenset(version.isr))
+            self._places.setdefault(state, []).append((place, version.leader_epoch))
+
+    def first(self, row: _Row) -> int | None:
+        """The first version that it may have been."""
+        for place, leader_epoch in self._places.get((row["leader"], frozenset(row["isr"])), ()):
+            if row["leader_epoch"] in (None, leader_epoch):
+                return place
+        return None
 
 
 def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_Told]:
+    shown = _Shown(history)
     for row in reads:
-        place = _shown(history, row)
+        place = shown.first(row)
         if place is not None:
             yield _Told(
                 operation=Operation(
@@ -228,12 +237,13 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
 def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof]:
     """Changes that were acknowledged and that the log does not have, or has with another ISR."""
     counts = Counter(version.partition_epoch for version in history.versions)
+    places = history.by_epoch()
     until_ns = _until_ns(seen)
     for rpc in requests:
         epoch, answered_ns = made(rpc), rpc.answered_ns
         if epoch is None or answered_ns is None or answered_ns >= until_ns or counts[epoch] > 1:
             continue
-        version = history.at_epoch(epoch)
+        version = history.versions[places[epoch]] if epoch in places else None
         isr = rpc.answered("isr")
         if version is None and (epoch < history.versions[0].partition_epoch or history.deleted):
             continue
@@ -253,11 +263,11 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
 
 def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> Iterator[Proof]:
     """Describes of what no version ever was."""
-    until_ns = _until_ns(seen)
+    until_ns, shown = _until_ns(seen), _Shown(history)
+    in_sum = history.versions[0].cause is Cause.SNAPSHOT
     for row in reads:
         late = row["return_ns"] >= until_ns
-        in_sum = history.versions[0].cause is Cause.SNAPSHOT
-        if row["leader_epoch"] is None or late or in_sum or _shown(history, row) is not None:
+        if row["leader_epoch"] is None or late or in_sum or shown.first(row) is not None:
             continue
         yield Proof(
             operations=(),

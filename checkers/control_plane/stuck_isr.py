@@ -7,9 +7,9 @@ been unfenced and led by another all through the last `SETTLED_NS` before that, 
 where its leader's does, both lying whole on the disks.
 
 Where the bound had not passed yet, or where the disks do not tell whether it had caught up, nobody
-can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or broken
-replication, which this check does not judge. Nor does it judge partitions that are not the run's:
-nobody waited for those to be whole.
+can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or
+broken replication, which this check does not judge. Nor does it judge partitions that are not the
+run's: nobody waited for those to be whole.
 
 Source: KIP-497; KAFKA-15353 for a leader that never asks again.
 """

@@ -33,6 +33,19 @@ class View:
     brokers: Mapping[int, BrokerHistory]
     facts: Facts
 
+    def doubt_at_the_end(self) -> str:
+        """Why the last versions may not be those of the end of the run, or nothing.
+
+        A living controller writes twice a second, so a log that ends before the run was not read
+        to its end, or its controllers were down.
+        """
+        end_ns = self.facts.latest_ns(self.log.end_timestamp_ms)
+        if self.log.doubt or self.facts.end_ns is None or end_ns >= self.facts.end_ns:
+            return self.log.doubt
+        return (
+            f"the metadata log ends at {clock(end_ns)}, before the run ({clock(self.facts.end_ns)})"
+        )
+
     def histories(self) -> Iterator[PartitionHistory]:
         """Of all partitions, in the order of their creation."""
         return iter(self.partitions.values())

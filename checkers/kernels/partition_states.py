@@ -103,10 +103,9 @@ class PartitionHistory:
         """Each version but the first, with the one before it."""
         return zip(self.versions, self.versions[1:], strict=False)
 
-    def at_epoch(self, partition_epoch: int | None) -> PartitionVersion | None:
-        """The version with this partition epoch, the last one if it was restated."""
-        found = [one for one in self.versions if one.partition_epoch == partition_epoch]
-        return found[-1] if found else None
+    def by_epoch(self) -> Mapping[int, int]:
+        """The place of the version with each partition epoch; of several, the last one's."""
+        return {version.partition_epoch: place for place, version in enumerate(self.versions)}
 
 
 def key_of(topic: str | None, partition: int | None) -> str:

@@ -17,6 +17,14 @@ __all__ = ["Rpc", "rpcs"]
 _UNREACHED: Final = ("answered", "dropped", "undeliverable")
 _BY_PROXY: Final = "answered"
 
+_COLUMNS: Final = (
+    *("frame", "item", "connection", "source", "target", "direction", "time_ns", "forwarded_ns"),
+    *("action", "api", "api_version", "correlation_id", "error", "topic", "topic_id", "partition"),
+    *("broker_id", "broker_epoch", "leader_id", "leader_epoch", "partition_epoch"),
+    *("isr", "isr_epochs", "fetch_offset"),
+)
+"""What checks ask of a request or an answer."""
+
 _Row = Mapping[str, Any]
 
 
@@ -75,7 +83,8 @@ class Rpc:
 
 def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
     """The requests of these APIs, item by item, in the order of their arrival."""
-    rows = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string()))).to_pylist()
+    mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
+    rows = mine.select(list(_COLUMNS)).to_pylist()
     answers: dict[tuple[int, int], list[_Row]] = {}
     for row in rows:
         if row["direction"] == "response" and row["action"] != _BY_PROXY:

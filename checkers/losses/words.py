@@ -21,9 +21,7 @@ def sentence_of(loss: Loss) -> str:
         parts.append(_joined(loss.join))
     if loss.election is not None:
         parts.append(_elected(loss.election))
-    cuts = [
-        f"{_broker(one)} truncated to {one.to_offset}" for one in loss.truncations if not one.fault
-    ]
+    cuts = [_cut(loss, to_offset) for to_offset in _ends(loss)]
     parts.append(", and ".join(filter(None, [_listed(cuts), _fate(loss)])))
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
@@ -64,6 +62,16 @@ def _elected(election: Election) -> str:
         f"broker {election.leader} was {how}elected at metadata offset {election.metadata_offset} "
         f"with log end {election.log_end_offset}"
     )
+
+
+def _ends(loss: Loss) -> list[int]:
+    """What was truncated to, each once."""
+    return sorted({one.to_offset for one in loss.truncations if one.to_offset is not None})
+
+
+def _cut(loss: Loss, to_offset: int) -> str:
+    who = [_broker(one) for one in loss.truncations if one.to_offset == to_offset]
+    return f"{_listed(who)} truncated to {to_offset}"
 
 
 def _broker(truncation: Truncation) -> str:

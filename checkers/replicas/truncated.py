@@ -45,8 +45,8 @@ def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
     if facts.acks != "all" or not keys:
         return
     seen = view(tables, facts)
-    if seen.log.doubt:
-        yield from doubtful(NAME, seen.log.doubt)
+    if doubt := seen.doubt_at_the_end():
+        yield from doubtful(NAME, doubt)
         return
     for key in keys:
         histories = [one for one in seen.histories() if one.key == key]

@@ -25,8 +25,8 @@ NAME: Final = "unsafe-leader-candidate"
 def unsafe_candidates(tables: Tables, facts: Facts) -> Judged:
     """Of each partition that is there in the end. Reads `metadata_log` and `replicas`."""
     seen = view(tables, facts)
-    if seen.log.doubt:
-        yield from doubtful(NAME, seen.log.doubt)
+    if doubt := seen.doubt_at_the_end():
+        yield from doubtful(NAME, doubt)
         return
     rows = tables["replicas"].to_pylist()
     for history in seen.histories():

@@ -174,3 +174,13 @@ def test_an_unclean_election_and_a_damaged_log_accuse_nobody() -> None:
     lines = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1"
     assert not candidates(lines, UNCLEAN)
     assert not candidates(lines + " damaged")
+
+
+def test_a_metadata_log_that_ends_before_the_run_does_not_tell_its_end() -> None:
+    lines = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1"
+    given = tables(LOG, **disks(lines), records=sends(SENDS), faults=faults())
+    for kernel in (unsafe_candidates, truncated_replicas):
+        assert said(kernel(given, replace(FACTS, end_ns=9_000_000_000)))
+        late = replace(FACTS, end_ns=10_000_000_000)
+        assert not said(kernel(given, late))
+        assert "the metadata log ends at 9.109 s" in doubts(kernel(given, late))["metadata"]
