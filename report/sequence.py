@@ -7,7 +7,7 @@ else what lies around the faults. It says in words what it leaves out and what w
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,11 +20,11 @@ from history.reader import load_table
 from history.run_directory import RunDirectory
 from report.arrows import ARROWS_MAX, Arrow, arrows_of, chosen_arrows
 from report.faults import FaultSpan
-from report.frames import NO_FRAMES, FrameCounts, frame_counts, frames_between
+from report.frames import NO_FRAMES, Frame, FrameCounts, frame_counts, frames_between
 from report.metadata_notes import Note, notes_of, topic_names
-from report.notation import counted, integer
 from report.performed import PerformedStep, performed_steps
 from report.reading import Attempts, Reading
+from report.sequence_remarks import left_out_of, too_many, unrecorded
 
 __all__ = ["RULE_KINDS", "Scene", "Window", "scene_of"]
 
@@ -41,7 +41,6 @@ _CLIENTS: Final = "clients"
 _MARGIN_NS: Final = 5_000_000_000
 _NOTES_MAX: Final = 80
 _STEPS_MAX: Final = 80
-_APIS_NAMED: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,50 +101,83 @@ def scene_of(
     """
     attempts = Attempts()
     manifest = reading.manifest
-    wire = attempts.read(lambda: _files(run, "wire"), ())
-    counts = attempts.read(lambda: frame_counts(wire, disturbed_max=ARROWS_MAX // 2), NO_FRAMES)
-    shown = window or _window(reading, counts)
     log = attempts.read(lambda: _metadata_log(run), METADATA_LOG.empty_table())
-    frames, folded = attempts.read(
-        lambda: frames_between(
-            wire,
-            from_ns=shown.from_ns,
-            to_ns=shown.to_ns,
-            proven=proven,
-            topics=topic_names(log),
-        ),
-        ((), Counter()),
-    )
-    arrows, left_out = chosen_arrows(arrows_of(frames, proven=proven))
-    notes = () if manifest is None else notes_of(log, manifest)
-    steps = attempts.read(lambda: performed_steps(run.play_path, reading.spans), ())
-    spans = tuple(
-        span
-        for span in reading.spans
-        if span.kind not in RULE_KINDS
-        and span.begin_ns <= shown.to_ns
-        and span.until_ns(reading.end_ns) >= shown.from_ns
-    )
-    noted = [note for note in notes if shown.holds(note.time_ns)]
+    decided = () if manifest is None else notes_of(log, manifest)
+    tape = _tape(run, reading, attempts, window=window, topics=topic_names(log), proven=proven)
+    steps: tuple[PerformedStep, ...] = ()
+    steps = attempts.read(lambda: performed_steps(run.play_path, reading.spans), steps)
+    shown = tape.window
+    notes = [note for note in decided if shown.holds(note.time_ns)]
     stepped = [step for step in steps if shown.holds(step.time_ns)]
-    remarks = (
-        *_unrecorded(manifest, frame_count=counts.frame_count, noted=bool(notes)),
-        *_left_out(folded, left_out),
-        *_too_many(len(noted) - _NOTES_MAX, "decision of the metadata log", "decisions"),
-        *_too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
-        *attempts.troubles,
-    )
-    notes, steps = tuple(noted[:_NOTES_MAX]), tuple(stepped[:_STEPS_MAX])
+    spans = tuple(span for span in reading.spans if _is_drawn(span, shown, reading.end_ns))
+    kept = tuple(notes[:_NOTES_MAX])
     return Scene(
         window=shown,
         whole=shown == _whole(reading),
-        nodes=_nodes(manifest, arrows, notes, spans),
-        arrows=arrows,
-        notes=notes,
-        steps=steps,
+        nodes=_nodes(manifest, tape.arrows, kept, spans),
+        arrows=tape.arrows,
+        notes=kept,
+        steps=tuple(stepped[:_STEPS_MAX]),
         spans=spans,
-        remarks=remarks,
+        remarks=(
+            *unrecorded(manifest, frame_count=tape.frame_count, noted=bool(decided)),
+            *left_out_of(tape.folded, tape.left_out),
+            *too_many(len(notes) - _NOTES_MAX, "decision of the metadata log", "decisions"),
+            *too_many(len(stepped) - _STEPS_MAX, "step of the play", "steps of the play"),
+            *attempts.troubles,
+        ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tape:
+    """What of the tape is drawn, and what is not."""
+
+    window: Window
+    frame_count: int
+    """On the whole tape."""
+    arrows: tuple[Arrow, ...]
+    folded: Counter[str]
+    """Frames by API that decide nothing."""
+    left_out: Counter[str]
+    """Arrows by API that there was no room for."""
+
+
+def _tape(
+    run: RunDirectory,
+    reading: Reading,
+    attempts: Attempts,
+    *,
+    window: Window | None,
+    topics: Mapping[str, str],
+    proven: Collection[int],
+) -> _Tape:
+    files: tuple[Path, ...] = ()
+    files = attempts.read(lambda: _files(run, "wire"), files)
+    counts = attempts.read(lambda: frame_counts(files, disturbed_max=ARROWS_MAX // 2), NO_FRAMES)
+    shown = window or _window(reading, counts)
+    nothing: tuple[tuple[Frame, ...], Counter[str]] = ((), Counter())
+    frames, folded = attempts.read(
+        lambda: frames_between(
+            files, from_ns=shown.from_ns, to_ns=shown.to_ns, proven=proven, topics=topics
+        ),
+        nothing,
+    )
+    arrows, left_out = chosen_arrows(arrows_of(frames, proven=proven))
+    return _Tape(
+        window=shown,
+        frame_count=counts.frame_count,
+        arrows=arrows,
+        folded=folded,
+        left_out=left_out,
+    )
+
+
+def _is_drawn(span: FaultSpan, shown: Window, run_end_ns: int) -> bool:
+    """Whether it is a fault of nodes that was open in the window."""
+    if span.kind in RULE_KINDS:
+        return False
+    return span.begin_ns <= shown.to_ns and span.until_ns(run_end_ns) >= shown.from_ns
 
 
 def _files(run: RunDirectory, name: str) -> tuple[Path, ...]:
@@ -198,37 +230,3 @@ def _nodes(
 def _natural(node: str) -> tuple[int, str, int]:
     role, _, number = node.rpartition("-")
     return (0 if role == "controller" else 1, role, int(number) if number.isdecimal() else 0)
-
-
-def _unrecorded(manifest: Manifest | None, *, frame_count: int, noted: bool) -> Iterator[str]:
-    recorded = manifest.recorded if manifest else ()
-    if not frame_count:
-        yield (
-            "The wire was recorded, and nothing went over it."
-            if "wire" in recorded
-            else "This run has no tape of what its nodes said to each other."
-        )
-    if not noted:
-        yield (
-            "The metadata log that was recorded ties no decision to a time of this run."
-            if "metadata_log" in recorded
-            else "This run did not record the metadata log."
-        )
-
-
-def _left_out(folded: Counter[str], left_out: Counter[str]) -> Iterator[str]:
-    if folded:
-        yield f"Not drawn, for nothing was done to them: {_by_api(folded)}."
-    if left_out:
-        yield f"There was no room for {_by_api(left_out)}; a shorter window shows them."
-
-
-def _by_api(counts: Counter[str]) -> str:
-    named = [f"{integer(count)} {api}" for api, count in counts.most_common(_APIS_NAMED)]
-    rest = sum(counts.values()) - sum(count for _, count in counts.most_common(_APIS_NAMED))
-    return ", ".join([*named, *([f"{integer(rest)} others"] if rest else [])])
-
-
-def _too_many(count: int, noun: str, plural: str) -> Iterator[str]:
-    if count > 0:
-        yield f"{counted(count, noun, plural=plural)} more came later in this window."
