@@ -78,7 +78,9 @@ class End:
 
     def send(self, data: bytes | memoryview) -> None:
         """Send, as far as that goes at once, and keep the rest."""
-        sent = self._sent(data) if self.writable and not self._backlog else 0
+        sent = 0
+        if self.connected and not self.paused and not self._backlog:
+            sent = self._sent(data)
         if sent < len(data) and not self.broken:
             self._backlog.append(memoryview(bytes(data[sent:])))
             self.backlog_bytes += len(data) - sent

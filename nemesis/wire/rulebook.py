@@ -108,6 +108,8 @@ class Rulebook(Generic[Held]):
     """The rules in the order in which they were laid; and those that were, for the status."""
 
     def __init__(self) -> None:
+        self.in_use = False
+        """Whether any rule is laid. An attribute, since it is asked for each frame."""
         self._laid: dict[str, Entry[Held]] = {}
         self._removed: dict[str, Entry[Held]] = {}
 
@@ -116,12 +118,14 @@ class Rulebook(Generic[Held]):
         assert rule.name not in self._laid, rule.name
         self._removed.pop(rule.name, None)
         self._laid[rule.name] = Entry(rule)
+        self.in_use = True
 
     def remove(self, name: str) -> Entry[Held] | None:
         """Take a rule away: it concerns no further frame. None if it is not laid."""
         entry = self._laid.pop(name, None)
         if entry is not None:
             self._removed[name] = entry
+        self.in_use = bool(self._laid)
         return entry
 
     def __contains__(self, name: str) -> bool:
@@ -139,7 +143,7 @@ class Rulebook(Generic[Held]):
 
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:
         """Whether a rule may concern a frame with this header, so that it must be looked at."""
-        return bool(self._laid) and any(
+        return any(
             entry.matcher.fits_header(link, direction, header) for entry in self._laid.values()
         )
 

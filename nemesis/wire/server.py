@@ -16,7 +16,7 @@ from typing import Final
 from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.wire.connection import Connection
-from nemesis.wire.effects import Broken, Effect, Errand, Resumed, Send, Wake
+from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Wake
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.loop import EventLoop
 from nemesis.wire.pipe import Waiting
@@ -214,7 +214,11 @@ class Proxy:
         """Do all effects that sessions have asked for, and what follows from them."""
         while self._effects or self._touched:
             while self._effects:
-                self._do(*self._effects.popleft())
+                session, effect = self._effects.popleft()
+                if not isinstance(effect, Send):
+                    self._do(session, effect)
+                elif (connection := self._connections.get(session)) is not None:
+                    connection.send(effect.side, effect.data)
             if not self._touched:
                 return
             session, _ = self._touched.popitem()
@@ -224,11 +228,11 @@ class Proxy:
                 if connection.over:
                     del self._connections[session]
 
-    def _do(self, session: Session, effect: Effect) -> None:
+    def _do(
+        self, session: Session, effect: Finish | Reset | Wake | Resumed | Errand | Broken
+    ) -> None:
+        """Any effect but Send, which is most of all and is spared the way through here."""
         match effect:
-            case Send(side=side, data=data):
-                if (connection := self._connections.get(session)) is not None:
-                    connection.send(side, data)
             case Resumed():
                 self.touch(session)
             case Wake(at_ns=at_ns):

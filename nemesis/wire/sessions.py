@@ -85,7 +85,7 @@ class Session:
         """Bytes have come from this side. Whether it is to be read on."""
         self.now_ns = now_ns
         pipe = self._requests if side is Side.NEAR else self._responses
-        if not (pipe.stopped or pipe.discarding):
+        if not (pipe.blocked or pipe.waiting or pipe.discarding):
             self._walk(pipe, chunk, now_ns)
         elif not pipe.discarding:
             pipe.carry(bytes(chunk), arrived_ns=now_ns)
@@ -215,16 +215,16 @@ class Session:
         return None if found is None else (found[0], self._exchanges.answer(found[1]))
 
     def _wants_request(self, header: Header) -> bool:
-        first_fetch = self._awaits_fetch and header.api_key == FETCH
-        return first_fetch or self._wants(Direction.REQUEST, header)
+        if header.api_key in self._taped or (self._awaits_fetch and header.api_key == FETCH):
+            return True
+        book = self.common.book
+        return book.in_use and book.wants(self.link, Direction.REQUEST, header)
 
     def _wants_response(self, header: Header) -> bool:
-        return self._errand or self._wants(Direction.RESPONSE, header)
-
-    def _wants(self, direction: Direction, header: Header) -> bool:
-        if header.api_key in self._taped:
+        if header.api_key in self._taped or self._errand:
             return True
-        return self.common.book.wants(self.link, direction, header)
+        book = self.common.book
+        return book.in_use and book.wants(self.link, Direction.RESPONSE, header)
 
     # Bytes.
 
