@@ -30,6 +30,7 @@ __all__ = [
     "NodeUsage",
     "PartitionView",
     "Pauses",
+    "Quorum",
     "Role",
     "Snapshots",
     "Starts",
@@ -65,6 +66,15 @@ class NodeState(StrEnum):
     """No process."""
 
 
+class Quorum(StrEnum):
+    """How controllers know each other as voters."""
+
+    STATIC = "static"
+    """By node id, from the configuration: whoever has the id votes, whatever it lost."""
+    DYNAMIC = "dynamic"
+    """By node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSpec:
     """A topic to create: `assignment` (by partition, broker numbers, leader first) or counts."""
@@ -90,6 +100,8 @@ class ClusterSpec:
     brokers: int = 3
     release: str = "4.3.1"
     """A release of Apache Kafka ("4.3.1"), or `path:DIR` of a build of the user's own."""
+    quorum: Quorum = Quorum.STATIC
+    """Dynamic: from 3.9 on."""
     metadata_version: str | None = None
     """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from clusters.kafka.configuration import (
     CLIENTS,
     LOOPBACK,
     Listener,
+    Node,
     Route,
     direct,
     hosts_file,
@@ -25,12 +26,13 @@ from clusters.kafka.configuration import (
     properties,
     refuse_impossible,
 )
-from clusters.kafka.formatting import new_id
+from clusters.kafka.formatting import first_voters, new_id
 from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.node import KafkaNode
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.topics import create_topics
+from clusters.kafka.voters import Seat, checkpoint_of
 from clusters.port import (
     ClusterSpec,
     ClusterView,
@@ -38,6 +40,7 @@ from clusters.port import (
     NodeName,
     NodeState,
     NodeUsage,
+    Quorum,
     Role,
     TopicSpec,
 )
@@ -81,6 +84,8 @@ class KafkaCluster:
         self._route = route
         self._ports = ReservedPorts(LOOPBACK)
         cluster_id = new_id()
+        nodes = nodes_of(spec, ports=lambda count: self._ports.take(count, base=port_base))
+        seats = _seats(spec, nodes, template=prepared.bootstrap.voters)
         self._nodes = {
             node.name: KafkaNode(
                 node,
@@ -90,8 +95,9 @@ class KafkaCluster:
                 prepared=prepared,
                 cluster_id=cluster_id,
                 options=spec.java_options,
+                seat=seats.get(node.name),
             )
-            for node in nodes_of(spec, ports=lambda count: self._ports.take(count, base=port_base))
+            for node in nodes
         }
 
         self._admin = KafkaAdmin(
@@ -371,6 +377,22 @@ class KafkaCluster:
 
     def _any_log(self) -> str:
         return str(next(iter(self._nodes.values())).directory.parent / "*" / "server.log")
+
+
+def _seats(
+    spec: ClusterSpec, nodes: tuple[Node, ...], *, template: bytes | None
+) -> dict[NodeName, Seat]:
+    """Where each controller sits in the first voter set; none in a static quorum."""
+    if spec.quorum is Quorum.STATIC:
+        return {}
+    assert template is not None, "prepared for a static quorum"
+    voters = first_voters(nodes)
+    checkpoint = checkpoint_of(template, voters)
+    controllers = (node.name for node in nodes if node.role is Role.CONTROLLER)
+    return {
+        name: Seat(directory_id=voter.directory_id, checkpoint=checkpoint)
+        for name, voter in zip(controllers, voters, strict=True)
+    }
 
 
 def _listed(items: Mapping[NodeName, object]) -> str:

@@ -7,10 +7,11 @@ give each (source, target) link an address of its own, and what listens there ca
 it. The listeners themselves are bound to 127.0.0.1, so 127.0.0.2 to 127.255.255.254 are free for
 that, at the very port that the target uses.
 
-The voters are static (`controller.quorum.voters`): with bootstrap servers a node would learn the
-controllers' own addresses and go around any route. From 3.9 on the quorum's answers say where the
-leader is (KIP-853), and 4.3.1 goes there, whatever the voters' addresses, once a fetch has timed
-out. So controllers advertise their names, too; earlier releases refuse that.
+In a static quorum every node is told the voters (`controller.quorum.voters`), in a dynamic one
+where to ask for them (`controller.quorum.bootstrap.servers`). From 3.9 on the quorum's answers say
+where the leader is (KIP-853), and a node goes there: at once in a dynamic quorum, in a static one
+(4.3.1) when a fetch has timed out. So controllers advertise their names, too; earlier releases
+refuse that.
 """
 
 import re
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.kafka.releases import version_numbers
-from clusters.port import ClusterSpec, LinkEnd, NodeName, Role, role_of
+from clusters.port import ClusterSpec, LinkEnd, NodeName, Quorum, Role, role_of
 from history.failure import UsageError
 
 __all__ = [
@@ -162,7 +163,8 @@ def properties(
         **_defaults(spec.brokers, version=version),
         **spec.settings,
         **own,
-        **_identity(node, nodes=nodes, data=data, version=version, route=route),
+        **_quorum(spec.quorum, nodes=nodes),
+        **_identity(node, data=data, version=version, route=route),
     }
 
 
@@ -207,20 +209,22 @@ def links_between(nodes: tuple[Node, ...]) -> tuple[LinkEnd, ...]:
     return (*between, *outside)
 
 
-def _identity(
-    node: Node, *, nodes: tuple[Node, ...], data: Path, version: str, route: Route
-) -> dict[str, str]:
+def _quorum(quorum: Quorum, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+    """What says who votes, or where to ask for that."""
+    controllers = [node for node in nodes if node.role is Role.CONTROLLER]
+    found_at = [f"{one.host}:{one.ports[Listener.CONTROLLER]}" for one in controllers]
+    if quorum is Quorum.DYNAMIC:
+        return {"controller.quorum.bootstrap.servers": ",".join(found_at)}
+    voters = (f"{one.node_id}@{at}" for one, at in zip(controllers, found_at, strict=True))
+    return {"controller.quorum.voters": ",".join(voters)}
+
+
+def _identity(node: Node, *, data: Path, version: str, route: Route) -> dict[str, str]:
     """What says who it is and where it is found."""
-    voters = ",".join(
-        f"{voter.node_id}@{voter.host}:{voter.ports[Listener.CONTROLLER]}"
-        for voter in nodes
-        if voter.role is Role.CONTROLLER
-    )
     common = {
         "node.id": str(node.node_id),
         "process.roles": str(node.role),
         "log.dirs": str(data),
-        "controller.quorum.voters": voters,
         "controller.listener.names": Listener.CONTROLLER,
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in Listener),
         "listeners": ",".join(

@@ -4,7 +4,8 @@ What Kafka's `StorageTool format` leaves in a directory is `bootstrap.checkpoint
 feature levels of a new cluster and differs between nodes by nothing but its timestamps, and
 `meta.properties`, which names the cluster, the node and (since 3.7) the directory. So the tool runs
 once for each release and metadata version; what it wrote is kept in the cache, and the three ids
-are written here.
+are written here. For a dynamic quorum it writes a snapshot of the first voters, too, which
+`clusters.kafka.voters` fits to each cluster.
 """
 
 import base64
@@ -12,6 +13,7 @@ import json
 import re
 import uuid
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -20,12 +22,22 @@ from clusters.cache import Progress, cache_dir, kept
 from clusters.hosts.command import Completed, run_command
 from clusters.hosts.warden import Warden
 from clusters.java import Java
+from clusters.kafka.configuration import Listener, Node, nodes_of
 from clusters.kafka.launch import tool_command
-from clusters.kafka.releases import Release
-from clusters.port import ClusterSpec
+from clusters.kafka.releases import Release, version_numbers
+from clusters.kafka.voters import CHECKPOINT as VOTERS
+from clusters.kafka.voters import Seat, Voter, placeholders, stated
+from clusters.port import ClusterSpec, Quorum, Role
 from history.failure import HarnessError, UsageError
 
-__all__ = ["Bootstrap", "bootstrap_of", "directory_id_of", "format_directory", "new_id"]
+__all__ = [
+    "Bootstrap",
+    "bootstrap_of",
+    "directory_id_of",
+    "first_voters",
+    "format_directory",
+    "new_id",
+]
 
 _META: Final = "meta.properties"
 _CHECKPOINT: Final = "bootstrap.checkpoint"
@@ -34,6 +46,8 @@ _TOOL: Final = "kafka.tools.StorageTool"
 _TOOL_TIMEOUT_S: Final = 120.0
 _UNSTABLE: Final = "unstable.feature.versions.enable"
 """The one setting that decides which metadata versions the tool accepts."""
+_DYNAMIC_SINCE: Final = (3, 9)
+_NO_DYNAMIC: Final = re.compile(r"kraft\.version could not be set to 1 .*")
 _OLDEST: Final = (3, 3, 0)
 """3.3-IV0: no cluster can be started at an older metadata version."""
 _VERSION_ENUM: Final = "org/apache/kafka/server/common/MetadataVersion.class"
@@ -48,6 +62,8 @@ class Bootstrap:
     """In full, e.g. "3.4-IV0"."""
     names_directories: bool
     """Whether this release gives each data directory an id (KIP-858)."""
+    voters: bytes | None = None
+    """Of a dynamic quorum: the snapshot of its first voters, with placeholders for them."""
 
 
 def bootstrap_of(
@@ -55,20 +71,26 @@ def bootstrap_of(
 ) -> Bootstrap:
     """The bootstrap of a cluster of this release at the spec's metadata version.
 
-    Raises UsageError, with the versions that it accepts, if the release does not accept this one.
+    Raises UsageError, with the versions that it accepts, if the release does not accept this one,
+    or if its quorum cannot be dynamic there.
     """
+    if spec.quorum is Quorum.DYNAMIC and version_numbers(release.version) < _DYNAMIC_SINCE:
+        raise UsageError(
+            f"Kafka {release.version} has no dynamic quorum: it came with 3.9 (KIP-853)"
+        )
     unstable = {**spec.settings, **spec.controller_settings}.get(_UNSTABLE, "false")
     asked = spec.metadata_version
     if asked is not None and not re.fullmatch(r"\d+\.\d+(-IV\d+)?", asked):
         raise UsageError(f'"{asked}" is not a metadata version, such as 3.4 or 3.5-IV1')
 
     def build(draft: Path) -> None:
-        done = _run_tool(draft, asked, unstable=unstable, java=java, release=release, warden=warden)
+        done = _run_tool(draft, spec, unstable=unstable, java=java, release=release, warden=warden)
         if done.exit_code == 0:
             _keep(draft, said=done.output)
             return
-        own = replace(spec, metadata_version=None)
         if asked is not None:
+            _refuse_dynamic(asked, said=done.output, release=release)
+            own = replace(spec, metadata_version=None)
             newest = bootstrap_of(own, release=release, java=java, warden=warden, progress=progress)
             _refuse(asked, release=release, newest=newest.metadata_version)
         raise HarnessError(
@@ -76,6 +98,8 @@ def bootstrap_of(
         )
 
     label = f"{asked or 'own'}{'-unstable' if unstable == 'true' else ''}"
+    if spec.quorum is Quorum.DYNAMIC:
+        label += f"-voters-{spec.controllers}"
     return kept(
         cache_dir() / "format" / f"{release.version}-{release.digest[:16]}" / label,
         read=_read,
@@ -86,15 +110,28 @@ def bootstrap_of(
 
 
 def format_directory(
-    data: Path, *, bootstrap: Bootstrap, cluster_id: str, node_id: int, directory_id: str | None
+    data: Path,
+    *,
+    bootstrap: Bootstrap,
+    cluster_id: str,
+    node_id: int,
+    directory_id: str | None,
+    seat: Seat | None = None,
 ) -> None:
-    """Make a formatted data directory where there is none. `directory_id` None: a new one."""
+    """Make a formatted data directory where there is none. `directory_id` None: a new one.
+
+    `seat`: the node's place in the first voter set, if it has one. A directory of another id does
+    not have it: it is formatted as one that may become a voter later.
+    """
     meta = {"version": "1", "cluster.id": cluster_id, "node.id": str(node_id)}
     if bootstrap.names_directories:
         meta["directory.id"] = directory_id or new_id()
     data.mkdir(parents=True)
     (data / _CHECKPOINT).write_bytes(bootstrap.checkpoint)
     (data / _META).write_text("".join(f"{key}={value}\n" for key, value in meta.items()))
+    if seat is not None and directory_id == seat.directory_id:
+        (data / VOTERS).parent.mkdir()
+        (data / VOTERS).write_bytes(seat.checkpoint)
 
 
 def directory_id_of(data: Path) -> str | None:
@@ -110,16 +147,38 @@ def new_id() -> str:
             return text
 
 
+def first_voters(nodes: Sequence[Node]) -> tuple[Voter, ...]:
+    """The controllers as first voters, each with a directory id of its own."""
+    return tuple(
+        Voter(
+            node_id=node.node_id,
+            host=node.host,
+            port=node.ports[Listener.CONTROLLER],
+            directory_id=new_id(),
+        )
+        for node in nodes
+        if node.role is Role.CONTROLLER
+    )
+
+
 def _run_tool(
-    draft: Path, asked: str | None, *, unstable: str, java: Java, release: Release, warden: Warden
+    draft: Path, spec: ClusterSpec, *, unstable: str, java: Java, release: Release, warden: Warden
 ) -> Completed:
+    voters = placeholders(first_voters(nodes_of(spec, ports=lambda count: tuple(range(count)))))
+    dynamic = spec.quorum is Quorum.DYNAMIC
+    first = voters[0]
+    quorum = "bootstrap.servers" if dynamic else "voters"
+    found_at = f"{first.host}:{first.port}" if dynamic else f"{first.node_id}@127.0.0.1:9093"
     config = draft / "controller.properties"
     config.write_text(
-        "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
-        "listeners=CONTROLLER://127.0.0.1:9093\ncontroller.quorum.voters=1@127.0.0.1:9093\n"
+        f"process.roles=controller\nnode.id={first.node_id}\n"
+        "controller.listener.names=CONTROLLER\nlisteners=CONTROLLER://127.0.0.1:9093\n"
+        f"controller.quorum.{quorum}={found_at}\n"
         f"log.dirs={draft / 'data'}\n{_UNSTABLE}={unstable}\n"
     )
-    wanted = () if asked is None else ("--release-version", asked)
+    wanted = ("--initial-controllers", stated(voters)) if dynamic else ()
+    if spec.metadata_version is not None:
+        wanted += ("--release-version", spec.metadata_version)
     arguments = ("format", "--cluster-id", new_id(), "--config", str(config), *wanted)
     return run_command(
         tool_command(_TOOL, arguments, java=java, release=release),
@@ -146,6 +205,7 @@ def _read(home: Path) -> Bootstrap | None:
         return Bootstrap(
             checkpoint=(home / "data" / _CHECKPOINT).read_bytes(),
             metadata_version=index["metadata_version"],
+            voters=voters.read_bytes() if (voters := home / "data" / VOTERS).exists() else None,
             names_directories=index["names_directories"],
         )
     except (OSError, ValueError, KeyError):
@@ -159,6 +219,18 @@ def _refuse(asked: str, *, release: Release, newest: str) -> None:
         raise UsageError(
             f'Kafka {release.version} cannot start a cluster at metadata version "{asked}"; '
             f"it can at: {', '.join(accepted)}"
+        )
+
+
+def _refuse_dynamic(asked: str, *, said: str, release: Release) -> None:
+    """Raise UsageError if the tool says that this metadata version is too old for kraft.version 1.
+
+    4.x takes any; 3.9 has 3.9-IV0 as the first.
+    """
+    if found := _NO_DYNAMIC.search(said):
+        raise UsageError(
+            f'Kafka {release.version} has no dynamic quorum at metadata version "{asked}": '
+            f"{found[0]}"
         )
 
 

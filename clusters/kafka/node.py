@@ -16,6 +16,7 @@ from clusters.kafka.formatting import directory_id_of, format_directory
 from clusters.kafka.launch import server_command
 from clusters.kafka.logs import last_words
 from clusters.kafka.prepared import Prepared
+from clusters.kafka.voters import Seat
 from clusters.port import NodeState
 from history.failure import HarnessError, UsageError
 
@@ -34,6 +35,7 @@ class KafkaNode:
         prepared: Prepared,
         cluster_id: str,
         options: Sequence[str],
+        seat: Seat | None = None,
     ) -> None:
         self.node: Final = node
         self.directory: Final = directory
@@ -43,6 +45,7 @@ class KafkaNode:
         self._prepared = prepared
         self._cluster_id = cluster_id
         self._options = options
+        self._seat = seat
         self._log_start_bytes = 0
         self.process: Final = LocalProcess(
             node.name, warden=warden, directory=directory, log=self._log
@@ -54,15 +57,9 @@ class KafkaNode:
         (self.directory / "server.properties").write_text(properties_file(properties))
         (self.directory / "hosts").write_text(hosts)
 
-    def format(self, *, directory_id: str | None = None) -> None:
-        """Make its data directory, which must not exist. `directory_id` None: a new one."""
-        format_directory(
-            self.data,
-            bootstrap=self._prepared.bootstrap,
-            cluster_id=self._cluster_id,
-            node_id=self.node.node_id,
-            directory_id=directory_id,
-        )
+    def format(self) -> None:
+        """Make its first data directory: that of a voter, if it has a seat in the voter set."""
+        self._format(directory_id=None if self._seat is None else self._seat.directory_id)
 
     def start(self) -> None:
         """Start its process on the data that it has."""
@@ -83,7 +80,7 @@ class KafkaNode:
         self._require_down("wiped")
         kept_id = directory_id_of(self.data) if keep_directory_id else None
         remove_directory(self.data)
-        self.format(directory_id=kept_id)
+        self._format(directory_id=kept_id)
 
     def snapshot(self, name: str) -> None:
         """Copy its data under a name. A running node stands still meanwhile: one point in time."""
@@ -120,6 +117,16 @@ class KafkaNode:
     def logs(self) -> tuple[Path, ...]:
         """Its log files; a JVM that crashed left a report beside its log."""
         return tuple(sorted(self.directory.glob("*.log")))
+
+    def _format(self, *, directory_id: str | None) -> None:
+        format_directory(
+            self.data,
+            bootstrap=self._prepared.bootstrap,
+            cluster_id=self._cluster_id,
+            node_id=self.node.node_id,
+            directory_id=directory_id,
+            seat=self._seat,
+        )
 
     def _require_down(self, participle: str) -> None:
         if (state := self.process.state()) is not NodeState.DOWN:

@@ -2,6 +2,7 @@
 
 import itertools
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from clusters.kafka.configuration import (
     properties_file,
     refuse_impossible,
 )
-from clusters.port import ClusterSpec, NodeName, Role
+from clusters.port import ClusterSpec, NodeName, Quorum, Role
 from history.failure import UsageError
 
 SPEC = ClusterSpec(controllers=3, brokers=2)
@@ -83,6 +84,16 @@ def test_a_controller_is_found_by_its_name_also_where_its_answers_say_so() -> No
     found = configured(SPEC, "controller-2", version="3.9.0")
     assert found["advertised.listeners"] == "CONTROLLER://controller-2.raft:9002"
     assert "advertised.listeners" not in configured(SPEC, "controller-2", version="3.8.1")
+
+
+def test_in_a_dynamic_quorum_nodes_are_told_where_to_ask_for_the_voters() -> None:
+    spec = replace(SPEC, quorum=Quorum.DYNAMIC)
+    for name in ("controller-2", "broker-1"):
+        found = configured(spec, name)
+        assert found["controller.quorum.bootstrap.servers"] == (
+            "controller-1.raft:9001,controller-2.raft:9002,controller-3.raft:9003"
+        )
+        assert "controller.quorum.voters" not in found
 
 
 def test_settings_win_over_defaults_and_those_of_the_role_over_those_of_all() -> None:

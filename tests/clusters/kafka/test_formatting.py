@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,12 @@ from clusters.kafka.formatting import (
     new_id,
 )
 from clusters.kafka.releases import Release
-from clusters.port import ClusterSpec
+from clusters.kafka.voters import CHECKPOINT, Seat
+from clusters.port import ClusterSpec, Quorum
 from history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")
+TOO_OLD = "kraft.version could not be set to 1 because it depends on metadata.version level 21"
 BOOTSTRAP = Bootstrap(checkpoint=b"levels", metadata_version="3.9-IV0", names_directories=True)
 
 
@@ -50,9 +53,14 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def run_command(argv: list[str], *, directory: Path, **_: object) -> Completed:
         calls.append(argv)
         asked = argv[-1] if "--release-version" in argv else "3.10"
+        if "--initial-controllers" in argv and asked == "3.4":
+            return Completed(exit_code=1, output=f"Exception: {TOO_OLD}\n\tat Formatter\n")
         if asked not in ("3.4", "3.10"):
             return Completed(exit_code=1, output=f"Version {asked} is not a valid version\n")
         (directory / "data").mkdir()
+        if "--initial-controllers" in argv:
+            (directory / "data" / CHECKPOINT).parent.mkdir()
+            (directory / "data" / CHECKPOINT).write_bytes(b"voters")
         (directory / "data" / "bootstrap.checkpoint").write_bytes(asked.encode())
         (directory / "data" / "meta.properties").write_text("#\nversion=1\ndirectory.id=x\n")
         return Completed(exit_code=0, output=f"Formatting x with metadata.version {asked}-IV0.\n")
@@ -120,6 +128,58 @@ def test_what_is_no_metadata_version_is_refused_at_once(
     with pytest.raises(UsageError, match="is not a metadata version, such as"):
         bootstrap(ClusterSpec(metadata_version=version), release, warden)
     assert tool == []
+
+
+def test_the_tool_states_the_first_voters_of_a_dynamic_quorum(
+    release: Release, tool: list[list[str]], warden: Warden
+) -> None:
+    static = bootstrap(ClusterSpec(controllers=3), release, warden)
+    three = bootstrap(ClusterSpec(controllers=3, quorum=Quorum.DYNAMIC), release, warden)
+    bootstrap(ClusterSpec(controllers=1, quorum=Quorum.DYNAMIC), release, warden)
+    assert (static.voters, three.voters) == (None, b"voters")
+    assert "--initial-controllers" not in tool[0]
+    stated = [call[call.index("--initial-controllers") + 1] for call in tool[1:]]
+    assert [re.findall(r"(\d+@[^:]+):", one) for one in stated] == [
+        ["1001@controller-1.raft", "1002@controller-2.raft", "1003@controller-3.raft"],
+        ["1001@controller-1.raft"],
+    ]
+
+
+def test_a_release_without_dynamic_quorums_is_refused_at_once(
+    release: Release, tool: list[list[str]], warden: Warden
+) -> None:
+    older = replace(release, version="3.8.1")
+    with pytest.raises(UsageError) as raised:
+        bootstrap(ClusterSpec(quorum=Quorum.DYNAMIC), older, warden)
+    assert str(raised.value) == "Kafka 3.8.1 has no dynamic quorum: it came with 3.9 (KIP-853)"
+    assert tool == []
+
+
+@pytest.mark.usefixtures("tool")
+def test_a_metadata_version_too_old_for_a_dynamic_quorum_is_refused_in_the_tools_words(
+    release: Release, warden: Warden
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        bootstrap(ClusterSpec(quorum=Quorum.DYNAMIC, metadata_version="3.4"), release, warden)
+    assert str(raised.value) == (
+        f'Kafka 3.10.0 has no dynamic quorum at metadata version "3.4": {TOO_OLD}'
+    )
+
+
+@pytest.mark.parametrize(("directory_id", "seats"), [("d", 1), ("e", 0), (None, 0)])
+def test_only_the_directory_that_has_the_seat_is_formatted_as_a_voter(
+    tmp_path: Path, directory_id: str | None, seats: int
+) -> None:
+    format_directory(
+        tmp_path / "data",
+        bootstrap=BOOTSTRAP,
+        cluster_id="c",
+        node_id=1001,
+        directory_id=directory_id,
+        seat=Seat(directory_id="d", checkpoint=b"voters"),
+    )
+    assert (tmp_path / "data" / "bootstrap.checkpoint").exists()
+    assert len(list((tmp_path / "data").glob(CHECKPOINT))) == seats
 
 
 def test_a_formatted_directory_holds_three_ids_and_the_checkpoint(tmp_path: Path) -> None:
