@@ -111,7 +111,7 @@ def _manifest(scenario: Scenario, options: RunOptions, run: RunDirectory, clock:
         fencepost_version=version("fencepost"),
         machine=_machine(),
         keys=scenario.keys,
-        promises=scenario.workload.promises,
+        promises=scenario.promises,
         harness_pid=os.getpid(),
     )
 

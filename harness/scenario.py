@@ -15,6 +15,7 @@ from harness.border import build, mapping, refuse_unknown, settings, span_s
 from harness.expectation import Expectation, parse_expectations
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
+from history.manifest import Promises
 from nemesis.mix import EPISODES, NETWORK_EPISODES, MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
@@ -69,6 +70,12 @@ class Scenario:
     expect: tuple[Expectation, ...]
     clients_through_proxy: bool = False
     """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
+
+    @property
+    def promises(self) -> Promises:
+        """What clients are promised: of records by one workload, of metadata by the other."""
+        age_max_ms = None if self.metadata is None else self.metadata.age_max_ms
+        return replace(self.workload.promises, metadata_age_max_ms=age_max_ms)
 
     @property
     def needs_wire(self) -> bool:

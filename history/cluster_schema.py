@@ -107,8 +107,8 @@ METADATA_LOG: Final = pa.schema(
         # One row a record and node, from that node's own `__cluster_metadata`; in the order of
         # node, snapshot first, offset.
         pa.field("node", pa.string(), nullable=False),
-        # True: it comes from the oldest snapshot that the node's log goes on from, and its offset is
-        # the snapshot's last contained offset. A log that begins at 0 needs none.
+        # True: it comes from the oldest snapshot that the node's log goes on from, and its offset
+        # is the snapshot's last contained offset. A log that begins at 0 needs none.
         pa.field("snapshot", pa.bool_(), nullable=False),
         pa.field("metadata_offset", pa.int64(), nullable=False),
         # The leader epoch of the batch: KRaft's controller epoch.

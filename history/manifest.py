@@ -38,6 +38,8 @@ class Promises:
     """As Kafka's setting: "all", "1", "0"."""
     consume: str
     """How consumers got their keys: "assign", "subscribe" or "both"."""
+    metadata_age_max_ms: float | None = None
+    """By how much a read of metadata may be older than what was known; None: nobody says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,9 @@ class MetadataSpec:
     write_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 5000
     """When a write without an answer becomes info, and its topic is left alone."""
     read_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 2000
+    age_max_ms: Annotated[float, Field(ge=0)] | None = None
+    """A promise to hold the cluster to: no read lacks what was known for longer than this. None:
+    how old reads are is a figure."""
 
     def __post_init__(self) -> None:
         if self.topics < self.writers:

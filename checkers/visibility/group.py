@@ -98,7 +98,8 @@ def _answer(question: Question) -> GroupAnswers:
     except JobError as error:
         return _silent(question.checks, f"the job of the checks of visibility died: {error}")
     offsets = Offsets(_offsets(question))
-    told = [_told(check, answers, offsets) for check in question.checks]
+    age_max_ms = question.manifest.promises.metadata_age_max_ms
+    told = [_told(check, answers, offsets, age_max_ms) for check in question.checks]
     return GroupAnswers(
         results=tuple(one for one, _ in told),
         anomalies=pa.concat_tables([table for _, table in told]),
@@ -118,7 +119,9 @@ def _offsets(question: Question) -> pa.Table:
     return rows_in(cluster_file(question.run, question.manifest, name), name)
 
 
-def _told(check: str, answers: pa.Table, offsets: Offsets) -> tuple[CheckResult, pa.Table]:
+def _told(
+    check: str, answers: pa.Table, offsets: Offsets, age_max_ms: float | None
+) -> tuple[CheckResult, pa.Table]:
     mine = answers.filter(pc.equal(answers["check"], check))
     is_end = pc.is_null(mine["read"])
     ends: list[dict[str, Any]] = mine.filter(is_end).to_pylist()
@@ -128,8 +131,10 @@ def _told(check: str, answers: pa.Table, offsets: Offsets) -> tuple[CheckResult,
         return silent.results[0], silent.anomalies
     table = mine.filter(pc.invert(is_end)).select(STALE_READS.names).cast(STALE_READS)
     found = StaleReads(table=table, judged_count=ends[0]["judged_count"])
-    answer = result(check, found, offsets=offsets, seconds=ends[0]["seconds"])
-    return answer, anomalies(check, table, offsets=offsets)
+    answer = result(
+        check, found, offsets=offsets, seconds=ends[0]["seconds"], age_max_ms=age_max_ms
+    )
+    return answer, anomalies(check, table, offsets=offsets, age_max_ms=age_max_ms)
 
 
 def _silent(checks: Sequence[str], reason: str) -> GroupAnswers:

@@ -1,8 +1,9 @@
 """From stale reads to an answer: how many, how old, through whom, and proofs for the worst.
 
-The checks of visibility are figures: Kafka promises that brokers catch up, and not when. So what
-was found is legal, and the answer valid; without anything to compare it is unknown, which is not
-the same as none.
+Kafka promises that brokers catch up, and not when: without a promise of the run the checks of
+visibility are figures, and what was found is legal. A run may promise a greatest age; older reads
+are never allowed then. Without anything to compare the answer is unknown, which is not the same as
+none.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,38 +54,70 @@ class Offsets:
         )
 
 
-def result(check: str, found: StaleReads, *, offsets: Offsets, seconds: float) -> CheckResult:
-    """The answer of a check, with its figures and the worst few."""
-    worst = anomalies(check, found.table, offsets=offsets, count=_EXAMPLES_MAX)
-    judged = found.judged_count > 0
+def result(
+    check: str,
+    found: StaleReads,
+    *,
+    offsets: Offsets,
+    seconds: float,
+    age_max_ms: float | None = None,
+) -> CheckResult:
+    """The answer of a check, with its figures and the worst few.
+
+    `age_max_ms`: older reads than this break a promise; None: nothing is promised.
+    """
+    worst = anomalies(
+        check, found.table, offsets=offsets, count=_EXAMPLES_MAX, age_max_ms=age_max_ms
+    )
+    examples = tuple(anomalies_of(worst))
+    never = int(np.count_nonzero(_too_old(_ages_ns(found.table), age_max_ms)))
+    validity, reason = Validity.VALID, ""
+    if never:
+        validity = Validity.INVALID
+        reason = f"{never} found older than {age_max_ms:g} ms: {examples[0].detail}"
+    elif not found.judged_count:
+        validity, reason = Validity.UNKNOWN, "no read showed anything that could be compared"
     return CheckResult(
         check=check,
-        validity=Validity.VALID if judged else Validity.UNKNOWN,
+        validity=validity,
         anomaly_count=len(found.table),
-        allowed_count=len(found.table),
-        reason="" if judged else "no read showed anything that could be compared",
+        allowed_count=len(found.table) - never,
+        reason=reason,
         figures=dict(_figures(found)),
         seconds=seconds,
-        examples=tuple(anomalies_of(worst)),
+        examples=examples,
     )
 
 
 def anomalies(
-    check: str, stale: pa.Table, *, offsets: Offsets, count: int = PROOFS_MAX
+    check: str,
+    stale: pa.Table,
+    *,
+    offsets: Offsets,
+    count: int = PROOFS_MAX,
+    age_max_ms: float | None = None,
 ) -> pa.Table:
     """ANOMALIES of the worst of STALE_READS (those that are in words), the oldest first."""
-    order = np.argsort(-_ages_ns(stale), kind="stable")[:count]
+    ages_ns = _ages_ns(stale)
+    order = np.argsort(-ages_ns, kind="stable")[:count]
+    never = _too_old(ages_ns[order], age_max_ms).tolist()
     rows = [
         {
             "check": check,
             "key": row["key"],
-            "allowed": True,
+            "allowed": not too_old,
             **_NO_RECORDS,
             "detail": _detail(row, offsets),
         }
-        for row in stale.take(pa.array(order)).to_pylist()
+        for row, too_old in zip(stale.take(pa.array(order)).to_pylist(), never, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=ANOMALIES)
+
+
+def _too_old(ages_ns: NDArray[np.int64], age_max_ms: float | None) -> NDArray[np.bool_]:
+    if age_max_ms is None:
+        return np.zeros(len(ages_ns), dtype=np.bool_)
+    return ages_ns > age_max_ms * _NS_A_MS
 
 
 def _detail(row: dict[str, Any], offsets: Offsets) -> str:

@@ -1,9 +1,11 @@
 """Stored runs with reads and writes of metadata through Spark: figures, proofs, what is unknown."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from metadata_histories import tables
 from pyspark.sql import SparkSession
@@ -51,9 +53,14 @@ Judge = Callable[..., tuple[dict[str, CheckResult], pa.Table]]
 @pytest.fixture
 def judge(spark: SparkSession, tmp_path: Path) -> Judge:
     def judged(
-        text: str, *, offsets: tuple[tuple[int, str, int], ...] = (), damaged: bool = False
+        text: str,
+        *,
+        offsets: tuple[tuple[int, str, int], ...] = (),
+        damaged: bool = False,
+        age_max_ms: float | None = None,
     ) -> tuple[dict[str, CheckResult], pa.Table]:
-        run = RunDirectory(tmp_path / "run")
+        run = RunDirectory(tmp_path / f"run-{age_max_ms}")
+        promises = replace(MANIFEST.promises, metadata_age_max_ms=age_max_ms)
         told = [
             {"time_ns": time_ns, "node": node, "metadata_offset": offset, "source": "heartbeat"}
             for time_ns, node, offset in offsets
@@ -71,7 +78,7 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
             (run.history / "describes.parquet").write_bytes(b"PAR1")
         question = Question(
             run=run,
-            manifest=MANIFEST,
+            manifest=replace(MANIFEST, promises=promises),
             checks=tuple(entry.name for entry in VISIBILITY_GROUP.entries),
             setting=Setting(idempotent=True, consume="assign"),
             spark=spark,
@@ -125,3 +132,15 @@ def test_a_damaged_table_is_unknown_by_name(judge: Judge) -> None:
 def test_they_are_asked_where_their_tables_are_recorded() -> None:
     assert [entry.id for entry in asked(RECORDED) if entry.id.startswith("V")] == ["V1", "V2", "V3"]
     assert [entry.id for entry in asked(["describes"]) if entry.id.startswith("V")] == ["V2", "V3"]
+
+
+def test_a_run_that_promises_an_age_is_broken_by_an_older_read(judge: Judge) -> None:
+    results, anomalies = judge(STALE, age_max_ms=0.0)
+    result = results["stale-read-after-write"]
+    assert result.validity is Validity.INVALID
+    assert result.allowed_count == 0
+    assert "found older than 0 ms" in result.reason
+    mine = anomalies.filter(pc.equal(anomalies["check"], "stale-read-after-write"))
+    assert mine["allowed"].to_pylist() == [False, False]
+    results, _ = judge(STALE, age_max_ms=1e9)
+    assert results["stale-read-after-write"].validity is Validity.VALID
