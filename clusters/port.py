@@ -20,6 +20,7 @@ __all__ = [
     "Cluster",
     "ClusterSpec",
     "ClusterView",
+    "Explains",
     "Kills",
     "LinkEnd",
     "Links",
@@ -282,6 +283,14 @@ class Administers(Protocol):
 
     def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
         """Give the key these replicas; returns once the reassignment is over."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Can say why a node died."""
+
+    def obituary(self, node: NodeName) -> str:
+        """How the process of a node that is down ended, and the last it said, in one line."""
 
 
 @runtime_checkable

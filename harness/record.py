@@ -12,7 +12,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import direct
 from clusters.kafka.prepared import Prepared
-from clusters.port import Administers, Cluster, LogEnds
+from clusters.port import Administers, Cluster, Explains, LogEnds, NodeName
 from harness.clients import Together, tables_of, workload_of
 from harness.interpreter import Interpreter
 from harness.network import Network
@@ -249,8 +249,8 @@ class _Recording:
         for node in interpreter.performer.died_by_themselves():
             if node not in self._dead:
                 self._dead.add(node)
-                log = self.cluster.logs(node)[0]
-                interpreter.shortfalls.append(f"{node} died by itself at {now_s:.1f} s (see {log})")
+                why = _end_of(self.cluster, node)
+                interpreter.shortfalls.append(f"{node} died by itself at {now_s:.1f} s: {why}")
         counts = self.workload.counts()
         rate = sampler.sample(counts)
         self.progress.show(
@@ -265,6 +265,12 @@ class _Recording:
                 broken=(*interpreter.performer.open_labels, *interpreter.network.open_labels),
             )
         )
+
+
+def _end_of(cluster: Cluster, node: NodeName) -> str:
+    if isinstance(cluster, Explains):
+        return cluster.obituary(node).removeprefix(f"{node} ")
+    return f"see {cluster.logs(node)[0]}"
 
 
 def _note(run: RunDirectory, **changes: object) -> None:

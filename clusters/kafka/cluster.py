@@ -246,6 +246,10 @@ class KafkaCluster:
         """The node's log files, there whatever happened to it."""
         return self._nodes[node].logs()
 
+    def obituary(self, node: NodeName) -> str:
+        """How the process of a node that is down ended, its last errors, and its log."""
+        return self._nodes[node].obituary()
+
     def start_node(self, node: NodeName) -> None:
         """Start a node that is down, on the disk that it has; joining the cluster takes longer."""
         self._nodes[node].start()

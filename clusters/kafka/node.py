@@ -108,11 +108,8 @@ class KafkaNode:
 
     def obituary(self) -> str:
         """How its process ended, and the last it said, in one line."""
-        code = self.process.exit_code
-        assert code is not None
-        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         words = last_words(self._log, since=self._log_start_bytes)
-        return f"{self.node.name} {how}: {words} ({self._log})"
+        return f"{self.node.name} {_end_of(self.process.exit_code)}: {words} ({self._log})"
 
     def logs(self) -> tuple[Path, ...]:
         """Its log files; a JVM that crashed left a report beside its log."""
@@ -138,3 +135,11 @@ class KafkaNode:
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise UsageError(f'"{name}" cannot name a snapshot: use letters, digits, ".", "_", "-"')
         return self._snapshots / name
+
+
+def _end_of(exit_code: int | None) -> str:
+    if exit_code is None:  # gone from the host's view, and not yet reaped
+        return "ended"
+    if exit_code < 0:
+        return f"was ended by signal {-exit_code}"
+    return f"ended with exit code {exit_code}"

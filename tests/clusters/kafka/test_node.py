@@ -1,0 +1,71 @@
+"""A node keeps its books about its disk and its end, whatever its process is."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clusters.hosts.warden import Warden
+from clusters.java import Java
+from clusters.kafka.configuration import Listener, Node
+from clusters.kafka.formatting import Bootstrap, directory_id_of
+from clusters.kafka.node import KafkaNode
+from clusters.kafka.prepared import Prepared
+from clusters.kafka.releases import Release
+from clusters.kafka.voters import CHECKPOINT, Seat
+from clusters.port import NodeName, NodeState
+
+SEAT = Seat(directory_id="first", checkpoint=b"voters")
+BOOTSTRAP = Bootstrap(checkpoint=b"", metadata_version="4.3-IV0", names_directories=True)
+
+
+def node(directory: Path, warden: Warden, *, java: str = "/bin/true") -> KafkaNode:
+    program = Java(home=Path("/"), executable=Path(java), version="17", build="", source="PATH")
+    return KafkaNode(
+        Node(name=NodeName("controller-1"), node_id=1001, ports={Listener.CONTROLLER: 9093}),
+        directory=directory,
+        warden=warden,
+        prepared=Prepared(
+            java=program,
+            release=Release(name="4.3.1", version="4.3.1", jars=(), digest=""),
+            bootstrap=BOOTSTRAP,
+        ),
+        cluster_id="c",
+        options=(),
+        seat=SEAT,
+    )
+
+
+def is_voter(own: KafkaNode) -> bool:
+    return (own.data / CHECKPOINT).exists()
+
+
+def test_a_wiped_controller_is_no_voter_unless_its_disk_passes_for_the_old_one(
+    tmp_path: Path, warden: Warden
+) -> None:
+    own = node(tmp_path, warden)
+    own.format()
+    assert (directory_id_of(own.data), is_voter(own)) == ("first", True)
+    own.wipe(keep_directory_id=True)
+    assert (directory_id_of(own.data), is_voter(own)) == ("first", True)
+    own.wipe(keep_directory_id=False)
+    another = directory_id_of(own.data)
+    assert another != "first"
+    assert not is_voter(own)
+    own.wipe(keep_directory_id=True)
+    assert (directory_id_of(own.data), is_voter(own)) == (another, False)
+
+
+@pytest.mark.parametrize(
+    ("java", "end"), [("/bin/false", "ended with exit code 1"), ("/bin/true", "with exit code 0")]
+)
+def test_a_node_that_ended_says_how(
+    tmp_path: Path, warden: Warden, until: Callable[..., bool], java: str, end: str
+) -> None:
+    own = node(tmp_path, warden, java=java)
+    own.configure({}, hosts="")
+    own.start()
+    assert until(lambda: own.process.exit_code is not None)
+    assert own.process.state() is NodeState.DOWN
+    assert own.obituary().startswith("controller-1 ended")
+    assert f"{end}: its log is empty ({tmp_path}/server.log)" in own.obituary()
