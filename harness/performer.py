@@ -91,6 +91,7 @@ class Performer:
         )
 
     def _break(self, act: Act, nodes: Sequence[NodeName]) -> None:
+        self._overtake(act.word, nodes)
         fault = FAULTS[act.word]
         index = self._journal.begin(fault.name, [str(node) for node in nodes])
         opened = OpenFault(
@@ -103,6 +104,16 @@ class Performer:
         self.open_faults.append(opened)
         evidence = [fault.inject(self._cluster, node, act) for node in nodes]
         self._journal.effect(index, "; ".join(evidence))
+
+    def _overtake(self, word: Word, nodes: Sequence[NodeName]) -> None:
+        """End the faults that were mended on these nodes, which nobody will see whole again."""
+        for fault in list(self.open_faults):
+            overtaken = fault.healing.intersection(nodes)
+            fault.healing -= overtaken
+            if overtaken and not fault.healing and not fault.broken:
+                evidence = f"mended; {word} came before it was seen to be back"
+                self._journal.end(fault.index, evidence)
+                self.open_faults.remove(fault)
 
     def _mend(self, word: Word, node: NodeName) -> None:
         if word is Word.START:

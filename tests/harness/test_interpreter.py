@@ -24,10 +24,12 @@ from history.journal import FaultJournal
 from history.reader import load_table
 from history.run_directory import RunDirectory
 from nemesis.mix import Mix, MixSpec
-from nemesis.play import Play, Stage, parse_play
+from nemesis.play import Act, Play, Stage, Word, parse_play
+from nemesis.targets import NamedNodes
 from nemesis.wire.rules import Link
 
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))
+B1 = NamedNodes(nodes=(NODES[1],))
 LINKS = tuple(
     Link(source=source, target=target, address="127.101.1.1", port=1)
     for source, target in permutations(NODES, 2)
@@ -153,6 +155,18 @@ def test_a_cluster_that_does_not_recover_is_a_shortfall_that_says_what_is_missin
         b.interpreter.heal(limit_s=0.3)
         (shortfall,) = b.interpreter.shortfalls
     assert "not whole 0.3 s after healing: no broker answers" in shortfall
+
+
+def test_a_fault_that_is_mended_and_overtaken_by_the_next_one_is_over(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.interpreter.perform_play(play({"pause": "broker-1"}), time_limit_s=20)
+        # Nobody looks between the two steps: it is killed before it was seen to be back.
+        for act in (Act(word=Word.RESUME, target=B1), Act(word=Word.KILL, target=B1)):
+            b.performer.perform(act, B1.nodes, now_s=1.0)
+        assert b.performer.open_labels == ("kill broker-1",)
+        paused, killed = b.faults().to_pylist()
+    assert paused["heal_evidence"] == "mended; kill came before it was seen to be back"
+    assert killed["end_ns"] is None
 
 
 def test_a_node_that_does_not_start_again_ends_the_play_with_its_name(tmp_path: Path) -> None:
