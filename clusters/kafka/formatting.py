@@ -225,7 +225,7 @@ def _refuse(asked: str, *, release: Release, newest: str) -> None:
 def _refuse_dynamic(asked: str, *, said: str, release: Release) -> None:
     """Raise UsageError if the tool says that this metadata version is too old for kraft.version 1.
 
-    4.x takes any; 3.9 has 3.9-IV0 as the first.
+    3.9.0, 3.9.1 and 4.0.0 want level 21, which is 3.9-IV0; 3.9.2 and 4.3.1 take any.
     """
     if found := _NO_DYNAMIC.search(said):
         raise UsageError(
