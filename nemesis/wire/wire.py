@@ -19,10 +19,11 @@ from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.api_versions.v0.response import ApiVersionsResponse
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import ask
+from clusters.kafka.asking import Address, ask
 from clusters.port import NodeName
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
+from nemesis.wire.connection import LOOPBACK
 from nemesis.wire.control import flows_data, link_data, rule_data, status_of
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rules import Flow, Link, Rule
@@ -80,9 +81,10 @@ class Wire:
         try:
             self._answer()
         except OSError as error:
+            self._control.close()
             raise HarnessError(self._obituary(error)) from error
         except HarnessError:
-            self.close()
+            self._control.close()
             raise
 
     @property
@@ -133,19 +135,30 @@ class Wire:
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
         """Whether an ApiVersions request through this link gets its answer in time."""
         link = self._links[source, target]
-        request, address = ApiVersionsRequest(), (link.address, link.port)
-        return bool(ask({target: address}, request, ApiVersionsResponse, timeout_s=timeout_s))
+        return _answers(target, (link.address, link.port), timeout_s=timeout_s)
+
+    def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
+        """Whether it gets its answer where the proxy itself finds the target."""
+        port = next(link.port for link in self._links.values() if link.target == target)
+        return _answers(target, (LOOPBACK, port), timeout_s=timeout_s)
 
     def close(self) -> None:
-        """End the proxy, and with it every connection. Idempotent."""
+        """End the proxy, and with it every connection. Idempotent.
+
+        Raises HarnessError if it does not end, or had ended by itself: its tape is not whole then,
+        even if nobody has asked it anything since.
+        """
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             self._failure = self._failure or "the proxy is closed"
             self._control.close()
-        if self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S) is None:
+        code = self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S)
+        if code is None:
             raise HarnessError(f"the proxy (pid {self._pid}) does not end; its log: {self._log}")
+        if code:
+            raise HarnessError(self._ended(code))
 
     def __enter__(self) -> Self:
         return self
@@ -156,7 +169,12 @@ class Wire:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        except HarnessError as second:
+            if error is None:
+                raise
+            error.add_note(f"and then: {second}")
 
     def _met(self, listener: socket.socket) -> socket.socket:
         """The process's connection, or its obituary."""
@@ -199,8 +217,13 @@ class Wire:
             how = f"did not answer within {_ANSWER_TIMEOUT_S:.0f} s"
         else:
             code = self._warden.wait(self._pid, timeout_s=_CLOSE_TIMEOUT_S)
-            how = "hung up" if code is None else f"ended with exit code {code}"
+            if code is not None:
+                return self._ended(code)
+            how = "hung up"
         return f"the proxy (pid {self._pid}) {how}: {self._last_words()}"
+
+    def _ended(self, code: int) -> str:
+        return f"the proxy (pid {self._pid}) ended with exit code {code}: {self._last_words()}"
 
     def _last_words(self) -> str:
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
@@ -213,3 +236,8 @@ class Wire:
         ):
             if unknown := sorted(named - known):
                 raise UsageError(f"no link has the {role} {', '.join(unknown)}")
+
+
+def _answers(target: NodeName, address: Address, *, timeout_s: float) -> bool:
+    request = ApiVersionsRequest()
+    return bool(ask({target: address}, request, ApiVersionsResponse, timeout_s=timeout_s))

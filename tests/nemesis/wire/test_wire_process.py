@@ -3,7 +3,7 @@
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -113,7 +113,9 @@ def test_partitions_and_cuts_through_the_handle(tmp_path: Path, target: socket.s
                 near.recv(1)
 
 
-def test_a_probe_gets_its_answer_through_the_link(tmp_path: Path, target: socket.socket) -> None:
+def test_a_probe_gets_its_answer_through_the_link_or_directly(
+    tmp_path: Path, target: socket.socket
+) -> None:
     def answer() -> None:
         far, _ = target.accept()
         with closing(far):
@@ -125,6 +127,11 @@ def test_a_probe_gets_its_answer_through_the_link(tmp_path: Path, target: socket
     with wired(tmp_path, target) as (wire, _):
         thread.start()
         assert wire.probe(BROKER, CONTROLLER, timeout_s=10)
+        thread.join()
+        thread = threading.Thread(target=answer)
+        thread.start()
+        wire.block([(BROKER, CONTROLLER)])
+        assert wire.probe_directly(CONTROLLER, timeout_s=10)
     thread.join()
 
 
@@ -153,11 +160,41 @@ def test_impossible_rules_are_refused(tmp_path: Path, target: socket.socket) -> 
         assert list(wire.status().rules) == ["join"]
 
 
-def test_a_proxy_that_died_says_so(tmp_path: Path, target: socket.socket) -> None:
-    with wired(tmp_path, target) as (wire, warden):
+DIED = r"the proxy \(pid \d+\) ended with exit code -9"
+
+
+def kill_and(then: Callable[[Wire], object], directory: Path, target: socket.socket) -> None:
+    """Kill a proxy, and go on with its handle until that is closed."""
+    with wired(directory, target) as (wire, warden):
         warden.signal(wire.pid, SIGKILL)
-        with pytest.raises(HarnessError, match=r"the proxy \(pid \d+\) ended with exit code -9"):
+        then(wire)
+
+
+def test_a_proxy_that_died_says_so(tmp_path: Path, target: socket.socket) -> None:
+    def ask(wire: Wire) -> None:
+        with pytest.raises(HarnessError, match=DIED):
             wire.status()
+
+    with pytest.raises(HarnessError, match=DIED):
+        kill_and(ask, tmp_path, target)
+
+
+def test_a_proxy_that_died_after_the_last_question_is_noticed_at_the_end(
+    tmp_path: Path, target: socket.socket
+) -> None:
+    with pytest.raises(HarnessError, match=DIED):
+        kill_and(lambda _: None, tmp_path, target)
+
+
+def test_the_end_of_a_proxy_never_hides_the_first_error(
+    tmp_path: Path, target: socket.socket
+) -> None:
+    def fail(_: Wire) -> None:
+        raise RuntimeError("the first")
+
+    with pytest.raises(RuntimeError, match="the first") as caught:
+        kill_and(fail, tmp_path, target)
+    assert "ended with exit code -9" in caught.value.__notes__[0]
 
 
 def test_a_closed_proxy_answers_no_more(tmp_path: Path, target: socket.socket) -> None:
