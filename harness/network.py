@@ -3,15 +3,15 @@
 A rule is a fault from the moment it is laid; its effect is seen with the first frame that it
 concerned, and it ends when it is lifted. A partition's effect is seen by probes: a request sent
 over each link that it cuts gets no answer. It is over once they are answered again, where the
-target runs.
+target answers one that is sent to it directly: a node that has just been started does not yet.
 """
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final
+from typing import Final, TypeVar
 
 from clusters.port import Cluster, NodeName, NodeState, Role, role_of
 from harness.played import PerformedPlay
@@ -36,6 +36,8 @@ from nemesis.wire.wire import Wire
 from nemesis.wire_words import lay_data
 
 __all__ = ["Network", "registration_watch"]
+
+Probed = TypeVar("Probed")
 
 _PROBE_S: Final = 1.0
 """A probe through an open link is answered within ms; on a busy machine, within this."""
@@ -113,12 +115,12 @@ class Network:
         index = None
         if not isinstance(step.action, Watch):
             index = self._journal.begin(word, ends)
-        self._rules[step.name] = _OpenRule(index=index, label=f"{word} {step.name}")
         action = step.action
         if isinstance(action, Delay):
             action = replace(action, seed=draw.getrandbits(32))
         match = replace(step.match, sources=_ends(source), targets=_ends(target))
         wire.add(Rule(name=step.name, action=action, match=match))
+        self._rules[step.name] = _OpenRule(index=index, label=f"{word} {step.name}")
 
     def lift(self, step: Lift, *, now_s: float) -> None:
         """End the rule; what it holds is delivered in order, or dropped."""
@@ -160,7 +162,7 @@ class Network:
         self._journal.effect(index, f"no answer over {len(links)} links: {_named(links)}")
 
     def heal_partition(self, step: HealPartition, *, now_s: float) -> None:
-        """Undo the cut; where the target runs, the link is seen to answer again."""
+        """Undo the cut; where the target answers by itself, the link is seen to answer again."""
         wire = self._require_wire()
         if step.name not in self._partitions:
             raise HarnessError(f"there is no partition {step.name} to heal")
@@ -170,11 +172,9 @@ class Network:
         freed = healed.flows - others
         wire.unblock(freed)
         blocked = set(self._links_over(others))
-        links = [
-            link
-            for link in self._links_over(freed)
-            if link not in blocked and self._cluster.state(link.target) is NodeState.RUNNING
-        ]
+        open_again = [link for link in self._links_over(freed) if link not in blocked]
+        awake = self._awake({link.target for link in open_again})
+        links = [link for link in open_again if link.target in awake]
         silent = set(links) - set(self._probed(links, timeout_s=_HEAL_PROBE_S))
         if silent:
             raise HarnessError(f"partition {step.name} is healed, but {_named(silent)} is silent")
@@ -216,19 +216,25 @@ class Network:
 
     def _probed(self, links: Collection[Link], *, timeout_s: float) -> list[Link]:
         """Those of the links over which a request is answered."""
-        if not links:
-            return []
         wire = self._require_wire()
+        return _those(links, lambda link: wire.probe(link.source, link.target, timeout_s=timeout_s))
 
-        def answers(link: Link) -> bool:
-            return wire.probe(link.source, link.target, timeout_s=timeout_s)
+    def _awake(self, nodes: Collection[NodeName]) -> frozenset[NodeName]:
+        """Those of the nodes that run, and answer where no link is in between."""
+        wire = self._require_wire()
+        running = [node for node in nodes if self._cluster.state(node) is NodeState.RUNNING]
+        return frozenset(
+            _those(running, lambda node: wire.probe_directly(node, timeout_s=_HEAL_PROBE_S))
+        )
 
-        with ThreadPoolExecutor(max_workers=_PROBES_AT_ONCE) as pool:
-            return [
-                link
-                for link, answered in zip(links, pool.map(answers, links), strict=True)
-                if answered
-            ]
+
+def _those(items: Collection[Probed], answers: Callable[[Probed], bool]) -> list[Probed]:
+    """Those that answer, asked all at once."""
+    if not items:
+        return []
+    with ThreadPoolExecutor(max_workers=_PROBES_AT_ONCE) as pool:
+        answered = pool.map(answers, items)
+        return [item for item, has in zip(items, answered, strict=True) if has]
 
 
 def registration_watch(broker: NodeName) -> Rule:

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from clusters.port import NodeName
+from history.failure import UsageError
 from nemesis.wire.rules import Flow, Hold, Rule
 from nemesis.wire.status import Delivery, RuleStatus, WireStatus
 
@@ -13,14 +14,15 @@ class FakeWire:
         self.matched: dict[str, int] = {}
         self.blocked: set[Flow] = set()
         self.leaky: set[Flow] = set()
+        self.deaf: set[NodeName] = set()
+        self.refuses = ""
         self.calls: list[str] = []
 
     def add(self, rule: Rule) -> None:
+        if self.refuses:
+            raise UsageError(self.refuses)
         self.rules[rule.name] = rule
         self.matched[rule.name] = 0
-
-    def remove(self, name: str) -> None:
-        del self.rules[name]
 
     def release(self, name: str) -> Delivery:
         self.calls.append(f"release {name}")
@@ -58,7 +60,10 @@ class FakeWire:
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002  # the port
         cut = {(source, target), (target, source)} & self.blocked
-        return not cut or (source, target) in self.leaky
+        return (not cut and target not in self.deaf) or (source, target) in self.leaky
+
+    def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002  # the port
+        return target not in self.deaf
 
     def _held(self, name: str) -> int:
         rule = self.rules.get(name)

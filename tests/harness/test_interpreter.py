@@ -266,6 +266,35 @@ def test_a_partition_through_which_a_probe_comes_is_no_fault_and_ends_the_play(
     assert fault["effect_ns"] is None
 
 
+def test_a_node_that_does_not_listen_yet_keeps_no_partition_from_healing(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        steps = play(
+            {"kill": "broker-2"},
+            {"partition": {"as": "one", "isolate": "broker-1"}},
+            {"start": "broker-2"},
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        b.wire.deaf.add(NODES[2])
+        b.interpreter.perform_play(
+            (*play({"partition": {"as": "one", "isolate": "broker-1"}}, {"heal": "one"})[1:],),
+            time_limit_s=20,
+        )
+        assert b.interpreter.shortfalls == []
+        (row,) = (row for row in b.faults().to_pylist() if row["fault"] == "partition")
+    assert row["heal_evidence"] == "4 links answer again"
+
+
+def test_a_rule_that_the_wire_refuses_is_not_there_to_be_lifted(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.wire.refuses = "no link has the source controller-1"
+        steps = play({"drop": {"as": "lost", "from": "controller-1"}})
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert "no link has the source controller-1" in b.interpreter.shortfalls[0]
+        assert b.network.open_labels == ()
+        assert b.interpreter.heal(limit_s=10)
+        assert b.wire.calls == []
+
+
 def test_loops_and_choices_are_drawn_from_the_seed_and_written_down_flat(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         steps = play(
