@@ -65,7 +65,10 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
     _refuse_full_disk(options.results)
     if scenario.needs_wire and not options.wire:
-        raise UsageError(f"{scenario.name} does things to the network: it cannot run without wire")
+        raise UsageError(
+            f"{scenario.name} does things to the network, or waits for what is seen there; run it "
+            "without --no-wire"
+        )
     where = f"{scenario.name} on Kafka {scenario.cluster.release}"
     with (
         _interruptible(),

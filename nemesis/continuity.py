@@ -76,6 +76,7 @@ def _follow(step: Step, course: _Course) -> None:
             course.nodes, course.certain = {}, True
             course.rules.clear()
             course.partitions.clear()
+            course.maybe.clear()
         case Lay(name=name):
             _begin(name, course.rules, course, word="rule")
         case Partition(name=name):

@@ -30,7 +30,7 @@ from nemesis.topology import (
     Shape,
     Shaped,
 )
-from nemesis.words import did_you_mean
+from nemesis.words import did_you_mean, rule_name
 
 __all__ = ["parse_partition", "partition_data"]
 
@@ -49,7 +49,9 @@ def parse_partition(operand: object, stage: Stage, *, at_s: float | None) -> Par
     for key in data:
         if key not in _KEYS:
             raise SpecError((key,), f"unknown key {key!r}; {did_you_mean(key, _KEYS)}")
-    name = str(data.pop("as", "partition"))
+    name = rule_name(data.pop("as", "partition"))
+    if name == "all":
+        raise SpecError(("as",), "'heal: all' heals everything; give the partition another name")
     return Partition(name=name, cut=_cut(data, stage), at_s=at_s)
 
 

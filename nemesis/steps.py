@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from clusters.port import NodeName, TopicSpec
-from nemesis.conditions import Condition
+from nemesis.conditions import Condition, Registered
 from nemesis.targets import Target
 from nemesis.topology import Cut
 from nemesis.wire.rules import Action, Match
@@ -220,8 +220,12 @@ def flat(play: Iterable[Step]) -> Iterable[Step]:
 
 
 def uses_wire(play: Iterable[Step]) -> bool:
-    """Whether some step needs a proxy on the links."""
-    return any(isinstance(step, Lay | Lift | Partition | HealPartition) for step in flat(play))
+    """Whether some step needs a proxy on the links: registrations are counted there, too."""
+    return any(
+        isinstance(step, Lay | Lift | Partition | HealPartition)
+        or (isinstance(step, Await) and isinstance(step.condition, Registered))
+        for step in flat(play)
+    )
 
 
 def uses_clients(play: Iterable[Step]) -> bool:

@@ -36,7 +36,7 @@ from nemesis.wire.rules import (
     Stall,
     Watch,
 )
-from nemesis.words import did_you_mean, duration_s, duration_text
+from nemesis.words import did_you_mean, duration_s, duration_text, rule_name
 
 __all__ = ["API_NAMES", "RULE_WORDS", "lay_data", "parse_lay"]
 
@@ -98,10 +98,14 @@ def parse_lay(word: str, operand: object, stage: Stage, *, at_s: float | None) -
     for key in data:
         if key not in allowed:
             raise SpecError((key,), f"unknown key {key!r}; {did_you_mean(key, allowed)}")
+    if data.get("to") == CLIENTS:
+        raise SpecError(
+            ("to",), "nobody dials clients; what they get is {from: clients, of: response}"
+        )
     action = _action(word, data)
     match = _match(word, data, action)
     return Lay(
-        name=_name(data.get("as", word)),
+        name=rule_name(data.get("as", word)),
         action=action,
         match=match,
         source=_parties(data, "from", stage),
@@ -239,12 +243,6 @@ def _clause(text: str, value: object) -> Clause:
     if not isinstance(value, bool | int | str):
         raise SpecError(("where", text), f"expected a value or a list of ids, found {value!r}")
     return Clause(field=name, operator=operator, value=value)
-
-
-def _name(value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z][\w.-]*", value):
-        raise SpecError(("as",), f"a rule's name is a word, found {value!r}")
-    return value
 
 
 def _parties(data: Mapping[str, object], key: str, stage: Stage) -> Parties:

@@ -1,4 +1,4 @@
-"""Durations and suggestions: the small words that plays and scenarios share."""
+"""Durations, names and suggestions: the small words that plays and scenarios share."""
 
 import difflib
 import re
@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from history.failure import SpecError
 
-__all__ = ["did_you_mean", "duration_s", "duration_text"]
+__all__ = ["did_you_mean", "duration_s", "duration_text", "rule_name"]
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|min|h)?\s*")
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
 def duration_s(value: object) -> float:
@@ -23,6 +24,13 @@ def duration_s(value: object) -> float:
 def duration_text(seconds: float) -> str:
     """The duration as a play states it: whole milliseconds, in seconds."""
     return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def rule_name(value: object) -> str:
+    """The name that `as` gives a rule or a partition. SpecError if a later step cannot say it."""
+    if not isinstance(value, str) or not _NAME.fullmatch(value):
+        raise SpecError(("as",), f"a name is a word, found {value!r}")
+    return value
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:

@@ -99,6 +99,13 @@ def test_a_play_of_every_word_is_read_as_written() -> None:
             (0, "choose", 1, 0, "kil"),
             "did you mean 'kill'",
         ),
+        ([{"hold": {"to": "clients"}}], (0, "hold", "to"), "nobody dials clients"),
+        ([{"partition": {"as": 5, "isolate": "broker-1"}}], (0, "partition", "as"), "found 5"),
+        (
+            [{"partition": {"as": "all", "isolate": "broker-1"}}],
+            (0, "partition", "as"),
+            "heal: all",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(
@@ -131,6 +138,10 @@ def test_what_cannot_be_is_refused_with_its_place(
             "a partition named 'partition' is there already",
         ),
         ([{"repeat": 2, "steps": [{"kill": "broker-1"}]}], "broker-1 is down already"),
+        (
+            [{"choose": [[{"hold": {"as": "a"}}], []]}, {"heal": "all"}, {"release": "a"}],
+            "no earlier step laid 'a'",
+        ),
     ],
 )
 def test_a_step_that_contradicts_an_earlier_one_is_refused(steps: list[object], says: str) -> None:
@@ -223,6 +234,7 @@ MODIFIERS = {"at", "within", "steps", "keep_directory_id"}
 def test_a_play_says_whether_it_needs_the_wire_and_whether_for_clients() -> None:
     assert not uses_wire(play({"kill": "broker-1"}))
     assert uses_wire(play({"repeat": 2, "steps": [{"hold": {"as": "a"}}, {"release": "a"}]}))
+    assert uses_wire(play({"await": {"registered": "broker-1"}}))
     assert not uses_clients(play({"hold": {"as": "a", "from": "broker-1"}}))
     assert uses_clients(play({"choose": [[{"hold": {"as": "a", "from": "clients"}}]]}))
     assert uses_clients(play({"partition": {"groups": ["clients", "brokers"]}}))
