@@ -89,6 +89,8 @@ class Interpreter:
     def _drawn(self, play: Play) -> Iterator[tuple[str, Step]]:
         """Each step to perform with its number, e.g. `4` or `4.2`; choices are drawn on the way."""
         for number, step in enumerate(play, start=1):
+            if isinstance(step, Repeat | Choose) and step.at_s is not None:
+                yield str(number), Wait(for_s=0.0, at_s=step.at_s)
             match step:
                 case Repeat(steps=steps, times=times):
                     for _ in range(times):
