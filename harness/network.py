@@ -95,6 +95,17 @@ class Network:
         """What the wire has done so far; empty without one."""
         return _NOTHING if self._wire is None else self._wire.status()
 
+    def misread(self) -> list[str]:
+        """One sentence if the proxy cut connections by itself, since it could not follow them.
+
+        What became of them is its doing, and none of the schedule's.
+        """
+        status = self.status()
+        if not status.broken_count:
+            return []
+        last = status.broken[-1]
+        return [f"the proxy cut {status.broken_count} connections that it cannot read; at {last}"]
+
     def name_topics(self, topic_ids: Mapping[str, str]) -> None:
         """Tell the wire the topics' names by their ids, so that rules and the tape can use them."""
         if self._wire is not None and not topic_ids.items() <= self._topic_ids.items():

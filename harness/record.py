@@ -122,13 +122,17 @@ def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
 def _testify(
     cluster: KafkaCluster, scenario: Scenario, run: RunDirectory, progress: Progress
 ) -> None:
-    """Copy what the stopped nodes have on their disks."""
+    """Copy what the stopped nodes have on their disks; what cannot be read is a shortfall."""
     report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])
     damages = tuple(map(str, report.damages))
     unknown = sum(report.unknown_type_counts.values())
     if unknown:
         damages += (f"{unknown} metadata records of unknown types",)
-    _note(run, damages=damages)
+    shortfalls = read_manifest(run.manifest_path).shortfalls
+    if damages:
+        more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""
+        shortfalls += (f"not all that lies on the disks could be read: {damages[0]}{more}",)
+    _note(run, damages=damages, shortfalls=shortfalls)
     progress.say(
         f"the disks hold {sum(report.metadata_record_counts.values()):,} metadata records and "
         f"{report.replica_record_count:,} records in {report.replica_count} replicas"
@@ -224,6 +228,7 @@ class _Recording:
         self._final_read(interpreter.shortfalls)
         # A client that had to be killed recorded all it did; what it still had open is info.
         interpreter.shortfalls += [f"a client: {words}" for words in self.workload.failures()]
+        interpreter.shortfalls += network.misread()
         _note(self.run, end_ns=self.clock.now_ns(), shortfalls=tuple(interpreter.shortfalls))
 
     def _break(self, interpreter: Interpreter) -> None:

@@ -16,6 +16,7 @@ class FakeWire:
         self.leaky: set[Flow] = set()
         self.deaf: set[NodeName] = set()
         self.refuses = ""
+        self.broken: tuple[str, ...] = ()
         self.calls: list[str] = []
 
     def add(self, rule: Rule) -> None:
@@ -56,7 +57,13 @@ class FakeWire:
             for name, count in self.matched.items()
             if name in self.rules
         }
-        return WireStatus(rules=rules, withheld_bytes={}, connection_count={})
+        return WireStatus(
+            rules=rules,
+            withheld_bytes={},
+            connection_count={},
+            broken=self.broken,
+            broken_count=len(self.broken),
+        )
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002  # the port
         cut = {(source, target), (target, source)} & self.blocked

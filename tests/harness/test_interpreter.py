@@ -295,6 +295,14 @@ def test_a_rule_that_the_wire_refuses_is_not_there_to_be_lifted(tmp_path: Path) 
         assert b.wire.calls == []
 
 
+def test_what_the_proxy_cut_by_itself_is_said(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        assert b.network.misread() == []
+        b.wire.broken = ("1.000 s: a", "2.000 s: broker-1 → controller-1, connection 7, cut: x")
+        (words,) = b.network.misread()
+    assert words.startswith("the proxy cut 2 connections that it cannot read; at 2.000 s: broker-1")
+
+
 def test_loops_and_choices_are_drawn_from_the_seed_and_written_down_flat(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         steps = play(
@@ -312,6 +320,24 @@ def test_loops_and_choices_are_drawn_from_the_seed_and_written_down_flat(tmp_pat
         assert len(kills) == 3
         assert len(b.performed()) == 6
     assert parse_play(yaml.safe_load((tmp_path / "play.yaml").read_text()), STAGE)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"repeat": 2, "steps": [{"kill": "broker-1"}, {"start": "broker-1"}]},
+        {"choose": [[{"kill": "broker-1"}]]},
+    ],
+)
+def test_a_loop_or_a_choice_begins_not_before_its_time(
+    tmp_path: Path, block: dict[str, object]
+) -> None:
+    with bench(tmp_path) as b:
+        b.interpreter.perform_play(play({"at": "700ms"} | block), time_limit_s=20)
+        assert b.interpreter.shortfalls == []
+        performed = yaml.safe_load((tmp_path / "play.yaml").read_text())
+    killed_at = next(step["at"] for step in performed if "kill" in step)
+    assert float(killed_at.removesuffix("s")) >= 0.7
 
 
 def test_a_step_inside_a_loop_is_named_by_its_place(tmp_path: Path) -> None:
