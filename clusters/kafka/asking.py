@@ -14,14 +14,15 @@ from typing import Any, Final, TypeVar
 from clusters.port import NodeName
 from clusters.protocol.framing import Exchange, FrameError
 
-__all__ = ["Address", "ask"]
+__all__ = ["CLIENT_ID", "Address", "ask"]
 
 Address = tuple[str, int]
 """IPv4 address and port."""
 
 Response = TypeVar("Response")
 
-_CLIENT_ID: Final = "fencepost"
+CLIENT_ID: Final = "fencepost"
+"""By which a node, and a proxy before it, knows who asks."""
 _CHUNK: Final = 1 << 16
 
 
@@ -45,7 +46,7 @@ def ask(
             connection = stack.enter_context(socket.socket())
             connection.setblocking(False)
             connection.connect_ex(address)
-            exchange = Exchange(request, response_type, client_id=_CLIENT_ID)
+            exchange = Exchange(request, response_type, client_id=CLIENT_ID)
             talk = _Talk(name, connection, exchange)
             selector.register(connection, selectors.EVENT_WRITE, talk)
         while selector.get_map() and (left_s := deadline - time.monotonic()) > 0:

@@ -10,16 +10,20 @@ order afterwards. What the two ends do meanwhile changes nothing about that:
   Nobody dials again in silence.
 
 A target that has closed its end takes no more either; servers of Kafka never close half.
+
+The harness's own probes of a link (`Wire.probe`) are no frames of the source's: the tape does not
+have them, and no rule concerns them. Only a partition does.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from clusters.kafka.asking import CLIENT_ID
 from clusters.port import Role, role_of
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
-from nemesis.wire.apis import FETCH
+from nemesis.wire.apis import API_VERSIONS, FETCH
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side
 from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.frame import Frame, TopicNames
@@ -215,12 +219,16 @@ class Session:
         return None if found is None else (found[0], self._exchanges.answer(found[1]))
 
     def _wants_request(self, header: Header) -> bool:
+        if _is_probe(header):
+            return False
         if header.api_key in self._taped or (self._awaits_fetch and header.api_key == FETCH):
             return True
         book = self.common.book
         return book.in_use and book.wants(self.link, Direction.REQUEST, header)
 
     def _wants_response(self, header: Header) -> bool:
+        if _is_probe(header):
+            return False
         if header.api_key in self._taped or self._errand:
             return True
         book = self.common.book
@@ -335,6 +343,10 @@ class Session:
 
     def _from(self, side: Side) -> Pipe:
         return self._requests if side is Side.NEAR else self._responses
+
+
+def _is_probe(header: Header) -> bool:
+    return header.api_key == API_VERSIONS and header.client_id == CLIENT_ID
 
 
 def _is_broker(source: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
 from kio.schema.errors import ErrorCode
 from wire_doubles import (
     LINK,
@@ -19,6 +20,8 @@ from wire_doubles import (
     plain_response,
 )
 
+from clusters.kafka.asking import CLIENT_ID
+from clusters.protocol.framing import request_frame
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side, Wake
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.pipe import Waiting
@@ -248,6 +251,19 @@ def test_a_watched_frame_of_any_api_is_on_the_tape() -> None:
     bench.ask(plain_request(1) + plain_request(2, api_key=10))
     assert bench.far() == plain_request(1) + plain_request(2, api_key=10)
     assert [(row["api"], row["rule"]) for row in bench.notes.rows] == [("Metadata", "rule-0")]
+
+
+def test_a_probe_of_the_harness_is_not_taped_and_no_rule_concerns_it() -> None:
+    probe = request_frame(ApiVersionsRequest(), correlation_id=1, client_id=CLIENT_ID)
+    nodes_own = request_frame(ApiVersionsRequest(), correlation_id=2, client_id="1")
+    bench = Bench((Drop(), Match()), (Hold(), Match(direction=RESPONSE)))
+    bench.ask(probe)
+    bench.tell(plain_response(1))
+    assert (bench.far(), bench.near()) == (probe, plain_response(1))
+    bench.ask(nodes_own)
+    assert bench.far() == probe
+    assert bench.notes.fates() == [("ApiVersions", "request", "dropped")]
+    assert bench.status().matched_count == 1
 
 
 @pytest.mark.parametrize("action", [Drop(), Cut(passed_on=False)])
