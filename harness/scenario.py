@@ -103,7 +103,7 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
     """The scenario in a file, with (path, value, flag) overrides. UsageError names the place."""
     document = load_document(path)
     for key_path, value, flag in overrides:
-        document = document.with_flag(key_path, value, flag)
+        document = document.with_flag(_of_records(key_path, document.data), value, flag)
     return parse_scenario(document)
 
 
@@ -297,6 +297,16 @@ def _workloads(
             (), f"expected one workload of {' or '.join(_RECORD_WORKLOADS)}, and metadata or none"
         )
     return records[0], (metadata[0] if metadata else None)
+
+
+def _of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:
+    """Of two workloads, what a flag says is about the one of records."""
+    listed = data.get("workload")
+    if path[0] != "workload" or not isinstance(listed, list):
+        return path
+    kinds = [item.get("kind") if isinstance(item, dict) else None for item in listed]
+    index = next((place for place, kind in enumerate(kinds) if kind in _RECORD_WORKLOADS), 0)
+    return (path[0], index, *path[1:])
 
 
 def _workload(value: object) -> ProducePollSpec | TransactionsSpec | MetadataSpec:

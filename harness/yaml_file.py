@@ -64,7 +64,7 @@ class Document:
         return replace(self, data=kept, flags=flags)
 
     def with_flag(self, path: Path_, value: object, flag: str) -> "Document":
-        """This document with the value at `path` (mapping keys only) replaced by a flag's."""
+        """This document with the value at `path` replaced by a flag's."""
         return replace(
             self,
             data=_with(self.data, path, value),
@@ -118,6 +118,15 @@ def _yaml_problem(error: yaml.YAMLError) -> str:
 
 def _with(data: Mapping[str, Any], path: Path_, value: object) -> dict[str, Any]:
     head, *rest = path
-    below = data.get(str(head))
-    inner = below if isinstance(below, dict) else {}
-    return {**data, str(head): _with(inner, tuple(rest), value) if rest else value}
+    return {**data, str(head): _replaced(data.get(str(head)), tuple(rest), value)}
+
+
+def _replaced(old: Any, path: Path_, value: object) -> Any:
+    if not path:
+        return value
+    if isinstance(old, list) and isinstance(path[0], int):
+        return [
+            _replaced(item, path[1:], value) if index == path[0] else item
+            for index, item in enumerate(old)
+        ]
+    return _with(old if isinstance(old, dict) else {}, path, value)

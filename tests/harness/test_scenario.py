@@ -106,6 +106,24 @@ def test_what_is_run_is_written_down_with_its_flags(tmp_path: Path) -> None:
     assert again.mix == changed.mix
 
 
+TWO_WORKLOADS = """\
+name: two
+topics: [{name: t}]
+workload:
+  - {kind: metadata}
+  - {kind: produce-poll, rate: 500}
+"""
+
+
+def test_a_flag_for_the_workload_is_about_the_one_of_records(tmp_path: Path) -> None:
+    scenario = load(tmp_path, TWO_WORKLOADS, (("workload", "rate"), 70, "--rate"))
+    assert scenario.workload.rate == 70
+    assert scenario.metadata is not None
+    assert load(tmp_path, scenario.document.resolved()).workload.rate == 70
+    with pytest.raises(UsageError, match=r"^--rate: workload\[1\]\.rate: Input should be"):
+        load(tmp_path, TWO_WORKLOADS, (("workload", "rate"), "x", "--rate"))
+
+
 def test_a_control_is_the_same_scenario_without_faults(tmp_path: Path) -> None:
     control = load(tmp_path, GOOD).without_faults()
     assert control.mix is None
