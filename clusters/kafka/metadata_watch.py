@@ -49,8 +49,9 @@ Nodes = Callable[[], Mapping[NodeName, Address]]
 class MetadataWatch:
     """A context manager: watches from entry to exit.
 
-    Raises HarnessError at the exit if the record could not be written. `controllers`: those that
-    run, at the time of asking; `node_of`: a node by Kafka's id.
+    Raises HarnessError at the exit if one of its threads ended early, e.g. since the record could
+    not be written: it is not to be taken for a whole one. `controllers`: those that run, at the
+    time of asking; `node_of`: a node by Kafka's id.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class MetadataWatch:
         self._claims = RowJournal(raw, "quorum_claims")
         self._recorder = DescribeRecorder(self._reads, process=OBSERVER)
         self._stop = threading.Event()
-        self._failures: list[HarnessError] = []
+        self._failures: list[Exception] = []
         self._threads = [self._thread(self._watch_quorum)]
         if self._topics:
             self._threads += [self._thread(self._watch, broker) for broker in self._brokers]
@@ -91,13 +92,15 @@ class MetadataWatch:
         self._offsets.close()
         self._claims.close()
         if self._failures and kind is None:
-            raise self._failures[0]
+            first = self._failures[0]
+            why = first if isinstance(first, HarnessError) else repr(first)
+            raise HarnessError(f"the watch of metadata ended early: {why}") from first
 
     def _thread(self, target: Callable[..., None], *args: object) -> threading.Thread:
         def run() -> None:
             try:
                 target(*args)
-            except HarnessError as error:  # the disk: the run's end says so
+            except Exception as error:  # noqa: BLE001  # the run's end says so
                 self._failures.append(error)
 
         return threading.Thread(target=run, name="metadata-watch", daemon=True)

@@ -1,11 +1,13 @@
 """Reads of one broker as rows: what it showed, what it did not know, and no answer at all."""
 
+import threading
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from broker_doubles import NO_TIME, fake_broker, metadata
 from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResourceResult,
@@ -23,6 +25,7 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseT
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
+from clusters.kafka.asking import Address
 from clusters.kafka.connection import Connection
 from clusters.kafka.describing import (
     COUNTER_SETTING,
@@ -31,9 +34,10 @@ from clusters.kafka.describing import (
     counter_setting,
     metadata_items,
 )
-from clusters.kafka.metadata_watch import quorum_offsets
+from clusters.kafka.metadata_watch import MetadataWatch, quorum_offsets
 from clusters.port import NodeName
 from history.clock import Clock
+from history.failure import HarnessError
 from history.journal import ReadJournal
 from history.reader import load_table
 from history.run_directory import RunDirectory
@@ -156,3 +160,22 @@ def test_the_latest_leader_says_what_each_replica_has() -> None:
     ]
     assert list(quorum_offsets(answers)) == [(1002, 80), (1, 79)]
     assert list(quorum_offsets([])) == []
+
+
+def test_a_watch_whose_thread_ended_early_says_so_at_its_end(tmp_path: Path) -> None:
+    asked = threading.Event()
+
+    def controllers() -> dict[NodeName, Address]:
+        asked.set()
+        raise StopIteration("no node has the id 7")
+
+    watch = MetadataWatch(
+        tmp_path,
+        clock=Clock.start(),
+        topics=(),
+        brokers={},
+        controllers=controllers,
+        node_of=lambda _: ONE,
+    )
+    with pytest.raises(HarnessError, match=r"ended early: .*no node has the id 7"), watch:
+        assert asked.wait(10)
