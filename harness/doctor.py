@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -12,7 +13,10 @@ import psutil
 from clusters.cache import cache_dir
 from clusters.hosts.process import orphans
 from clusters.java import find_java
+from clusters.port import NodeName
+from harness.wiring import wired_route
 from history.failure import HarnessError
+from nemesis.topology import CLIENTS
 
 __all__ = ["Finding", "examine"]
 
@@ -44,6 +48,7 @@ def examine(results: Path) -> list[Finding]:
         lambda: _disk("results", results),
         lambda: _disk("cache", cache_dir()),
         _releases,
+        _link_addresses,
         _left_behind,
     ]
     return [look() for look in looks]
@@ -101,6 +106,19 @@ def _releases() -> Finding:
         found=", ".join(cached) + " in the cache" if cached else "no release in the cache yet",
         way_out="" if cached else "the first run fetches its release (about 50 MB)",
     )
+
+
+def _link_addresses() -> Finding:
+    """Linux has all of 127.0.0.0/8 on its loopback; a sandbox may not."""
+    address = wired_route([NodeName("broker-1")], clients=True)(CLIENTS, NodeName("broker-1"))
+    try:
+        with socket.socket() as listener:
+            listener.bind((address, 0))
+    except OSError as error:
+        way_out = "holds and partitions need an address for each link; without them: --no-wire"
+        found = f"{address} cannot be listened on: {error.strerror}"
+        return Finding(what="links", ok=False, found=found, way_out=way_out)
+    return Finding(what="links", ok=True, found=f"{address} and the like can be listened on")
 
 
 def _left_behind() -> Finding:

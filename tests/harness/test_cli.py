@@ -86,7 +86,7 @@ def test_the_doctor_looks_at_everything_a_run_needs(
 ) -> None:
     _, out, _ = call(capsys, "doctor", "--json", "--results", str(tmp_path / "none yet"))
     looked_at = {finding["what"] for finding in json.loads(out)}
-    assert {"Java", "memory", "disk for results", "disk for cache", "Kafka"} <= looked_at
+    assert {"Java", "memory", "disk for results", "disk for cache", "Kafka", "links"} <= looked_at
 
 
 def test_nothing_is_cleaned_where_nothing_was_left(
