@@ -1,12 +1,19 @@
-"""A stored run as a scenario: its own cluster and clients, and the play that it performed."""
+"""A stored run as a scenario: its own cluster and clients, and the play that it performed.
 
+A node that had died by itself was started again when everything was healed. That start is left out:
+nothing in the play takes the node down, and if it dies again, the end of the run heals it again.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import yaml
 
 from harness.scenario import Scenario, load_scenario, parse_scenario
 from history.failure import UsageError
 from history.run_directory import RunDirectory
+from nemesis.steps import Word
 
 __all__ = ["replayed"]
 
@@ -22,7 +29,27 @@ def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:
     overrides = [(("cluster", "kafka"), kafka, "--kafka")] if kafka else []
     original = load_scenario(run.scenario_path, overrides)
     document = original.document.without("nemesis", "play")
-    document = document.with_flag(("play",), steps, str(run.play_path))
+    document = document.with_flag(("play",), _repeatable(steps), str(run.play_path))
     scenario = parse_scenario(document)
     last_s = max((step.at_s or 0.0 for step in scenario.play or ()), default=0.0)
     return replace(scenario, time_limit_s=max(original.time_limit_s, last_s) + _SLACK_S)
+
+
+def _repeatable(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    down: set[str] = set()
+    kept = []
+    for step in steps:
+        for word in (Word.KILL, Word.STOP):
+            down |= _nodes(step.get(word))
+        started = _nodes(step.get(Word.START))
+        if started <= down:
+            kept.append(step)
+        down -= started
+    return kept
+
+
+def _nodes(operand: object) -> set[str]:
+    """What a performed act was done to: nodes by their names."""
+    if operand is None:
+        return set()
+    return set(map(str, operand)) if isinstance(operand, list) else {str(operand)}

@@ -87,9 +87,8 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     stored = find_run(run, flags["results"])
     scenario = replayed(stored, kafka=kafka)
     seed = read_manifest(stored.manifest_path).seed
-    command = shlex.join(
-        ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
-    )
+    words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
+    command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
     with terminal_progress() as progress:
         options = options_from(flags, seed=seed, command=command)
         outcome = _run_one(scenario, options, progress, last=True, aside=as_json)

@@ -19,7 +19,7 @@ from harness.seeds import stream, stream_seed
 from history.failure import UsageError
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
-from nemesis.play import Act, Word
+from nemesis.play import Act, Word, step_data
 
 
 def test_a_stream_is_the_same_on_every_machine_and_independent_of_the_others() -> None:
@@ -124,6 +124,24 @@ def test_a_replay_is_the_runs_scenario_with_the_play_it_performed(tmp_path: Path
         (50.0, Word.START),
     ]
     assert scenario.time_limit_s > 50
+
+
+def test_a_replay_does_not_start_a_node_that_had_died_by_itself(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    original = load_scenario(find_scenario("smoke"), [])
+    run.scenario_path.write_text(original.document.resolved())
+    run.play_path.write_text(
+        "- {at: 1s, kill: [broker-2, broker-3]}\n"
+        "- {at: 2s, start: broker-1}\n"
+        "- {at: 2s, start: broker-2}\n"
+        "- {at: 3s, start: broker-3}\n"
+        "- {at: 4s, start: broker-2}\n"
+    )
+    play = replayed(run, kafka=None).play or ()
+    assert [step_data(step) for step in play][1:] == [
+        {"at": "2s", "start": "broker-2"},
+        {"at": "3s", "start": "broker-3"},
+    ]
 
 
 def test_a_run_that_performed_nothing_cannot_be_replayed(tmp_path: Path) -> None:
