@@ -182,7 +182,8 @@ CONTROL_PLANE_ENTRIES: Final = (
         title="A controller out of office goes on as if it were in",
         kind=Kind.ANOMALY,
         rule="A controller called itself the leader of the quorum in an epoch, 10 s or more after "
-        "another one had done so in a later epoch.",
+        "another one had done so in a later epoch, and after it was last silent for 5 s, as one "
+        "that is paused is.",
         meaning="Brokers that still reach it are shown metadata that stands still, for as long as "
         "it is cut off.",
         source="KAFKA-15489",

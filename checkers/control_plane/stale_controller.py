@@ -7,19 +7,26 @@ within a few seconds (one and a half times its fetch time-out, 2 s by default). 
 office in an epoch, `GRACE_NS` or more after another controller claimed it in a later one, is an
 anomaly. A shorter overlap is normal.
 
+A controller that was stopped for a minute (a paused process) wakes up in office, and answers what
+had been asked in the meantime before it looks at the clock. So after a silence of `SILENCE_NS` it
+is given the same time anew.
+
 Source: KAFKA-15489.
 """
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import METADATA, clock, spelled
 from checkers.kernels.facts import Facts, Judged, Tables
 
-__all__ = ["GRACE_NS", "NAME", "stale_controllers"]
+__all__ = ["GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
 
 NAME: Final = "stale-controller"
 GRACE_NS: Final = 10_000_000_000
+SILENCE_NS: Final = 5_000_000_000
+"""Longer than a controller that lives is ever not heard of: it is asked every second or three."""
 
 
 def stale_controllers(tables: Tables, facts: Facts) -> Judged:
@@ -27,15 +34,24 @@ def stale_controllers(tables: Tables, facts: Facts) -> Judged:
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
     several = sum(node.startswith("controller-") for node in facts.node_ids) > 1
     doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""
+    yield METADATA, spelled(NAME, METADATA, list(_stale(claims)), doubt=doubt)
+
+
+def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:
     # When each epoch was first claimed, and by whom.
     first: dict[int, tuple[int, str]] = {}
+    # Of each controller, since when it was heard of without a silence, and when last.
+    heard: dict[str, tuple[int, int]] = {}
     stale: dict[tuple[str, int], Proof] = {}
     for row in claims:
         node, epoch, time_ns = row["node"], row["controller_epoch"], row["time_ns"]
         first.setdefault(epoch, (time_ns, node))
+        since_ns, last_ns = heard.get(node, (time_ns, time_ns))
+        since_ns = since_ns if time_ns - last_ns <= SILENCE_NS else time_ns
+        heard[node] = since_ns, time_ns
         newer = [(at_ns, by, one) for one, (at_ns, by) in first.items() if one > epoch]
         for at_ns, by, newer_epoch in sorted(newer)[:1]:
-            if by != node and time_ns - at_ns >= GRACE_NS:
+            if by != node and time_ns - max(at_ns, since_ns) >= GRACE_NS:
                 stale[node, epoch] = Proof(
                     operations=(),
                     offsets=(),
@@ -44,4 +60,4 @@ def stale_controllers(tables: Tables, facts: Facts) -> Judged:
                     f"at {clock(time_ns)}, {(time_ns - at_ns) / 1e9:.1f} s after {by} had done so "
                     f"in epoch {newer_epoch} ({clock(at_ns)})",
                 )
-    yield METADATA, spelled(NAME, METADATA, list(stale.values()), doubt=doubt)
+    return stale.values()

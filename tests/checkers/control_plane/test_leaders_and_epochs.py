@@ -115,7 +115,8 @@ def test_a_controller_still_claims_an_office_that_another_has_long_taken() -> No
         return said(stale_controllers({"quorum_claims": claims(*rows)}, THREE))
 
     old, new = (1.0, "controller-1", 1), (4.0, "controller-2", 2)
-    assert stale(old, new, (14.0, "controller-1", 1))["metadata"] == [
+    going_on = [(second, "controller-1", 1) for second in (5.0, 9.0, 12.0)]
+    assert stale(old, new, *going_on, (14.0, "controller-1", 1))["metadata"] == [
         sentence(
             """
             controller-1 still called itself the leader of the quorum in epoch 1 at 14.000
@@ -123,9 +124,20 @@ def test_a_controller_still_claims_an_office_that_another_has_long_taken() -> No
             """
         )
     ]
-    assert not stale(old, new, (13.9, "controller-1", 1))
+    assert not stale(old, new, *going_on, (13.9, "controller-1", 1))
     assert not stale(old, new, (60.0, "controller-2", 2))
     assert not stale((4.0, "controller-1", 2), (20.0, "controller-1", 1))
+
+
+def test_a_controller_that_wakes_up_in_office_is_given_time_to_learn() -> None:
+    def stale(*woken: float) -> list[str]:
+        rows = [(second, "controller-1", 1) for second in (1.0, 2.0, *woken)]
+        table = claims(*rows, (4.0, "controller-2", 2), (60.0, "controller-2", 2))
+        return said(stale_controllers({"quorum_claims": table}, THREE)).get("metadata", [])
+
+    assert not stale(60.0, 61.0, 63.0)
+    assert not stale(60.0, 64.0, 68.0, 69.9)
+    assert stale(60.0, 64.0, 68.0, 70.0)
 
 
 def test_several_controllers_and_no_claim_is_a_doubt() -> None:
