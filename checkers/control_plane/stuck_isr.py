@@ -6,6 +6,9 @@ Stuck is a replica that is out of the ISR at the end of the run, with the bound 
 been unfenced and led by another all through the last `SETTLED_NS` before that, and whose log ends
 where its leader's does, both lying whole on the disks.
 
+A replica that the same leader brings in even later, while the brokers are leaving, is slow and not
+stuck: the disks are read afterwards, and say nothing of when it had caught up.
+
 Where the bound had not passed yet, or where the disks do not tell whether it had caught up, nobody
 can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or
 broken replication, which this check does not judge. Nor does it judge partitions that are not the
@@ -16,6 +19,7 @@ Source: KIP-497; KAFKA-15353 for a leader that never asks again.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from checkers.anomaly import Proof
@@ -78,7 +82,7 @@ def _outsiders(history: PartitionHistory, course: _Course) -> Iterator[Proof | s
     for broker_id in sorted({*last.replicas} - {*last.isr, last.leader}):
         broker = seen.brokers.get(broker_id)
         since_ns = _eligible_ns(broker, seen.facts, course.end_ns) if broker else None
-        if since_ns is None:
+        if since_ns is None or _joins_later(history, last, broker_id):
             continue
         since_ns = max(since_ns, seen.facts.latest_ns(_out_since_ms(versions, broker_id)))
         yield from _judged(history, last, broker_id, since_ns, course)
@@ -114,6 +118,13 @@ def _judged(
 
 def _until(versions: list[PartitionVersion], facts: Facts, end_ns: int) -> list[PartitionVersion]:
     return [one for one in versions if facts.latest_ns(one.timestamp_ms) <= end_ns]
+
+
+def _joins_later(history: PartitionHistory, last: PartitionVersion, broker_id: int) -> bool:
+    """Whether the same leader brings it in after all; another one says nothing of this one."""
+    later = [one for one in history.versions if one.metadata_offset > last.metadata_offset]
+    under = takewhile(lambda one: one.leader == last.leader, later)
+    return any(broker_id in one.isr for one in under)
 
 
 def _eligible_ns(broker: BrokerHistory, facts: Facts, end_ns: int) -> int | None:

@@ -44,6 +44,12 @@ def test_a_replica_that_came_back_is_not_stuck_whatever_the_teardown_does_to_it(
     assert found(back) == ([], "")
 
 
+def test_a_replica_that_its_leader_brings_in_at_the_very_end_is_not_stuck() -> None:
+    assert found(LOG + "100 change t-0 isr 1,2 at 59500") == ([], "")
+    (detail,), _ = found(LOG + "100 change t-0 isr 1,2 leader 2 at 59500")
+    assert "broker 2 is unfenced and out of the ISR of t-0" in detail
+
+
 def test_a_replica_that_is_fenced_stopping_or_behind_is_not_stuck() -> None:
     assert found(LOG.replace("9 unfence 2", "9 fence 2")) == ([], "")
     assert found(LOG + "100 stopping 2 at 30000") == ([], "")
