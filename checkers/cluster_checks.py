@@ -1,11 +1,15 @@
-"""Checks of tables of the cluster: kernels of whole tables, each in a Spark task of its own.
+"""Checks of tables of the cluster: kernels of whole tables, in Spark tasks.
 
 Control-plane tables are small beside the records of a run (a metadata log has thousands of rows, a
-tape some hundred thousand), so a task reads the tables that its kernel wants, whole. What grows
-with the records is spread over buckets by key, and a check of it has a task a bucket.
+tape some hundred thousand), so a kernel is given the tables that it wants, whole. What grows with
+the records is spread over buckets by key, and a check of it has a call a bucket.
 
-A kernel that crashes is unknown for its task and check; so is a table that cannot be read. A task
-that dies ends the job of the group, and every check then has a job of its own.
+To read a tape and to replay a log takes longer than most checks do. So there are only as many Spark
+tasks as the records are worth (`checkers.tables.task_count`), and the calls of one task share what
+they read.
+
+A kernel that crashes is unknown for its call and check; so is a table that cannot be read. A Spark
+task that dies ends the job of the group, and every check then has a job of its own.
 """
 
 import logging
@@ -16,7 +20,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.check_group import CheckGroup, GroupAnswers, Question
@@ -24,7 +27,16 @@ from checkers.entry import Entry
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
 from checkers.kernels.facts import Facts, Judged, Tables, facts_of
 from checkers.results import anomalies_found, file_answers, result_of
-from checkers.tables import JobError, SealedFile, cluster_file, collected, row_count, rows_in
+from checkers.tables import (
+    JobError,
+    SealedFile,
+    byte_count,
+    cluster_file,
+    collected,
+    row_count,
+    rows_in,
+    task_count,
+)
 from checkers.verdict import CheckResult
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
@@ -34,6 +46,10 @@ __all__ = ["ClusterCheck", "ClusterKernel", "cluster_group", "findings_of_task"]
 ClusterKernel = Callable[[Tables, Facts], Judged]
 
 _LOG: Final = logging.getLogger(__name__)
+_BUCKETED: Final = ("records", "replica_records")
+
+_Shelf = dict[SealedFile, pa.Table]
+"""What the calls of a Spark task share: tables that were read; never those of a bucket."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +61,7 @@ class ClusterCheck:
     tables: tuple[str, ...]
     """Those that the entry needs, and those that it takes if they were recorded."""
     by_bucket: bool = False
-    """One task a bucket of `records` and `replica_records`, instead of one task."""
+    """One call a bucket of `records` and `replica_records`, instead of one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +90,14 @@ def cluster_group(name: str, checks: Sequence[ClusterCheck]) -> CheckGroup:
     return CheckGroup(name=name, entries=tuple(check.entry for check in checks), answer=answer)
 
 
-def findings_of_task(task: _Task) -> pa.Table:
-    """FINDINGS of one call of a kernel: a row a key it judged, and one of the task itself."""
+def findings_of_task(task: _Task, shelf: _Shelf) -> pa.Table:
+    """FINDINGS of one call of a kernel: a row a key it judged, and one of the call itself."""
     started = perf_counter()
     name = task.check.entry.name
     rows: list[dict[str, Any]] = []
     unreadable = None
     try:
-        tables = {name: rows_in(file, name) for name, file in task.files.items()}
+        tables = {name: _read(name, file, shelf) for name, file in task.files.items()}
         rows = [
             found_row(name, found) | {"key": key, "seconds": 0.0}
             for key, found in task.check.kernel(tables, task.facts)
@@ -98,16 +114,25 @@ def findings_of_task(task: _Task) -> pa.Table:
     return findings_table([row | {"path": task.label} for row in (*rows, own)])
 
 
+def _read(name: str, file: SealedFile, shelf: _Shelf) -> pa.Table:
+    if name in _BUCKETED:
+        return rows_in(file, name)
+    if file not in shelf:
+        shelf[file] = rows_in(file, name)
+    return shelf[file]
+
+
 @dataclass(frozen=True, slots=True)
 class _Tasks:
-    """The tasks, as `mapInArrow` calls them: batches of their numbers in, batches of rows out."""
+    """The calls, as `mapInArrow` calls them: batches of their numbers in, batches of rows out."""
 
     tasks: tuple[_Task, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        shelf: _Shelf = {}
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                yield from findings_of_task(self.tasks[number]).to_batches()
+                yield from findings_of_task(self.tasks[number], shelf).to_batches()
 
 
 def _answers(checks: Sequence[ClusterCheck], question: Question) -> GroupAnswers:
@@ -142,7 +167,7 @@ def _buckets(question: Question) -> tuple[int, ...]:
         for bucket in range(RECORD_BUCKET_COUNT)
         if any(
             row_count(cluster_file(question.run, question.manifest, name, bucket=bucket)) != 0
-            for name in ("records", "replica_records")
+            for name in _BUCKETED
         )
     )
 
@@ -168,15 +193,16 @@ def _findings(
 def _collected(tasks: tuple[_Task, ...], question: Question) -> pa.Table:
     if not tasks:
         return FINDINGS.empty_table()
-    frame = _numbers(question.spark, len(tasks)).mapInArrow(
-        _Tasks(tasks), from_arrow_schema(FINDINGS)
+    of_buckets = sum(
+        byte_count(file) for task in tasks for name, file in task.files.items() if name in _BUCKETED
+    )
+    count = task_count(question.spark, len(tasks), bytes_in_all=of_buckets)
+    # Neighbours in the catalogue ask for the same tables: a Spark task takes every nth of them.
+    dealt = tuple(task for first in range(count) for task in tasks[first::count])
+    frame = question.spark.range(0, len(dealt), 1, count).mapInArrow(
+        _Tasks(dealt), from_arrow_schema(FINDINGS)
     )
     return collected(frame, schema=FINDINGS, budget_s=question.budget_s)
-
-
-def _numbers(spark: SparkSession, count: int) -> Any:
-    """0, 1, …, one a partition."""
-    return spark.range(0, count, 1, count)
 
 
 def _result(

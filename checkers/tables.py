@@ -1,8 +1,9 @@
 """How sealed tables reach the kernels: the only place that reads them.
 
-The unit of work is a file. A DataFrame of paths has one partition a file; inside the task pyarrow
-reads the file, so that no record goes through the JVM. A file of `records` is handed on key by key,
-row group by row group: what is in memory is the largest key and one row group, never the file.
+The unit of work is a file. A DataFrame of paths has a row a file; inside the task pyarrow reads
+the file, so that no record goes through the JVM. A file of `records` is handed on key by key, row
+group by row group: what is in memory is the largest key and one row group, never the file. A task
+costs a tenth of a second whatever it does, so small files share one, one after the other.
 
 A file is judged as it was sealed or not at all: its digest is compared with the manifest's, its
 schema with `history.schema`, name by name and type by type.
@@ -35,6 +36,7 @@ from history.writer import bucket_file
 __all__ = [
     "JobError",
     "SealedFile",
+    "byte_count",
     "cluster_file",
     "collected",
     "file_frame",
@@ -47,10 +49,13 @@ __all__ = [
     "row_count",
     "rows_in",
     "scanned",
+    "task_count",
 ]
 
 _WORDS: Final = ("key", "f", "outcome", "error")
 _REASON_LENGTH_MAX: Final = 400
+_TASK_BYTES: Final = 1 << 20
+"""Of Parquet: what takes much longer to judge than a task takes to start."""
 _DEAD_WORKER: Final = "Python worker exited unexpectedly"
 
 
@@ -99,14 +104,21 @@ def load_samples(run: RunDirectory) -> pa.Table:
 
 
 def file_frame(spark: SparkSession, files: Sequence[SealedFile]) -> DataFrame:
-    """One row and one partition a file: path, digest."""
+    """One row a file: path, digest. Large files have a partition each."""
     number = F.col("id") + 1
     paths = F.array(*(F.lit(file.path) for file in files))
     digests = F.array(*(F.lit(file.digest) for file in files))
-    return spark.range(0, len(files), 1, len(files)).select(
+    tasks = task_count(spark, len(files), bytes_in_all=sum(map(byte_count, files)))
+    return spark.range(0, len(files), 1, tasks).select(
         F.element_at(paths, number.cast("int")).alias("path"),
         F.element_at(digests, number.cast("int")).alias("digest"),
     )
+
+
+def task_count(spark: SparkSession, pieces: int, *, bytes_in_all: int) -> int:
+    """How many tasks these pieces of work are worth: enough for every core, at most one each."""
+    enough = max(spark.sparkContext.defaultParallelism, bytes_in_all // _TASK_BYTES)
+    return max(1, min(pieces, enough))
 
 
 def scanned(
@@ -149,6 +161,14 @@ def operations_in(file: SealedFile, columns: Sequence[str]) -> pa.Table:
     """
     with _opened(file, "operations") as parquet:
         return parquet.read(columns=list(columns))
+
+
+def byte_count(file: SealedFile) -> int:
+    """The size of a file; 0 if it is not there, which the task that would read it says."""
+    try:
+        return Path(file.path).stat().st_size
+    except OSError:
+        return 0
 
 
 def row_count(file: SealedFile) -> int | None:

@@ -29,9 +29,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled
+from checkers.control_plane.view import METADATA, clock, spelled, view
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.log_of_record import LogOfRecord, log_of_record
+from checkers.kernels.log_of_record import LogOfRecord
 from checkers.kernels.rpcs import rpcs
 
 __all__ = ["NAME", "metadata_divergences"]
@@ -47,7 +47,7 @@ def metadata_divergences(tables: Tables, facts: Facts) -> Judged:
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
     proofs = list(_two_in_one_epoch(tables["metadata_log"]))
-    log = log_of_record(tables["metadata_log"], facts)
+    log = view(tables, facts).log
     if not log.doubt:
         proofs += _gone(log, tables, facts)
         proofs += _other_than_applied(log, tables, facts)

@@ -1,13 +1,18 @@
 """What the checks of the control plane start from: the log of record, replayed.
 
 A check of it judges nothing where there is no log of record: it answers with that doubt.
+
+Every check asks for the same view of the same table, and to replay the log of a long night takes
+seconds. So a view is kept as long as its table is; nobody changes either.
 """
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.broker_states import BrokerHistory, BrokerVersion, broker_histories
@@ -56,9 +61,24 @@ class View:
         return None if history is None else history.before(metadata_offset)
 
 
+_KEPT: Final[dict[int, View]] = {}
+"""By the identity of the table, which ends with the table."""
+
+
 def view(tables: Tables, facts: Facts) -> View:
     """The view of the run's metadata log."""
-    log = log_of_record(tables["metadata_log"], facts)
+    metadata_log = tables["metadata_log"]
+    known = _KEPT.get(id(metadata_log))
+    if known is None:
+        weakref.finalize(metadata_log, _KEPT.pop, id(metadata_log), None)
+    elif known.facts == facts:
+        return known
+    _KEPT[id(metadata_log)] = replayed = _replayed(metadata_log, facts)
+    return replayed
+
+
+def _replayed(metadata_log: pa.Table, facts: Facts) -> View:
+    log = log_of_record(metadata_log, facts)
     return View(
         log=log,
         partitions=partition_histories(log.records),

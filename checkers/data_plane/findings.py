@@ -25,7 +25,7 @@ __all__ = ["findings", "findings_in"]
 
 
 def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel]) -> DataFrame:
-    """FINDINGS of all files of `records`; `files` has one partition a file (path, digest).
+    """FINDINGS of all files of `records`; `files` has one row a file (path, digest).
 
     A task holds one key at a time, which fits in memory as `kernels.key_log` says.
     """

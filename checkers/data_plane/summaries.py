@@ -14,7 +14,7 @@ __all__ = ["summaries", "summaries_in"]
 
 
 def summaries(files: DataFrame, *, windows: Sequence[FaultWindow]) -> DataFrame:
-    """SUMMARY of all files of `operations`; `files` has one partition a file (path, digest).
+    """SUMMARY of all files of `operations`; `files` has one row a file (path, digest).
 
     A task holds one file, which the recorder bounds.
     """

@@ -1,4 +1,4 @@
-"""The checks of visibility as a group: a Spark task each, which reads its tables whole."""
+"""The checks of visibility as a group: each reads its tables whole, in a Spark task."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.kernels.facts import Tables
-from checkers.tables import JobError, SealedFile, cluster_file, collected, rows_in
+from checkers.tables import (
+    JobError,
+    SealedFile,
+    byte_count,
+    cluster_file,
+    collected,
+    rows_in,
+    task_count,
+)
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.entries import BACKWARD_SESSION, NONREPEATABLE, STALE, VISIBILITY
 from checkers.visibility.lacking import STALE_READS
@@ -108,7 +116,8 @@ def _answer(question: Question) -> GroupAnswers:
 
 def _collected(question: Question, files: Mapping[str, SealedFile]) -> pa.Table:
     count = len(question.checks)
-    frame = question.spark.range(0, count, 1, count).mapInArrow(
+    tasks = task_count(question.spark, count, bytes_in_all=sum(map(byte_count, files.values())))
+    frame = question.spark.range(0, count, 1, tasks).mapInArrow(
         _Tasks(question.checks, files), from_arrow_schema(_ANSWERS)
     )
     return collected(frame, schema=_ANSWERS, budget_s=question.budget_s)
