@@ -12,7 +12,8 @@ it, and then is a fenced member until it is unfenced.
 Source: KIP-631, KIP-841; KIP-903 for the last member that stays.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers.anomaly import Proof
@@ -27,20 +28,27 @@ NAME: Final = "ineligible-member"
 GRACE_MS: Final = 10_000
 """A broker that registers and lives is unfenced well within it."""
 
+_Fenced = tuple[BrokerVersion, int, int]
+"""The version that began it, from when and until when, in ms."""
+
 
 def ineligible_members(tables: Tables, facts: Facts) -> Judged:
     """Joins and stays, by partition. Reads `metadata_log`."""
     seen = view(tables, facts)
-    return by_partition(NAME, seen, lambda history: _proofs(history, seen))
+    end_ms = seen.log.end_timestamp_ms
+    fenced = {one.broker_id: list(_fenced(one, end_ms)) for one in seen.brokers.values()}
+    return by_partition(NAME, seen, lambda history: _proofs(history, fenced, seen))
 
 
-def _proofs(history: PartitionHistory, seen: View) -> Iterator[Proof]:
+def _proofs(
+    history: PartitionHistory, fenced: Mapping[int, Sequence[_Fenced]], seen: View
+) -> Iterator[Proof]:
     for before, version in history.steps():
         if version.cause is Cause.CHANGED and not version.recovering:
             for broker_id in sorted(set(version.isr) - set(before.isr)):
                 yield from _join(history, version, broker_id, seen)
     for broker in seen.brokers.values():
-        yield from _stays(history, broker, seen)
+        yield from _stays(history, broker, fenced[broker.broker_id], seen)
 
 
 def _join(
@@ -71,14 +79,20 @@ def _state(broker: BrokerVersion | None) -> str:
     return ("was fenced" if broker.fenced else "was in controlled shutdown") + where
 
 
-def _stays(history: PartitionHistory, broker: BrokerHistory, seen: View) -> Iterator[Proof]:
+def _stays(
+    history: PartitionHistory, broker: BrokerHistory, fenced: Sequence[_Fenced], seen: View
+) -> Iterator[Proof]:
     """Times for which it was fenced and a member, and not the last one."""
     end_ms = history.deleted_ms or seen.log.end_timestamp_ms
     for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms):
-        for fenced, fenced_ms, unfenced_ms in _fenced(broker, end_ms):
+        # Both lists grow over a night: only the times that overlap are looked at.
+        place = bisect_right(fenced, from_ms, key=lambda one: one[2])
+        for version, fenced_ms, unfenced_ms in map(fenced.__getitem__, range(place, len(fenced))):
+            if fenced_ms >= until_ms:
+                break
             stayed_ms = min(until_ms, unfenced_ms) - max(from_ms, fenced_ms)
             if stayed_ms > GRACE_MS:
-                yield _stay(history, broker, fenced, first, stayed_ms)
+                yield _stay(history, broker, version, first, stayed_ms)
 
 
 def _memberships(
@@ -97,8 +111,8 @@ def _memberships(
         yield first, first.timestamp_ms, end_ms
 
 
-def _fenced(broker: BrokerHistory, end_ms: int) -> Iterator[tuple[BrokerVersion, int, int]]:
-    """Each time from when to when it was fenced, with the version that began it."""
+def _fenced(broker: BrokerHistory, end_ms: int) -> Iterator[_Fenced]:
+    """Each time for which it was fenced, in order."""
     first: BrokerVersion | None = None
     for version in broker.versions:
         fenced = version.fenced and version.registered

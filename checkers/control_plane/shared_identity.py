@@ -10,7 +10,7 @@ earlier than its answer got there.
 Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -37,22 +37,25 @@ def shared_identities(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  
 
 
 def _proofs(wire: pa.Table) -> Iterator[tuple[int, Proof]]:
-    registrations = [rpc for rpc in rpcs(wire, "BrokerRegistration") if rpc.ok]
+    answered = _answered(wire)
     for heartbeat in rpcs(wire, "BrokerHeartbeat"):
         if heartbeat.ok:
-            newer = [one for one in registrations if _replaced(heartbeat, one)]
-            if newer:
-                yield heartbeat.of("broker_id"), _proof(heartbeat, newer[0])
+            broker_id = heartbeat.of("broker_id")
+            asked_ns, old = heartbeat.asked_ns, heartbeat.of("broker_epoch")
+            for answered_ns, epoch, registration in answered.get(broker_id, ()):
+                if answered_ns < asked_ns and epoch > old:
+                    yield broker_id, _proof(heartbeat, registration)
+                    break
 
 
-def _replaced(heartbeat: Rpc, registration: Rpc) -> bool:
-    epoch, answered_ns = registration.answered("broker_epoch"), registration.answered_ns
-    return bool(
-        registration.of("broker_id") == heartbeat.of("broker_id")
-        and answered_ns is not None
-        and answered_ns < heartbeat.asked_ns
-        and epoch > heartbeat.of("broker_epoch")
-    )
+def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
+    """When each registration of a broker was answered, with the epoch that it was given."""
+    found: dict[int, list[tuple[int, int, Rpc]]] = {}
+    for rpc in rpcs(wire, "BrokerRegistration"):
+        epoch, answered_ns = rpc.answered("broker_epoch"), rpc.answered_ns
+        if rpc.ok and epoch is not None and answered_ns is not None:
+            found.setdefault(rpc.of("broker_id"), []).append((answered_ns, epoch, rpc))
+    return found
 
 
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:

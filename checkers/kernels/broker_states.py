@@ -44,8 +44,7 @@ class BrokerHistory:
 
     def before(self, metadata_offset: int) -> BrokerVersion | None:
         """As it was just before this offset; None if nothing is known."""
-        offsets = [version.metadata_offset for version in self.versions]
-        place = bisect_left(offsets, metadata_offset)
+        place = bisect_left(self.versions, metadata_offset, key=lambda one: one.metadata_offset)
         return self.versions[place - 1] if place else None
 
     def registrations(self) -> tuple[BrokerVersion, ...]:

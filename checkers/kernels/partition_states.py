@@ -10,7 +10,7 @@ A ClearElrRecord (4.x) empties the ELR of a topic, or of all; it makes a version
 that had one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
@@ -119,15 +119,18 @@ def partition_histories(
     """The history of each (topic id, partition), out of a log in its order."""
     names: dict[str, str] = {}
     histories: dict[tuple[str, int], PartitionHistory] = {}
+    removed_ms: dict[str, int] = {}
     for record in records:
         if record.type == "TopicRecord" and record.topic_id:
             names[record.topic_id] = record.topic or record.topic_id
-        elif record.type == "RemoveTopicRecord":
-            _remove(record, histories)
+        elif record.type == "RemoveTopicRecord" and record.topic_id:
+            removed_ms[record.topic_id] = record.timestamp_ms
         elif record.type == "ClearElrRecord":
-            _clear(record, histories)
+            _clear(record, histories, removed=removed_ms)
         elif record.type in ("PartitionRecord", "PartitionChangeRecord"):
             _apply(record, histories, names)
+    for history in histories.values():
+        history.deleted_ms = removed_ms.get(history.topic_id)
     return histories
 
 
@@ -197,16 +200,15 @@ def _changed(before: PartitionVersion, record: MetadataRecord) -> PartitionVersi
     )
 
 
-def _remove(record: MetadataRecord, histories: Mapping[tuple[str, int], PartitionHistory]) -> None:
-    for (topic_id, _), history in histories.items():
-        if topic_id == record.topic_id:
-            history.deleted_ms = record.timestamp_ms
-
-
-def _clear(record: MetadataRecord, histories: Mapping[tuple[str, int], PartitionHistory]) -> None:
+def _clear(
+    record: MetadataRecord,
+    histories: Mapping[tuple[str, int], PartitionHistory],
+    *,
+    removed: Collection[str],
+) -> None:
     for history in histories.values():
         last = history.last
-        mine = record.topic in (None, "", history.topic) and history.deleted_ms is None
+        mine = record.topic in (None, "", history.topic) and history.topic_id not in removed
         if mine and (last.elr or last.last_known_elr):
             history.versions.append(
                 replace(
