@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, spelled
+from checkers.control_plane.view import clock, doubtful, spelled
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.rpcs import Rpc, rpcs
 
@@ -32,6 +32,8 @@ def shared_identities(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  
         found.setdefault(f"broker {broker_id}", []).append(proof)
     for rpc in rpcs(tables["wire"], "BrokerRegistration"):
         found.setdefault(f"broker {rpc.of('broker_id')}", [])
+    if not found:
+        yield from doubtful(NAME, "no registration of a broker is on the tape")
     for key in sorted(found):
         yield key, spelled(NAME, key, found[key])
 

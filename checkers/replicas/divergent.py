@@ -7,20 +7,20 @@ watermarks are compared as last checkpointed, which the true ones were never bel
 
 Copies of different incarnations of a topic are not compared, and of a damaged copy only what could
 be read. After an election that was recorded as unclean the difference is legal: one of the two has
-not been told yet.
+not been told yet. Where no metadata log tells of elections, nobody can say.
 
 Source: KIP-101 and KIP-279 (log truncation by leader epochs).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, spelled, view
+from checkers.anomaly import Found, Proof, none
+from checkers.control_plane.view import spelled, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.ranges import range_text, stretches
 from checkers.kernels.replica_logs import NO_VALUE, ReplicaLog, keys_of, replica_logs
@@ -33,19 +33,20 @@ NAME: Final = "divergent-replicas"
 def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
     """Of each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
     replicas, records = tables["replicas"], tables["replica_records"]
-    seen: View | None = None
     for key in keys_of(records):
         logs = replica_logs(key, replicas, records)
         proofs = [proof for one, other in combinations(logs, 2) for proof in _proofs(one, other)]
-        if proofs and seen is None:
-            seen = view(tables, facts)
-        unclean = bool(seen) and _elected_uncleanly(key, seen)
-        yield key, spelled(NAME, key, proofs, allowed_count=len(proofs) if unclean else 0)
+        yield key, _found(key, proofs, tables, facts) if proofs else none(NAME, key)
 
 
-def _elected_uncleanly(key: str, seen: View | None) -> bool:
-    assert seen is not None
-    return any(one.elected_uncleanly for one in seen.histories() if one.key == key)
+def _found(key: str, proofs: Sequence[Proof], tables: Tables, facts: Facts) -> Found:
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        return none(
+            NAME, key, doubt=f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
+        )
+    unclean = any(one.elected_uncleanly for one in seen.histories() if one.key == key)
+    return spelled(NAME, key, proofs, allowed_count=len(proofs) if unclean else 0)
 
 
 def _proofs(one: ReplicaLog, other: ReplicaLog) -> Iterator[Proof]:

@@ -17,7 +17,7 @@ REPLICA_ENTRIES: Final = (
         kind=Kind.ANOMALY,
         rule="At an offset below the checkpointed high watermarks of two replicas, and above both "
         "log starts, one holds a record that the other does not: another key or value, another "
-        "leader epoch, or none.",
+        "leader epoch, or none. Unknown where no metadata log tells of elections.",
         meaning="What a consumer reads depends on who leads.",
         source="KIP-101, KIP-279",
         strength=Strength.ALLOWED_IF,
@@ -44,7 +44,8 @@ REPLICA_ENTRIES: Final = (
         title="A member of the ISR or ELR lacks a committed record",
         kind=Kind.ANOMALY,
         rule="In the end, the log of a member of a partition's ISR or ELR ends below the highest "
-        "high watermark that any of its replicas has checkpointed.",
+        "high watermark that any of its replicas has checkpointed. A member whose log could not be "
+        "read whole is unknown.",
         meaning="When it is elected, acknowledged records are gone.",
         source="KIP-966",
         strength=Strength.ALLOWED_IF,

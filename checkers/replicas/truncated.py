@@ -11,8 +11,8 @@ What proves that a replica had a record, and has cut it off?
   has been a replica of the partition ever since.
 
 Under an election that was recorded as unclean this is legal. It is not judged without acks=all.
-Records that an earlier incarnation of the topic held are left out: where two had one name, nobody
-can tell which of them a send went to.
+Where two incarnations of a topic had one name, nobody can tell which of them a send went to, and
+where the metadata log has none, nobody can tell anything: unknown.
 
 Source: KIP-101, KIP-279; KAFKA-18991, KAFKA-14139.
 """
@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Proof
+from checkers.anomaly import Proof, none
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
 from checkers.kernels.commitments import Commitment, Sends, acknowledged_sends, commitments
 from checkers.kernels.disk_faults import last_disk_fault_ns
@@ -50,8 +50,12 @@ def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
         return
     for key in keys:
         histories = [one for one in seen.histories() if one.key == key]
-        proofs = list(_proofs(key, histories[0], tables, seen)) if len(histories) == 1 else []
-        unclean = any(one.elected_uncleanly for one in histories)
+        if len(histories) != 1:
+            doubt = f"{len(histories)} partitions of the metadata log were called {key}"
+            yield key, none(NAME, key, doubt=doubt)
+            continue
+        proofs = list(_proofs(key, histories[0], tables, seen))
+        unclean = histories[0].elected_uncleanly
         yield key, spelled(NAME, key, proofs, allowed_count=len(proofs) if unclean else 0)
 
 

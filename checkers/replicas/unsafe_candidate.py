@@ -2,9 +2,9 @@
 
 The controller elects out of the ISR, and on newer clusters out of the eligible leader replicas
 (KIP-966). A replica's checkpointed high watermark says that all records below it were committed. So
-when all is over, each member of a partition's last ISR and ELR whose log could be read whole must
-reach the highest high watermark that any replica of it has checkpointed. After an election that was
-recorded as unclean this is legal.
+when all is over, each member of a partition's last ISR and ELR must reach the highest high
+watermark that any replica of it has checkpointed. After an election that was recorded as unclean
+this is legal. Of the run's own partitions, a member whose log could not be read whole is a doubt.
 
 Source: KIP-966; Kafka's documentation, Replication.
 """
@@ -31,14 +31,24 @@ def unsafe_candidates(tables: Tables, facts: Facts) -> Judged:
     rows = tables["replicas"].to_pylist()
     for history in seen.histories():
         mine = [row for row in rows if _is_of(row, history)]
-        if mine and not history.deleted:
+        if (mine or history.key in facts.keys) and not history.deleted:
             proofs = list(_proofs(history, mine, seen))
             legal = len(proofs) if history.elected_uncleanly else 0
-            yield history.key, spelled(NAME, history.key, proofs, allowed_count=legal)
+            doubt = _unread(history, mine, seen)
+            yield history.key, spelled(NAME, history.key, proofs, doubt=doubt, allowed_count=legal)
 
 
 def _is_of(row: Mapping[str, Any], history: PartitionHistory) -> bool:
     return bool(row["key"] == history.key and row["topic_id"] == history.topic_id)
+
+
+def _unread(history: PartitionHistory, rows: Sequence[Mapping[str, Any]], seen: View) -> str:
+    nodes = seen.facts.nodes()
+    whole = {row["node"] for row in rows if not row["damage"]}
+    unread = [one for one in (*history.last.isr, *history.last.elr) if nodes.get(one) not in whole]
+    if not unread:
+        return ""
+    return f"the log of broker {unread[0]}, a candidate of {history.key}, could not be read whole"
 
 
 def _proofs(

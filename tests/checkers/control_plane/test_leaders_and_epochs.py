@@ -1,7 +1,17 @@
 """C4, C5, C6 and C14: one leader an epoch, epochs that grow, one incarnation an id."""
 
 import pyarrow as pa
-from metadata_logs import FACTS, describes, facts, metadata_log, said, sentence, tables, wire
+from metadata_logs import (
+    FACTS,
+    describes,
+    doubts,
+    facts,
+    metadata_log,
+    said,
+    sentence,
+    tables,
+    wire,
+)
 
 from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.shared_identity import shared_identities
@@ -220,3 +230,9 @@ def test_two_incarnations_are_served_under_one_id() -> None:
     assert not shared(beat.format(911, "STALE_BROKER_EPOCH"))
     assert not shared(beat.format(910, "ok"))
     assert not shared("at 911 broker-2 heartbeat epoch 3 offset 1 -> nothing")
+
+
+def test_a_tape_without_registrations_tells_nothing_of_identities() -> None:
+    assert doubts(shared_identities({"wire": wire()}, FACTS))
+    registered = wire("at 100 broker-2 register -> ok 3 at 110")
+    assert not doubts(shared_identities({"wire": registered}, FACTS))

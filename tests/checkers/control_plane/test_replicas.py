@@ -61,6 +61,13 @@ def test_after_an_unclean_election_replicas_may_differ() -> None:
     assert not differ(lines, UNCLEAN)
 
 
+def test_where_no_log_tells_of_elections_nobody_can_say_whether_replicas_may_differ() -> None:
+    given = tables("", **disks("broker-1: 17@0 hw 1\nbroker-2: 18@0:1 hw 1"))
+    assert "hold different records" in doubts(divergent_replicas(given, FACTS))["t-0"]
+    given = tables("", **disks("broker-1: 17@0 hw 1\nbroker-2: 17@0 hw 1"))
+    assert not doubts(divergent_replicas(given, FACTS))
+
+
 SENDS = "17@0 at 1000..1100\n18@1 at 2000..2100"
 
 
@@ -137,9 +144,16 @@ def test_without_a_log_of_record_no_truncation_is_judged() -> None:
     assert doubts(truncated_replicas(given, FACTS))
 
 
-def test_a_topic_that_was_created_again_is_not_judged() -> None:
+def test_a_topic_that_was_created_again_is_a_doubt() -> None:
     again = LOG + "91 delete t\n92 topic t as id-2\n93 partition t-0 replicas 1,2 isr 1,2 leader 1"
     assert not cut("broker-1: nothing hw 0", log=again)
+    for log, count in ((again, 2), (LOG.replace("t-0", "u-0").replace("topic t", "topic u"), 0)):
+        given = tables(
+            log, **disks("broker-1: nothing hw 0"), records=sends(SENDS), faults=faults()
+        )
+        assert doubts(truncated_replicas(given, FACTS)) == {
+            "t-0": f"{count} partitions of the metadata log were called t-0"
+        }
 
 
 def test_every_kind_of_fault_is_known_to_change_disks_or_to_leave_them() -> None:
@@ -174,6 +188,16 @@ def test_an_unclean_election_and_a_damaged_log_accuse_nobody() -> None:
     lines = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1"
     assert not candidates(lines, UNCLEAN)
     assert not candidates(lines + " damaged")
+
+
+def test_a_candidate_whose_log_was_not_read_is_a_doubt() -> None:
+    both = LOG + "95 change t-0 isr 1,2 at 9600"
+    given = tables(both, **disks("broker-1: 17@0 hw 1"))
+    assert doubts(unsafe_candidates(given, FACTS))["t-0"] == (
+        "the log of broker 2, a candidate of t-0, could not be read whole"
+    )
+    given = tables(both, **disks("broker-1: 17@0 hw 1\nbroker-2: 17@0 hw 1"))
+    assert not doubts(unsafe_candidates(given, FACTS))
 
 
 def test_a_metadata_log_that_ends_before_the_run_does_not_tell_its_end() -> None:
