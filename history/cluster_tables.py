@@ -112,7 +112,9 @@ def _frames(raw: Path) -> Iterator[dict[str, Any]]:
 
 def _heartbeats(raw: Path) -> Iterator[dict[str, Any]]:
     for row in _frames(raw):
-        if row["api"] == "BrokerHeartbeat" and row["direction"] == "request":
+        # One of a version that could not be decoded says nothing of the offset.
+        told = "fetch_offset" in row
+        if told and row["api"] == "BrokerHeartbeat" and row["direction"] == "request":
             yield {
                 "time_ns": row["time_ns"],
                 "node": row["source"],
