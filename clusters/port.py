@@ -9,7 +9,6 @@ role; `Cluster.broker_id` maps to the id that Kafka's protocol uses.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -36,7 +35,6 @@ __all__ = [
     "Snapshots",
     "Starts",
     "Stops",
-    "Testifies",
     "TopicSpec",
     "Wipes",
     "role_of",
@@ -299,17 +297,6 @@ class LogEnds(Protocol):
 
     def log_end(self, node: NodeName, key: str) -> int | None:
         """The log end offset on the broker's disk; None if it has no replica of the key."""
-
-
-@runtime_checkable
-class Testifies(Protocol):
-    """Can have recorded what it shows of itself while it runs, and what it leaves on its disks."""
-
-    def watch(self, raw: Path, *, topics: Sequence[str]) -> AbstractContextManager[object]:
-        """Record `describes`, `metadata_offsets` and `quorum_claims` in `raw` while entered."""
-
-    def testify(self, raw: Path, *, topics: Sequence[str]) -> object:
-        """Record `metadata_log`, `replicas` and `replica_records` in `raw`, once it has stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

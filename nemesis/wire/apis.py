@@ -14,7 +14,6 @@ __all__ = [
     "API_KEYS",
     "API_VERSIONS",
     "FETCH",
-    "PRODUCE",
     "TAPED",
     "api_name",
     "error_code",
@@ -31,7 +30,6 @@ API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
 
 _NAMES: Final = {key: name for name, key in API_KEYS.items()}
 
-PRODUCE: Final = API_KEYS["Produce"]
 FETCH: Final = API_KEYS["Fetch"]
 API_VERSIONS: Final = API_KEYS["ApiVersions"]
 

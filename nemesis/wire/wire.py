@@ -98,12 +98,11 @@ class Wire:
         self._refuse_unknown(frozenset(rule.match.sources), frozenset(rule.match.targets))
         self._ask("add", rule=rule_data(rule))
 
-    def remove(self, name: str) -> None:
-        """The rule concerns no further frame; what it holds is delivered."""
-        self._ask("release", name=name)
-
     def release(self, name: str) -> Delivery:
-        """Remove the rule, and deliver what it holds, in the order in which it came."""
+        """Remove the rule, and deliver what it holds, in the order in which it came.
+
+        It concerns no further frame.
+        """
         return Delivery(**self._ask("release", name=name))
 
     def discard(self, name: str) -> int:
