@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import direct
+from clusters.kafka.configuration import Route, direct
 from clusters.kafka.prepared import Prepared
 from clusters.port import Administers, Cluster, Explains, LogEnds, NodeName
 from harness.clients import Together, tables_of, workload_of
@@ -55,7 +55,7 @@ def record(
 ) -> None:
     """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
     with Warden(run_id=f"{scenario.name}/{run.root.name}") as warden, ExitStack() as stack:
-        route = direct
+        route: Route = direct
         if options.wire:
             route = wired_route(node_names(scenario.cluster), clients=scenario.wires_clients)
         cluster = KafkaCluster(

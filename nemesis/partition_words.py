@@ -125,8 +125,8 @@ def _flows(value: object, stage: Stage) -> frozenset[tuple[NodeName, NodeName]]:
 def _cut_data(cut: Cut) -> dict[str, object]:
     match cut:
         case Isolate(party=party, among=among):
-            only = {} if among is Among.ALL else {"among": str(among)}
-            return {"isolate": _party_data(party)} | only
+            isolated: dict[str, object] = {"isolate": _party_data(party)}
+            return isolated if among is Among.ALL else isolated | {"among": str(among)}
         case Groups(groups=groups):
             return {"groups": [_party_data(group) for group in groups]}
         case OneWay(sender=sender, receiver=receiver):
