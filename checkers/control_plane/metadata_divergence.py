@@ -22,6 +22,8 @@ and KIP-856 for controllers whose disks are lost.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -62,17 +64,13 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
         logged.group_by(place)
         .aggregate([("digest", "count_distinct")])
         .filter(pc.greater(pc.field("digest_count_distinct"), 1))
-        .sort_by("metadata_offset")
     )
-    for found in several.to_pylist():
-        offset, epoch = found["metadata_offset"], found["controller_epoch"]
-        same = logged.filter(
-            pc.and_(
-                pc.equal(logged["metadata_offset"], offset),
-                pc.equal(logged["controller_epoch"], epoch),
-            )
-        ).to_pylist()
-        one, other = same[0], next(row for row in same if row["digest"] != same[0]["digest"])
+    told = logged.select([*place, "node", "digest", "type", "detail"])
+    rows = told.join(several.select(place), place, join_type="left semi").to_pylist()
+    rows.sort(key=lambda row: (row["metadata_offset"], row["controller_epoch"], row["node"]))
+    for (offset, epoch), of_nodes in groupby(rows, key=itemgetter(*place)):
+        one, *others = of_nodes
+        other = next(row for row in others if row["digest"] != one["digest"])
         yield Proof(
             operations=(),
             offsets=(offset,),

@@ -89,12 +89,15 @@ def commitments(
     perhaps_ns = np.minimum.accumulate(perhaps_ns[::-1])[::-1]
     first = np.searchsorted(surely_ns, sends.call_ns, side="right") - 1
     last = np.searchsorted(perhaps_ns, sends.return_ns, side="right") - 1
-    spans = np.stack([first, last], axis=1)
-    for start, end in np.unique(spans, axis=0).tolist():
+    spans, span = np.unique(np.stack([first, last], axis=1), axis=0, return_inverse=True)
+    # The sends of a span together, and in their order: a night has thousands of spans.
+    order = np.argsort(span.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(span.ravel(), minlength=len(spans)))
+    for (start, end), places in zip(spans.tolist(), np.split(order, ends[:-1]), strict=True):
         mine = tuple(versions[start : end + 1]) if start >= 0 else ()
         if mine and len({one.leader_epoch for one in mine}) == 1:
             yield Commitment(
                 versions=mine,
                 holders=frozenset.intersection(*(frozenset(one.isr) for one in mine)),
-                sends=sends.take((first == start) & (last == end)),
+                sends=sends.take(places),
             )
