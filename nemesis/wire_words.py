@@ -13,12 +13,12 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
-from history.cluster_schema import WIRE
-from history.failure import SpecError
+from history.failure import SpecError, UsageError
 from nemesis.stage import Stage
 from nemesis.steps import Lay, Parties
 from nemesis.targets import Choice, Target, parse_target, target_data
 from nemesis.topology import CLIENTS
+from nemesis.wire.matching import CLAUSE_FIELDS, refuse_impossible
 from nemesis.wire.rules import (
     Action,
     Answer,
@@ -33,6 +33,7 @@ from nemesis.wire.rules import (
     Match,
     Operator,
     Reorder,
+    Rule,
     Stall,
     Watch,
 )
@@ -67,24 +68,6 @@ _OWN: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _REQUESTS_ONLY: Final = (Duplicate, Reorder, Answer)
 
-_SPECIAL: Final = {"key": str, "metadata": bool, "record_type": str}
-_UNMATCHABLE: Final = frozenset(
-    {
-        "frame",
-        "item",
-        "connection",
-        "time_ns",
-        "forwarded_ns",
-        "action",
-        "rule",
-        "detail",
-        "api_key",
-    }
-)
-_FIELDS: Final = (
-    *(name for name in WIRE.names if name not in _UNMATCHABLE),
-    *_SPECIAL,
-)
 _CLAUSE: Final = re.compile(r"(.+?)(?: (includes|excludes))?")
 _VERSION: Final = re.compile(r"(>=|<=)?\s*(\d+)")
 
@@ -104,8 +87,13 @@ def parse_lay(word: str, operand: object, stage: Stage, *, at_s: float | None) -
         )
     action = _action(word, data)
     match = _match(word, data, action)
+    name = rule_name(data.get("as", word))
+    try:
+        refuse_impossible(Rule(name=name, action=action, match=match))
+    except UsageError as error:
+        raise SpecError((), str(error)) from None
     return Lay(
-        name=rule_name(data.get("as", word)),
+        name=name,
         action=action,
         match=match,
         source=_parties(data, "from", stage),
@@ -236,8 +224,9 @@ def _clause(text: str, value: object) -> Clause:
     found = _CLAUSE.fullmatch(text)
     assert found is not None
     name, operator = found[1].replace(" ", "_"), Operator(found[2] or "is")
-    if name not in _FIELDS:
-        raise SpecError(("where", text), f"unknown field {name!r}; {did_you_mean(name, _FIELDS)}")
+    if name not in CLAUSE_FIELDS:
+        known = did_you_mean(name, CLAUSE_FIELDS)
+        raise SpecError(("where", text), f"unknown field {name!r}; {known}")
     if isinstance(value, list) and all(isinstance(item, int) for item in value):
         return Clause(field=name, operator=operator, value=tuple(value))
     if not isinstance(value, bool | int | str):

@@ -7,10 +7,13 @@ times as much, is left to the frames that a rule may really concern.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import pyarrow as pa
+
 from history.cluster_schema import WIRE
 from history.failure import UsageError
 from nemesis.wire.apis import API_KEYS, API_VERSIONS, error_code
 from nemesis.wire.decoding.columns import METADATA_TOPIC
+from nemesis.wire.decoding.entities import is_read
 from nemesis.wire.decoding.record_types import RECORD_TYPES, record_types
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import Header
@@ -34,6 +37,9 @@ CLAUSE_FIELDS: Final = frozenset((*WIRE.names[WIRE.names.index("size_bytes") :],
     "record_type",
 }
 """What a clause may ask for."""
+_OWN_KINDS: Final[Mapping[str, type]] = {"key": str, "metadata": bool, "record_type": str}
+"""Of the fields that are no columns."""
+_KIND_WORDS: Final = {bool: "true or false", int: "a number", str: "a word"}
 
 
 class Matcher:
@@ -79,6 +85,11 @@ def refuse_impossible(rule: Rule) -> None:
             raise UsageError(f"rule {rule.name}: Kafka has no API {api}")
     for clause in match.where:
         _refuse_clause(rule.name, clause)
+        if match.api is not None and clause.field != "size_bytes" and not is_read(match.api):
+            raise UsageError(
+                f"rule {rule.name}: of {match.api} only the header is read, so that no "
+                f"{clause.field} is known"
+            )
     one_way = isinstance(rule.action, Answer | Duplicate | Reorder)
     if one_way and match.direction is not Direction.REQUEST:
         raise UsageError(f"rule {rule.name}: {type(rule.action).__name__} is for requests alone")
@@ -93,6 +104,26 @@ def _refuse_clause(rule: str, clause: Clause) -> None:
     if clause.field == "record_type" and clause.value not in RECORD_TYPES.values():
         known = ", ".join(RECORD_TYPES.values())
         raise UsageError(f"rule {rule}: no record type {clause.value}; there are {known}")
+
+    _refuse_kind(rule, clause)
+
+
+def _refuse_kind(rule: str, clause: Clause) -> None:
+    """A number never is a word, nor a word a number: the clause would meet nothing."""
+    kind = _OWN_KINDS.get(clause.field) or _kind_of(WIRE.field(clause.field).type)
+    listed = clause.field in WIRE.names and pa.types.is_list(WIRE.field(clause.field).type)
+    stated = clause.value if isinstance(clause.value, tuple) else (clause.value,)
+    if (isinstance(clause.value, tuple) and not listed) or {*map(type, stated)} - {kind}:
+        raise UsageError(
+            f"rule {rule}: {clause.field} is {_KIND_WORDS[kind]}, found {clause.value!r}"
+        )
+
+
+def _kind_of(column: pa.DataType) -> type:
+    one = column.value_type if pa.types.is_list(column) else column
+    if pa.types.is_boolean(one):
+        return bool
+    return int if pa.types.is_integer(one) else str
 
 
 def _refuse_error(rule: str, error: str) -> None:

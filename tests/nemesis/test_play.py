@@ -99,6 +99,14 @@ def test_a_play_of_every_word_is_read_as_written() -> None:
             (0, "choose", 1, 0, "kil"),
             "did you mean 'kill'",
         ),
+        ([{"hold": {"where": {"isr includes": "2"}}}], (0, "hold"), "isr is a number, found '2'"),
+        ([{"hold": {"where": {"committed": 1}}}], (0, "hold"), "committed is true or false"),
+        ([{"hold": {"where": {"partition": [1]}}}], (0, "hold"), "partition is a number"),
+        (
+            [{"hold": {"api": "Metadata", "where": {"topic": "t"}}}],
+            (0, "hold"),
+            "of Metadata only the header is read",
+        ),
         ([{"hold": {"to": "clients"}}], (0, "hold", "to"), "nobody dials clients"),
         ([{"partition": {"as": 5, "isolate": "broker-1"}}], (0, "partition", "as"), "found 5"),
         (

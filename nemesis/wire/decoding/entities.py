@@ -20,7 +20,15 @@ from nemesis.wire.decoding.columns import Parts
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 
-__all__ = ["Decoded", "Unreadable", "decoded", "entity_of", "entity_type", "is_version_0"]
+__all__ = [
+    "Decoded",
+    "Unreadable",
+    "decoded",
+    "entity_of",
+    "entity_type",
+    "is_read",
+    "is_version_0",
+]
 
 _LENGTH_BYTES: Final = 4
 _ERROR: Final = slice(8, 10)
@@ -60,6 +68,11 @@ _EXTRACTORS: Final[Mapping[tuple[str, Direction], _Extractor]] = {
 _BY_KEY: Final = {
     (API_KEYS[name], direction): extract for (name, direction), extract in _EXTRACTORS.items()
 }
+
+
+def is_read(api: str) -> bool:
+    """Whether more than the headers of its frames is read."""
+    return (api, Direction.REQUEST) in _EXTRACTORS
 
 
 def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
