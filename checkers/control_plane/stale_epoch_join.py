@@ -27,7 +27,7 @@ the tape is a doubt. If several requests may have made the change, all of them h
 Source: KIP-903; KAFKA-14139, KAFKA-14617.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,25 +71,26 @@ def stale_epoch_joins(tables: Tables, facts: Facts) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    for history, joins, doubt in stale_joins(tables, seen):
+    for history, joins, doubt in stale_joins(tables, seen, seen.histories()):
         proofs = [_proof(history, join) for join in joins]
         yield history.key, spelled(NAME, history.key, proofs, doubt=doubt)
 
 
 def stale_joins(
-    tables: Tables, seen: View
+    tables: Tables, seen: View, histories: Iterable[PartitionHistory]
 ) -> Iterator[tuple[PartitionHistory, list[StaleJoin], str]]:
-    """Of each partition its stale joins, in order, and why others cannot be judged, or nothing."""
+    """Of each of these its stale joins, in order, and why others cannot be judged, or nothing."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
     answers = _answers(tables)
-    for place, history in seen.partitions.items():
+    for history in histories:
+        mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
         joins: list[StaleJoin] = []
         doubt = ""
         for before, version in history.steps():
             joined = [one for one in version.isr if one not in before.isr]
             if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
                 continue
-            made = proposals(version, requests.get(place, NO_REQUESTS))
+            made = proposals(version, mine)
             candidates = made.sure or made.possible
             if not candidates:
                 doubt = doubt or _unseen(history, version, joined)

@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from checkers.control_plane.stale_epoch_join import StaleJoin, stale_joins
 from checkers.control_plane.view import View, view
 from checkers.forensics import Fate
 from checkers.kernels.facts import Facts, Tables
+from checkers.kernels.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
 from checkers.kernels.replica_logs import ReplicaLog, replica_logs
 
@@ -50,6 +52,10 @@ class Case:
     logs: Sequence[ReplicaLog]
     history: PartitionHistory | None
     """Of the last topic of that name; None if the metadata log has none."""
+    requests: Requests
+    """The AlterPartition requests about it."""
+    stale: Sequence[StaleJoin]
+    """The stale joins of its ISR."""
 
     @property
     def last_leader(self) -> str | None:
@@ -98,13 +104,17 @@ class Rows:
 def case_of(lost: LostValues, tables: Tables, facts: Facts) -> Case:
     """The case of these values."""
     seen = view(tables, facts)
-    histories = [one for one in seen.histories() if one.key == lost.key]
+    histories = [one for one in seen.histories() if one.key == lost.key][-1:]
+    requests = requests_by_partition(tables["wire"], seen.partitions)
+    places = [(one.topic_id, one.partition) for one in histories]
     return Case(
         lost=lost,
         tables=tables,
         seen=seen,
         logs=replica_logs(lost.key, tables["replicas"], tables["replica_records"]),
-        history=histories[-1] if histories else None,
+        history=histories[0] if histories else None,
+        requests=requests.get(places[0], NO_REQUESTS) if places else NO_REQUESTS,
+        stale=[join for _, joins, _ in stale_joins(tables, seen, histories) for join in joins],
     )
 
 

@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.control_plane.stale_epoch_join import stale_joins
 from checkers.forensics import (
     Acknowledgement,
     Election,
@@ -24,7 +23,7 @@ from checkers.forensics import (
 )
 from checkers.kernels.disk_faults import DISK_FAULTS
 from checkers.kernels.facts import Facts, Tables
-from checkers.kernels.isr_changes import NO_REQUESTS, proposals, requests_by_partition
+from checkers.kernels.isr_changes import proposals
 from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
 from checkers.kernels.ranges import stretches
 from checkers.kernels.replica_logs import ReplicaLog
@@ -158,26 +157,15 @@ def _join(
         came = election.leader in set(version.isr) - set(before.isr)
         if came and version.metadata_offset > since:
             joined = version
-    return None if joined is None else _described(joined, election.leader, case, history)
+    return None if joined is None else _described(joined, election.leader, case)
 
 
-def _described(
-    version: PartitionVersion, broker_id: int, case: Case, history: PartitionHistory
-) -> Join:
-    seen, tables = case.seen, case.tables
-    place = (history.topic_id, history.partition)
-    requests = requests_by_partition(tables["wire"], seen.partitions).get(place, NO_REQUESTS)
-    made = proposals(version, requests)
+def _described(version: PartitionVersion, broker_id: int, case: Case) -> Join:
+    seen = case.seen
+    made = proposals(version, case.requests)
     request = next(iter((*made.sure, *made.possible)), None)
-    stale = next(
-        (
-            join
-            for of, joins, _ in stale_joins(tables, seen)
-            for join in joins
-            if of is history and join.version == version and join.broker_id == broker_id
-        ),
-        None,
-    )
+    mine = (one for one in case.stale if one.version == version and one.broker_id == broker_id)
+    stale = next(mine, None)
     registration = seen.broker_before(broker_id, version.metadata_offset)
     registered_ns = None if registration is None else seen.facts.time_ns(registration.timestamp_ms)
     return Join(
