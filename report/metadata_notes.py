@@ -8,9 +8,11 @@ The log's times are the active controller's wall clock in ms; the manifest ties 
 clock. That makes them exact enough to be read beside frames, and no finer than a millisecond.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from history.manifest import Manifest
 
 __all__ = ["Note", "NoteKind", "notes_of", "topic_names"]
 
+_BATCH: Final = 1000
 _NAMED_MAX: Final = 3
 _NS_A_MS: Final = 1_000_000
 
@@ -65,7 +68,7 @@ def notes_of(metadata_log: pa.Table, manifest: Manifest) -> tuple[Note, ...]:
     kept = metadata_log.filter(pc.is_in(metadata_log["type"], value_set=pa.array(list(_READERS))))
     log = _Log(nodes={number: node for node, number in manifest.node_ids.items()})
     notes: list[Note] = []
-    for row, only_on in _distinct(kept.to_pylist()):
+    for row, only_on in _distinct(kept):
         time_ns = row["timestamp_ms"] * _NS_A_MS - manifest.origin_utc_ns
         for note in log.notes(row, time_ns):
             if row["snapshot"]:
@@ -98,21 +101,32 @@ def _append(notes: list[Note], note: Note) -> None:
         notes.append(note)
 
 
-def _distinct(rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Each record once, by offset; and, where nodes disagree about an offset, whose it is."""
-    by_offset: dict[tuple[bool, int], dict[int, list[Mapping[str, Any]]]] = {}
+def _distinct(log: pa.Table) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Each record once, by offset; and, where nodes disagree about an offset, whose it is.
+
+    Every node has nearly all of them: only one row of each leaves the table.
+    """
     # A later snapshot would tell the state before the records that led to it.
-    oldest = min((row["metadata_offset"] for row in rows if row["snapshot"]), default=None)
-    for row in rows:
-        if row["snapshot"] and row["metadata_offset"] != oldest:
-            continue
-        # Records of a snapshot share its offset, and are told apart by their digests alone.
-        place = (not row["snapshot"], row["metadata_offset"])
-        by_offset.setdefault(place, {}).setdefault(row["digest"], []).append(row)
-    for (in_log, _), versions in sorted(by_offset.items(), key=lambda item: item[0]):
-        for same in versions.values():
-            nodes = ", ".join(sorted({row["node"] for row in same}))
-            yield same[0], nodes if in_log and len(versions) > 1 else ""
+    oldest = pc.min(log.filter(log["snapshot"])["metadata_offset"])
+    is_oldest = pc.fill_null(pc.equal(log["metadata_offset"], oldest), fill_value=False)
+    told = log.filter(pc.or_(pc.invert(log["snapshot"]), is_oldest))
+    # Records of a snapshot share its offset, and are told apart by their digests alone.
+    records = (
+        told.append_column("row", pa.array(range(len(told)), pa.int64()))
+        .group_by(["snapshot", "metadata_offset", "digest"])
+        .aggregate([("row", "min"), ("node", "distinct")])
+        .sort_by(
+            [("snapshot", "descending"), ("metadata_offset", "ascending"), ("row_min", "ascending")]
+        )
+    )
+    rows = told.take(records["row_min"]).drop_columns(["raw"])
+    logged = pc.invert(records["snapshot"])
+    versions = Counter(records["metadata_offset"].filter(logged).to_pylist())
+    nodes = records["node_distinct"]
+    batches = rows.to_batches(max_chunksize=_BATCH)
+    for place, row in enumerate(chain.from_iterable(map(pa.RecordBatch.to_pylist, batches))):
+        differs = not row["snapshot"] and versions[row["metadata_offset"]] > 1
+        yield row, ", ".join(sorted(nodes[place].as_py())) if differs else ""
 
 
 @dataclass(slots=True, kw_only=True)
