@@ -4,7 +4,7 @@ Order matters: clients start on a whole cluster; faults end and heal before the 
 that there are acknowledged operations after them; the final reads come last, when nobody writes.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -37,7 +37,7 @@ from nemesis.steps import Act, Await, CreateTopic, MoveLeader, Reassign, Step, f
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
 
-__all__ = ["record", "refuse_missing_abilities"]
+__all__ = ["record", "refuse_missing_abilities", "unread"]
 
 _FINAL_READ_LIMIT_S = 120.0
 _CLIENT_STOP_LIMIT_S = 60.0
@@ -129,14 +129,19 @@ def _testify(
     if unknown:
         damages += (f"{unknown} metadata records of unknown types",)
     shortfalls = read_manifest(run.manifest_path).shortfalls
-    if damages:
-        more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""
-        shortfalls += (f"not all that lies on the disks could be read: {damages[0]}{more}",)
-    _note(run, damages=damages, shortfalls=shortfalls)
+    _note(run, damages=damages, shortfalls=(*shortfalls, *unread(damages)))
     progress.say(
         f"the disks hold {sum(report.metadata_record_counts.values()):,} metadata records and "
         f"{report.replica_record_count:,} records in {report.replica_count} replicas"
     )
+
+
+def unread(damages: Sequence[str]) -> tuple[str, ...]:
+    """One sentence if there is any: checks of the disks did not see them whole."""
+    if not damages:
+        return ()
+    more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""
+    return (f"not all that lies on the disks could be read: {damages[0]}{more}",)
 
 
 def refuse_missing_abilities(scenario: Scenario, cluster: Cluster) -> None:

@@ -13,6 +13,7 @@ from harness.clean import clean_machine
 from harness.expectation import expectation_for, is_met, parse_expectations
 from harness.library import find_scenario
 from harness.lock import only_run
+from harness.record import unread
 from harness.replay import replayed
 from harness.scenario import load_scenario
 from harness.seeds import stream, stream_seed
@@ -106,6 +107,13 @@ def test_a_run_whose_harness_is_dead_is_closed_and_a_living_one_is_left(tmp_path
     states = [read_manifest(p).state for p in sorted(tmp_path.glob("s/2*/manifest.json"))]
     assert states == [RunState.FAILED, RunState.RUNNING]
     assert clean_machine(tmp_path) == []
+
+
+def test_what_cannot_be_read_of_the_disks_is_one_shortfall() -> None:
+    assert unread(()) == ()
+    words = "not all that lies on the disks could be read: broker-1: t-0: torn"
+    assert unread(["broker-1: t-0: torn"]) == (words,)
+    assert unread(["broker-1: t-0: torn", "a", "b"]) == (f"{words} and 2 more",)
 
 
 def test_a_replay_is_the_runs_scenario_with_the_play_it_performed(tmp_path: Path) -> None:

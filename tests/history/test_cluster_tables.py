@@ -1,0 +1,39 @@
+"""The tables of the cluster, as the seal makes them of journals."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from history.cluster_tables import write_cluster_tables
+from history.journal import TapeJournal
+
+HEARTBEAT = {
+    "connection": 1,
+    "source": "broker-1",
+    "target": "controller-1",
+    "direction": "request",
+    "time_ns": 5,
+    "action": "forwarded",
+    "api": "BrokerHeartbeat",
+    "api_key": 63,
+    "api_version": 1,
+    "correlation_id": 7,
+    "size_bytes": 60,
+}
+
+
+def test_heartbeats_tell_metadata_offsets_and_one_that_nobody_can_read_tells_none(
+    tmp_path: Path,
+) -> None:
+    raw, history = tmp_path / "raw", tmp_path / "history"
+    raw.mkdir()
+    history.mkdir()
+    with closing(TapeJournal(raw)) as tape:
+        tape.frame({**HEARTBEAT, "api_version": 9, "detail": "not decoded: version 9"})
+        tape.frame({**HEARTBEAT, "fetch_offset": 40})
+    write_cluster_tables(raw, history)
+    assert pq.read_table(history / "wire.parquet").num_rows == 2
+    assert pq.read_table(history / "metadata_offsets.parquet").to_pylist() == [
+        {"time_ns": 5, "node": "broker-1", "metadata_offset": 40, "source": "heartbeat"}
+    ]
