@@ -6,12 +6,14 @@ checks change, and a rate is one of a state of both. The README has the table be
 and a test that it is the one that is drawn from the files.
 """
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from harness.reproduction import Expected, Reproduction, Series, Standing
+from harness.reproduction import Expected, Reproduction, Series, SeriesRun, Standing
 from harness.reproduction_file import read_reproduction, write_reproduction
 from history.failure import UsageError
 from report.notation import length, one_line
@@ -30,6 +32,7 @@ _GIB: Final = 1 << 30
 def add_to_track_record(path: Path, directory: Path) -> Path:
     """Copy a stored reproduction into the record, and say where it lies.
 
+    Its runs are named `<scenario>/<time>`: where they lie on this machine is nobody else's business.
     Raises HarnessError if it is none; UsageError if it has no run.
     """
     found = read_reproduction(path)
@@ -37,7 +40,7 @@ def add_to_track_record(path: Path, directory: Path) -> Path:
         raise UsageError(f"{path}: it has no run to keep")
     directory.mkdir(parents=True, exist_ok=True)
     kept = directory / f"{found.scenario}-{path.stem}.json"
-    write_reproduction(kept, found)
+    write_reproduction(kept, _portable(found))
     return kept
 
 
@@ -65,6 +68,28 @@ def with_table(path: Path, text: str) -> None:
     if not begin or not end:
         raise UsageError(f"{path} has no markers; expected {BEGIN!r} and {END!r}")
     path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
+
+
+def _portable(found: Reproduction) -> Reproduction:
+    """The reproduction without the places of this machine."""
+    series = tuple(
+        replace(one, runs=tuple(_portable_run(run) for run in one.runs)) for one in found.series
+    )
+    return replace(found, command=_without_results(found.command), series=series)
+
+
+def _portable_run(run: SeriesRun) -> SeriesRun:
+    place = "/".join(Path(run.run).parts[-2:]) if run.run else None
+    reason = run.reason.replace(run.run, place) if run.run and place else run.reason
+    return replace(run, run=place, reason=reason, command=_without_results(run.command))
+
+
+def _without_results(command: str) -> str:
+    words = shlex.split(command)
+    if "--results" in words:
+        at = words.index("--results")
+        del words[at : at + 2]
+    return shlex.join(words)
 
 
 def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Series]]:
