@@ -32,7 +32,7 @@ _GIB: Final = 1 << 30
 def add_to_track_record(path: Path, directory: Path) -> Path:
     """Copy a stored reproduction into the record, and say where it lies.
 
-    Its runs are named `<scenario>/<time>`: where they lie on this machine is nobody else's business.
+    Its runs are named `<scenario>/<time>`, wherever they lie on this machine.
     Raises HarnessError if it is none; UsageError if it has no run.
     """
     found = read_reproduction(path)
