@@ -176,9 +176,9 @@ def _run_tool(
         f"controller.quorum.{quorum}={found_at}\n"
         f"log.dirs={draft / 'data'}\n{_UNSTABLE}={unstable}\n"
     )
-    wanted = ("--initial-controllers", stated(voters)) if dynamic else ()
+    wanted = ["--initial-controllers", stated(voters)] if dynamic else []
     if spec.metadata_version is not None:
-        wanted += ("--release-version", spec.metadata_version)
+        wanted += ["--release-version", spec.metadata_version]
     arguments = ("format", "--cluster-id", new_id(), "--config", str(config), *wanted)
     return run_command(
         tool_command(_TOOL, arguments, java=java, release=release),
