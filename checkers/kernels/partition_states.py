@@ -57,8 +57,6 @@ class PartitionVersion:
     partition_epoch: int
     recovering: bool
     """Its leader was elected uncleanly and has not recovered yet."""
-    leader_named: bool
-    """The record names a leader: an election, or a change that bumps the leader epoch."""
 
     @property
     def isr_text(self) -> str:
@@ -74,8 +72,6 @@ class PartitionHistory:
     topic_id: str
     partition: int
     versions: list[PartitionVersion] = field(default_factory=list)
-    restated: list[PartitionVersion] = field(default_factory=list)
-    """Versions that a second PartitionRecord stated whole."""
     deleted_ms: int | None = None
     """When its topic was deleted."""
 
@@ -148,10 +144,7 @@ def _apply(
             place,
             PartitionHistory(topic=topic, topic_id=record.topic_id, partition=record.partition),
         )
-        version = _stated(record)
-        if history.versions:
-            history.restated.append(version)
-        history.versions.append(version)
+        history.versions.append(_stated(record))
     elif place in histories:
         history = histories[place]
         history.versions.append(_changed(history.last, record))
@@ -171,7 +164,6 @@ def _stated(record: MetadataRecord) -> PartitionVersion:
         leader_epoch=record.leader_epoch or 0,
         partition_epoch=record.partition_epoch or 0,
         recovering=record.leader_recovery_state == _RECOVERING,
-        leader_named=True,
     )
 
 
@@ -196,7 +188,6 @@ def _changed(before: PartitionVersion, record: MetadataRecord) -> PartitionVersi
             if record.leader_recovery_state is None
             else record.leader_recovery_state == _RECOVERING
         ),
-        leader_named=named,
     )
 
 
@@ -220,6 +211,5 @@ def _clear(
                     elr=(),
                     last_known_elr=(),
                     partition_epoch=last.partition_epoch + 1,
-                    leader_named=False,
                 )
             )
