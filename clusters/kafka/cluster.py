@@ -29,7 +29,13 @@ from clusters.kafka.configuration import (
 from clusters.kafka.formatting import first_voters, new_id
 from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.node import KafkaNode
-from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
+from clusters.kafka.observation import (
+    ask_metadata,
+    best_of,
+    quorum_high_watermark,
+    quorum_leader,
+    view_of,
+)
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.topics import create_topics
 from clusters.kafka.voters import Seat, checkpoint_of
@@ -56,6 +62,8 @@ _START_TIMEOUT_S: Final = 120.0
 """A start takes 2 to 10 s; on a machine that does much else, several times that."""
 _STOP_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.02
+_VOTERS_OFFSET: Final = 2
+"""In the metadata log of a new dynamic quorum: a leader change, kraft.version, the voters."""
 
 
 class KafkaCluster:
@@ -159,8 +167,11 @@ class KafkaCluster:
                 hosts=hosts_file(node.node, nodes=nodes, route=self._route),
             )
             node.format()
-        for node in self._nodes.values():
-            node.start()
+        for role in Role:
+            for name in self._names(role):
+                self._nodes[name].start()
+            if role is Role.CONTROLLER and self._spec.quorum is Quorum.DYNAMIC:
+                self._await_voters()
         self._await_brokers()
 
     def stop(self) -> None:
@@ -324,6 +335,22 @@ class KafkaCluster:
             definitions=definitions_of(self._prepared.release.jars),
             raw=raw,
         )
+
+    def _await_voters(self) -> None:
+        """Wait until the records that name the first voters are committed.
+
+        A broker that fetched them and had to truncate them, as another controller was elected,
+        does not know the voters again afterwards, and never finds a controller (3.9.2, 4.3.1).
+        """
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        while quorum_high_watermark(self._running(Role.CONTROLLER)) <= _VOTERS_OFFSET:
+            self._raise_if_dead()
+            if time.monotonic() > deadline:
+                raise HarnessError(
+                    f"the controllers did not commit their first voters within "
+                    f"{_START_TIMEOUT_S:.0f} s of the start; logs: {self._any_log()}"
+                )
+            time.sleep(_POLL_S)
 
     def _await_brokers(self) -> None:
         deadline = time.monotonic() + _START_TIMEOUT_S

@@ -15,6 +15,7 @@ from kio.schema.describe_quorum.v0.request import (
     TopicData,
 )
 from kio.schema.describe_quorum.v0.response import DescribeQuorumResponse
+from kio.schema.describe_quorum.v0.response import PartitionData as QuorumPartition
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition
@@ -29,6 +30,7 @@ __all__ = [
     "OBSERVATION_TIMEOUT_S",
     "ask_metadata",
     "best_of",
+    "quorum_high_watermark",
     "quorum_leader",
     "view_of",
 ]
@@ -114,15 +116,26 @@ def quorum_leader(controllers: Mapping[NodeName, Address]) -> int | None:
     None if no controller does. Each is asked directly: only a leader describes its quorum, and a
     broker would pass the question on to whom it takes for the leader, if it knows one.
     """
+    latest = _described_by_leader(controllers)
+    return None if latest is None else int(latest.leader_id)
+
+
+def quorum_high_watermark(controllers: Mapping[NodeName, Address]) -> int:
+    """Up to where the metadata log is committed, as the leader knows it; -1 if nobody does."""
+    latest = _described_by_leader(controllers)
+    return -1 if latest is None else int(latest.high_watermark)
+
+
+def _described_by_leader(controllers: Mapping[NodeName, Address]) -> QuorumPartition | None:
     answers = ask(controllers, _QUORUM, DescribeQuorumResponse, timeout_s=OBSERVATION_TIMEOUT_S)
-    leaders = {
-        partition.leader_epoch: int(partition.leader_id)
+    described = [
+        partition
         for answer in answers.values()
         for topic in answer.topics
         for partition in topic.partitions
         if answer.error_code is ErrorCode.none and partition.error_code is ErrorCode.none
-    }
-    return leaders[max(leaders)] if leaders else None
+    ]
+    return max(described, key=lambda partition: partition.leader_epoch, default=None)
 
 
 def _brokers(answer: MetadataResponse) -> frozenset[int]:

@@ -14,7 +14,7 @@ from kio.schema.metadata.v12.response import MetadataResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64
 
-from clusters.kafka.observation import best_of, quorum_leader, view_of
+from clusters.kafka.observation import best_of, quorum_high_watermark, quorum_leader, view_of
 from clusters.port import NodeName, PartitionView
 
 ONE, TWO = NodeName("controller-1"), NodeName("controller-2")
@@ -52,7 +52,11 @@ def test_the_most_current_answer_is_taken(answers: dict[int, MetadataResponse], 
 
 
 def quorum(
-    leader: int, leader_epoch: int, error: ErrorCode = ErrorCode.none
+    leader: int,
+    leader_epoch: int,
+    error: ErrorCode = ErrorCode.none,
+    *,
+    high_watermark: int = 0,
 ) -> Callable[[object], DescribeQuorumResponse]:
     answer = DescribeQuorumResponse(
         error_code=ErrorCode.none,
@@ -65,7 +69,7 @@ def quorum(
                         error_code=error,
                         leader_id=BrokerId(i32(leader)),
                         leader_epoch=i32(leader_epoch),
-                        high_watermark=i64(0),
+                        high_watermark=i64(high_watermark),
                         current_voters=(),
                         observers=(),
                     ),
@@ -88,5 +92,12 @@ def test_of_two_leaders_the_one_with_the_later_epoch_counts() -> None:
         assert quorum_leader({ONE: one.address, TWO: two.address}) == 1001
 
 
+def test_the_latest_leader_says_how_far_the_metadata_log_is_committed() -> None:
+    old, new = quorum(1002, 7, high_watermark=90), quorum(1001, 8, high_watermark=3)
+    with fake_broker(old) as one, fake_broker(new) as two:
+        assert quorum_high_watermark({ONE: one.address, TWO: two.address}) == 3
+
+
 def test_without_any_controller_there_is_no_leader() -> None:
     assert quorum_leader({}) is None
+    assert quorum_high_watermark({}) == -1
