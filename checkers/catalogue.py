@@ -175,9 +175,10 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="One value stands at two offsets.",
         meaning="A record was appended twice, as a retry may do without idempotence.",
-        source=f"{_JEPSEN}, `duplicate`; KIP-98",
+        source=f"{_JEPSEN}, `duplicate`; KIP-98; KIP-360 for what ends with a time-out",
         strength=Strength.ALLOWED_IF,
-        allowed_if="the producers were not idempotent",
+        allowed_if="the producers were not idempotent, or the one that sent it had given up on a "
+        "send: its next epoch knows nothing of the one before",
         rests_on=_ENTRIES,
     ),
     Entry(

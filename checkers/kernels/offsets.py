@@ -4,7 +4,10 @@ Both look at the entries of the log: the distinct (offset, value) pairs that pol
 outcome were given and that acknowledgements named. A log is append-only and an offset is never
 given twice, so two values at one offset mean that somebody was shown, or promised, a record that
 another log replaced. A value at two offsets was appended twice: a producer without idempotence may
-do that by retrying, and it is then reported as allowed.
+do that by retrying, and it is then reported as allowed. So may an idempotent one that gave up on a
+send: whether it was appended is unknown, so the client begins a new epoch, in which the broker
+cannot tell what is sent again from what is new. What a process sent is judged only if it gave up on
+nothing.
 
 Sound because every entry comes from a record that somebody was given or from an acknowledgement
 with its offset; a send that may not have happened adds nothing.
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.key_log import KeyLog
+from checkers.kernels.rows import INFO, OPEN_NS
 from checkers.kernels.membership import has_repeats
 
 __all__ = ["duplicates", "inconsistent_offsets"]
@@ -69,9 +73,17 @@ def duplicates(log: KeyLog) -> Found:
             detail=f"value {value} stands at {len(offsets)} offsets: {_words(offsets)}",
         )
 
-    numbers, nothing = np.arange(len(first)), np.arange(0)
-    never, allowed = (numbers, nothing) if log.setting.idempotent else (nothing, numbers)
+    values = log.log.value[order[first]]
+    legal = _unprotected(log, values) if log.setting.idempotent else np.ones(len(first), np.bool_)
+    never, allowed = np.flatnonzero(~legal), np.flatnonzero(legal)
     return found("duplicate", log.key, never=never, allowed=allowed, proof=proof)
+
+
+def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which values were sent by a process that gave up on a send, of these or others of the key."""
+    sends = log.sends
+    gave_up = np.unique(sends.process[(sends.outcome == INFO) & (sends.return_ns != OPEN_NS)])
+    return np.isin(values, sends.value[np.isin(sends.process, gave_up)])
 
 
 def _groups(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

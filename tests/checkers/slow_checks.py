@@ -135,8 +135,17 @@ class SlowKey:
         at = defaultdict(set)
         for offset, value in self.pairs:
             at[value].add(offset)
-        allowed = not self.idempotent
-        return [(allowed, (value, *sorted(at[value]))) for value in at if len(at[value]) > 1]
+        gave_up = {
+            row["process"]
+            for row in self.sends
+            if row["outcome"] == "info" and row["return_ns"] is not None
+        }
+        unprotected = {row["value"] for row in self.sends if row["process"] in gave_up}
+        return [
+            (not self.idempotent or value in unprotected, (value, *sorted(at[value])))
+            for value in at
+            if len(at[value]) > 1
+        ]
 
     def _across(self, wrong: Wrong) -> Iterator[tuple[bool, tuple[int, ...]]]:
         polls = defaultdict(lambda: defaultdict(list))

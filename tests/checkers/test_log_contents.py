@@ -73,3 +73,17 @@ def test_a_value_that_was_sent_to_another_key_was_not_sent_to_this_one() -> None
 def test_two_sends_of_one_value_break_an_assumption() -> None:
     assert never("p1 send t-0 v1 -> info\np2 send t-0 v1 -> info") == {"unique-values": [(1,)]}
     assert not never("p1 send t-0 v1 -> info\np2 send t-1 v1 -> info")
+
+
+def test_a_producer_that_gave_up_on_a_send_may_send_others_twice() -> None:
+    gave_up = """
+        p1 send t-0 v1 -> ok @0
+        p1 send t-0 v2 -> info   in 15..19
+        c1 poll -> t-0 [v1@0 v1@1]
+        r1 final t-0 -> [v1@0 v1@1]
+        """
+    assert not never(gave_up)
+    assert allowed(gave_up) == {"duplicate": [(1,)]}
+    # Another process's time-out excuses nothing, and a crash is no decision to go on.
+    assert never(gave_up.replace("p1 send t-0 v2", "p2 send t-0 v2")) == {"duplicate": [(1,)]}
+    assert never(gave_up.replace("in 15..19", "in 15..open")) == {"duplicate": [(1,)]}
