@@ -1,9 +1,14 @@
 """What all tests share: skips say what is missing."""
 
 import pytest
+from hypothesis import settings
 
 from clusters.java import find_java
 from history.failure import HarnessError
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("fencepost", deadline=None)
+settings.load_profile("fencepost")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
