@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.key_log import KeyLog
-from checkers.kernels.rows import INFO, OPEN_NS
 from checkers.kernels.membership import has_repeats
+from checkers.kernels.rows import INFO, OPEN_NS
 
 __all__ = ["duplicates", "inconsistent_offsets"]
 
