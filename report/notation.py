@@ -70,7 +70,7 @@ def length(duration_ns: float) -> str:
         minutes, rest = divmod(round(seconds), 60)
         return f"{minutes} min {rest:02} s"
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if seconds >= scale:
+        if seconds >= 0.9995 * scale:  # from where on it rounds to one of this unit
             return f"{_three_digits(seconds / scale)} {unit}"
     return f"{round(duration_ns)} ns" if duration_ns else "0 s"
 

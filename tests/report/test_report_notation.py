@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from report.notation import (
@@ -37,6 +37,8 @@ def test_a_length_takes_the_unit_that_leaves_three_digits(duration_ns: int, text
 
 
 @given(st.integers(0, 10**17))
+@example(999_500_000)
+@example(1000)
 def test_no_length_rounds_up_into_a_sixtieth_second_or_minute(duration_ns: int) -> None:
     written = length(duration_ns)
     assert not written.endswith((" 60 s", " 60 min"))
