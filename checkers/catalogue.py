@@ -20,6 +20,7 @@ _VALUES: Final = ("unique-values",)
 _ENTRIES: Final = ("unique-values", "sent-values")
 _ORDER: Final = ("dense-indices", "one-poll-at-a-time", "whole-records")
 _ABSENCE: Final = ("unique-values", "whole-records")
+_OPERATIONS: Final = ("operations", "records")
 _JEPSEN: Final = "Jepsen, workload `kafka`"
 
 _ASSUMPTIONS: Final = (
@@ -32,6 +33,7 @@ _ASSUMPTIONS: Final = (
         meaning="A hole means that operations were lost on the way from the client to the history.",
         source="history/schema.py, OPERATIONS",
         strength=Strength.NEVER,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="A2",
@@ -42,6 +44,7 @@ _ASSUMPTIONS: Final = (
         meaning="Otherwise the polls of a process have no order that could be checked.",
         source="history/schema.py, OPERATIONS",
         strength=Strength.NEVER,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="A3",
@@ -53,6 +56,7 @@ _ASSUMPTIONS: Final = (
         meaning="Otherwise a value that nobody read may have been read and not written down.",
         source="history/schema.py, RECORDS",
         strength=Strength.NEVER,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="A4",
@@ -63,6 +67,7 @@ _ASSUMPTIONS: Final = (
         meaning="Records are told apart by their values.",
         source="history/schema.py",
         strength=Strength.NEVER,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="A5",
@@ -75,6 +80,7 @@ _ASSUMPTIONS: Final = (
         "history cannot tell which.",
         source="history/schema.py; the recorder writes an invocation down before it is sent",
         strength=Strength.NEVER,
+        needs=_OPERATIONS,
     ),
 )
 
@@ -101,6 +107,7 @@ _GROUNDS: Final = (
         meaning="Figures for people; they decide nothing.",
         source="Jepsen, checkers `stats` and `perf`",
         strength=Strength.FIGURE,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="G2",
@@ -111,6 +118,7 @@ _GROUNDS: Final = (
         meaning="A run whose faults did nothing proves nothing about faults.",
         source="history/schema.py, FAULTS",
         strength=Strength.NEVER,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="G3",
@@ -123,6 +131,7 @@ _GROUNDS: Final = (
         meaning="A cluster that does nothing breaks no promise.",
         source="Jepsen, checker `stats`",
         strength=Strength.NEVER,
+        needs=_OPERATIONS,
     ),
 )
 
@@ -141,6 +150,7 @@ _DATA_PLANE: Final = (
         source=f"{_JEPSEN}, `lost-write`",
         strength=Strength.NEVER,
         rests_on=_ABSENCE,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D2",
@@ -155,6 +165,7 @@ _DATA_PLANE: Final = (
         source=f"Adya, Liskov, O'Neil 2000, G1a; {_JEPSEN}, `G1a`",
         strength=Strength.NEVER,
         rests_on=_VALUES,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D3",
@@ -167,6 +178,7 @@ _DATA_PLANE: Final = (
         source=f"{_JEPSEN}, `inconsistent-offsets`",
         strength=Strength.NEVER,
         rests_on=_ENTRIES,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D4",
@@ -180,6 +192,7 @@ _DATA_PLANE: Final = (
         allowed_if="the producers were not idempotent, or the one that sent it had given up on a "
         "send: its next epoch knows nothing of the one before",
         rests_on=_ENTRIES,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D5",
@@ -194,6 +207,7 @@ _DATA_PLANE: Final = (
         allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
         "or over a poll that crashed",
         rests_on=_ORDER,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D6",
@@ -207,6 +221,7 @@ _DATA_PLANE: Final = (
         allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
         "or over a poll that crashed",
         rests_on=_ORDER,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D7a",
@@ -218,6 +233,7 @@ _DATA_PLANE: Final = (
         source=f"{_JEPSEN}, `int-nonmonotonic-poll`",
         strength=Strength.NEVER,
         rests_on=("whole-records",),
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D7b",
@@ -229,6 +245,7 @@ _DATA_PLANE: Final = (
         source=f"{_JEPSEN}, `int-poll-skip`",
         strength=Strength.NEVER,
         rests_on=("whole-records",),
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D8",
@@ -243,6 +260,7 @@ _DATA_PLANE: Final = (
         allowed_if="the producers were not idempotent: with several batches in flight, a retry "
         "reorders them",
         rests_on=("dense-indices",),
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D13",
@@ -256,6 +274,7 @@ _DATA_PLANE: Final = (
         source=f"{_JEPSEN}, `unseen`; KIP-207",
         strength=Strength.NEVER,
         rests_on=_ABSENCE,
+        needs=_OPERATIONS,
     ),
     Entry(
         id="D18",
@@ -270,6 +289,7 @@ _DATA_PLANE: Final = (
         "consumers, and they are not lost; KIP-101, KIP-966",
         strength=Strength.NEVER,
         rests_on=_ABSENCE,
+        needs=_OPERATIONS,
     ),
 )
 
@@ -294,7 +314,7 @@ def entry_of(name: str) -> Entry:
 
 
 def asked(recorded: Collection[str]) -> tuple[Entry, ...]:
-    """The entries that a run which recorded these tables of the cluster has to answer, in order."""
+    """The entries that a run which recorded these tables has to answer, in order."""
     return tuple(entry for entry in CATALOGUE if set(entry.needs) <= set(recorded))
 
 

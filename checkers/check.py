@@ -30,6 +30,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.summaries import summaries
+from checkers.finding_rows import FINDINGS
 from checkers.forensics import Forensics, write_forensics
 from checkers.grounds import course, fault_windows, run_grounds
 from checkers.group_pass import group_answers
@@ -69,6 +70,16 @@ class _Summed:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answered:
+    """What the passes over the operations and the records say."""
+
+    results: tuple[CheckResult, ...]
+    setting: Setting
+    findings: pa.Table
+    """FINDINGS of the records."""
+
+
 def check_run(
     run: RunDirectory,
     *,
@@ -85,6 +96,43 @@ def check_run(
     or if the disk refuses the verdict. Files of records that are missing or damaged make unknown.
     """
     manifest = read_manifest(run.manifest_path)
+    answered = _nothing_asked()
+    if "records" in manifest.tables:
+        answered = _of_clients(run, manifest, spark=spark, checks=checks, budget_s=budget_s)
+    names = tuple(entry.name for entry in asked(manifest.tables))
+    question = Question(
+        run=run,
+        manifest=manifest,
+        checks=names,
+        setting=answered.setting,
+        spark=spark,
+        budget_s=budget_s,
+    )
+    of_groups = group_answers(groups, question)
+    results = {
+        result.check: result
+        for result in (
+            course(manifest, load_samples(run)),
+            *answered.results,
+            *(result for group in of_groups for result in group.results),
+        )
+    }
+    verdict = Verdict.of(
+        (results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
+    )
+    anomalies = _anomalies(verdict, answered.findings, of_groups)
+    _write(run, verdict, anomalies, loss_forensics(question, verdict, anomalies))
+    return verdict
+
+
+def _of_clients(
+    run: RunDirectory,
+    manifest: Manifest,
+    *,
+    spark: SparkSession,
+    checks: Mapping[str, Kernel],
+    budget_s: float,
+) -> _Answered:
     faults = load_faults(run)
     summed = _summed(run, manifest, faults, spark=spark, budget_s=budget_s)
     files = record_files(run, manifest)
@@ -93,26 +141,19 @@ def check_run(
         file_frame(spark, files), setting=setting, checks=checks, budget_s=budget_s
     )
     answers = file_answers(found.findings, paths=(file.path for file in files))
-    names = tuple(entry.name for entry in asked(manifest.recorded))
-    question = Question(
-        run=run, manifest=manifest, checks=names, setting=setting, spark=spark, budget_s=budget_s
-    )
-    of_groups = group_answers(groups, question)
-    results = {
-        result.check: result
-        for result in (
-            course(manifest, load_samples(run)),
+    return _Answered(
+        results=(
             *_grounds(summed, faults, found=found, answers=answers),
             *_answers(summed, found, answers, checks),
-            *(result for group in of_groups for result in group.results),
-        )
-    }
-    verdict = Verdict.of(
-        (results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
+        ),
+        setting=setting,
+        findings=found.findings,
     )
-    anomalies = _anomalies(verdict, found, of_groups)
-    _write(run, verdict, anomalies, loss_forensics(question, verdict, anomalies))
-    return verdict
+
+
+def _nothing_asked() -> _Answered:
+    """Of an open history: it has no clients of Kafka."""
+    return _Answered(results=(), setting=Setting(), findings=FINDINGS.empty_table())
 
 
 def _summed(
@@ -184,14 +225,14 @@ def _not_run(name: str) -> CheckResult:
 
 
 def _anomalies(
-    verdict: Verdict, found: RecordsPass, groups: Sequence[GroupAnswers]
+    verdict: Verdict, findings: pa.Table, groups: Sequence[GroupAnswers]
 ) -> Mapping[str, pa.Table]:
     """ANOMALIES of each check that found any."""
     of_groups = pa.concat_tables([ANOMALIES.empty_table(), *(group.anomalies for group in groups)])
     return {
         result.check: pa.concat_tables(
             [
-                anomalies_found(result.check, found.findings),
+                anomalies_found(result.check, findings),
                 of_groups.filter(pc.equal(of_groups["check"], result.check)),
             ]
         )

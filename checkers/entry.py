@@ -47,5 +47,4 @@ class Entry:
     rests_on: tuple[str, ...] = ()
     """Assumptions without which its answer is unknown."""
     needs: tuple[str, ...] = ()
-    """Tables of the cluster without which it is not asked: those that the run set out to record
-    (`history.manifest.Manifest.recorded`)."""
+    """Tables without which it is not asked (`history.manifest.Manifest.tables`)."""

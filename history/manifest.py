@@ -14,6 +14,7 @@ from typing import Any
 
 from history.atomic import write_atomically
 from history.failure import HarnessError
+from history.models import MODEL_TABLES, Isolation, Model
 
 __all__ = ["FORMAT_VERSION", "Manifest", "Promises", "RunState", "read_manifest", "write_manifest"]
 
@@ -69,6 +70,10 @@ class Manifest:
     """Kafka's id of each node, controllers first."""
     recorded: tuple[str, ...] = ()
     """The tables of the cluster that the run set out to record: checks of others are not asked."""
+    model: str = ""
+    """Of an open history: what object its operations are on (`history.models.Model`)."""
+    isolation: str = ""
+    """Of an open history of transactions: what they were promised (`history.models.Isolation`)."""
     damages: tuple[str, ...] = ()
     """What could not be read of the nodes' disks when the cluster had stopped."""
     stuck_isr_limit_s: float = 0.0
@@ -85,6 +90,12 @@ class Manifest:
     digests: Mapping[str, str] = field(default_factory=dict)
     """SHA-256 of each sealed file, by its path in the run directory."""
     harness_pid: int | None = None
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """The tables that were recorded: a check that needs another one is not asked."""
+        own = (MODEL_TABLES[Model(self.model)],) if self.model else ("operations", "records")
+        return frozenset((*own, *self.recorded))
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -119,6 +130,8 @@ def _parse(content: Any, path: Path) -> Manifest:
             **content
             | {
                 "state": RunState(content["state"]),
+                "model": content.get("model", "") and Model(content["model"]).value,
+                "isolation": content.get("isolation", "") and Isolation(content["isolation"]).value,
                 "keys": tuple(content.get("keys", ())),
                 "recorded": tuple(content.get("recorded", ())),
                 "damages": tuple(content.get("damages", ())),

@@ -24,7 +24,13 @@ LATEST = "latest"
 _SCENARIO_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _RUNS_A_SECOND_MAX = 100
 _LISTED_MAX = 10
-_PARTITIONED = ("operations", "records", "replica_records")
+_PARTITIONED = (
+    "operations",
+    "records",
+    "replica_records",
+    "model_operations",
+    "micro_operations",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from history.operation import F, Outcome
 __all__ = [
     "CUT_SEGMENTS",
     "FAULTS",
+    "MICRO_OPERATIONS",
+    "MODEL_OPERATIONS",
     "OPERATIONS",
     "RECORDS",
     "RECORD_BUCKET_COUNT",
@@ -113,10 +115,58 @@ CUT_SEGMENTS: Final = "cut_segment_count"
 """The metric of `samples` that tells how many segments of a client were cut short: its operations
 are missing from the history."""
 
+# Of an open history (`history.models`), which has no other tables of clients. Spread over files as
+# `records` is; in a file the rows of a key follow each other, by index. A row group holds one key,
+# or several that are whole, so that a large key is read in pieces that begin with it.
+MODEL_OPERATIONS: Final = pa.schema(
+    [
+        # Dense from 0 over all keys, in the order of the calls.
+        pa.field("index", pa.int64(), nullable=False),
+        # A logical client; it has one operation open at a time.
+        pa.field("process", pa.int64(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("f", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        # Null if its end was never seen (then the outcome is info).
+        pa.field("return_ns", pa.int64()),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+        pa.field("expected", pa.int64()),
+        pa.field("version", pa.int64()),
+        pa.field("value", pa.int64()),
+        pa.field("values", pa.list_(pa.field("element", pa.int64()))),
+    ]
+)
+
+# One row a step of a transaction over lists. It repeats what a per-key pass needs of its
+# transaction. Spread and ordered as MODEL_OPERATIONS, by transaction and position.
+MICRO_OPERATIONS: Final = pa.schema(
+    [
+        # Dense from 0 over all keys, in the order of the calls.
+        pa.field("transaction", pa.int64(), nullable=False),
+        # 0-based place inside the transaction, over all its keys.
+        pa.field("position", pa.int32(), nullable=False),
+        pa.field("process", pa.int64(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("f", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        pa.field("return_ns", pa.int64()),
+        # Of the transaction.
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+        # Appended; unique a key.
+        pa.field("value", pa.int64()),
+        # Read; null if that is not known.
+        pa.field("values", pa.list_(pa.field("element", pa.int64()))),
+    ]
+)
+
 TABLES: Final = {
     "operations": OPERATIONS,
     "records": RECORDS,
     "faults": FAULTS,
     "samples": SAMPLES,
+    "model_operations": MODEL_OPERATIONS,
+    "micro_operations": MICRO_OPERATIONS,
     **CLUSTER_TABLES,
 }

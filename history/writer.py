@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from history.atomic import sync
 from history.failure import HarnessError
+from history.models import MODEL_TABLES
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, TABLES
 from history.table_file import TableFile
@@ -71,7 +72,7 @@ def write_tables(
         for bucket, chosen in enumerate(_buckets(records, order=_RECORD_ORDER)):
             _write(bucket_file(history, bucket), "records", chosen)
         for name in TABLES:
-            if name not in ("operations", "records", "replica_records"):
+            if name not in ("operations", "records", "replica_records", *MODEL_TABLES.values()):
                 _write(history / f"{name}.parquet", name, tables.get(name))
         (history / "replica_records").mkdir()
         replicas = tables.get("replica_records") or TABLES["replica_records"].empty_table()

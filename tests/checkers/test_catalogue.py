@@ -6,7 +6,7 @@ from checkers.anomalies_page import anomalies_page
 from checkers.catalogue import CATALOGUE, Kind, Strength, asked, entry_of, names_of
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
 from checkers.groups import GROUPS
-from history.cluster_schema import CLUSTER_TABLES
+from history.schema import TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -40,8 +40,8 @@ def test_an_entry_is_found_by_its_name() -> None:
     assert entry_of("lost-write").id == "D1"
 
 
-def test_a_check_needs_tables_of_the_cluster_only_and_is_not_asked_without_them() -> None:
+def test_a_check_needs_tables_that_there_are_and_is_not_asked_without_them() -> None:
     for entry in CATALOGUE:
-        assert set(entry.needs) <= set(CLUSTER_TABLES)
+        assert set(entry.needs) <= set(TABLES)
         assert (entry in asked(())) == (not entry.needs)
         assert entry in asked(entry.needs)

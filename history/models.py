@@ -1,0 +1,68 @@
+"""Histories of objects: operations on registers, sets, counters, logs and lists, of any system.
+
+A run of the harness records what clients did to Kafka's partitions. An *open history* is one of a
+plainer object, made by another tool or made up (`Manifest.model` says which object): a checker
+decides whether some order of the operations, each taking effect between its call and its return,
+explains every answer. Operations end as everywhere: ok, fail (it surely did not take effect) or
+info (it may have, at any time after its call).
+
+What the operations of each model are, by `f`, and which columns they use:
+
+| model | f | expected | version | value | values |
+|---|---|---|---|---|---|
+| versioned-register | read | | read | read | |
+| | cas | version expected | made | written | |
+| | write | | made | written | |
+| register | read | | | read | |
+| | write | | | written | |
+| | cas | value expected | | written | |
+| log | append | | offset it got | appended | |
+| | read | | offset asked for | found there; null: nothing was there yet | |
+| set | add | | | added | |
+| | read | | | | all elements |
+| counter | add | | | added, negative too | |
+| | read | | | read | |
+| list-append | append, read: `MICRO_OPERATIONS` | | | appended | all that was read, in order |
+
+- A versioned register begins at version 0, and each change makes the next version.
+- A register begins without a value (null), a set and a list empty, a counter at 0, a log with its
+  next offset 0.
+- A `cas` that fails without an error was refused: what it expected did not hold at some moment
+  between call and return. One that fails with an error did not take effect, and says nothing.
+- Null where the client never learned it: the version that a crashed `cas` made, the offset of a
+  crashed `append`, the value of a `read` that is not ok.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["MODEL_TABLES", "Isolation", "Model"]
+
+
+class Model(StrEnum):
+    """What kind of object a history is about; every key of it is one such object."""
+
+    VERSIONED_REGISTER = "versioned-register"
+    REGISTER = "register"
+    LOG = "log"
+    SET = "set"
+    COUNTER = "counter"
+    LIST_APPEND = "list-append"
+    """Transactions over many lists, each appended to and read whole."""
+
+
+class Isolation(StrEnum):
+    """What transactions were promised, weakest first."""
+
+    READ_UNCOMMITTED = "read-uncommitted"
+    READ_COMMITTED = "read-committed"
+    SNAPSHOT = "snapshot"
+    SERIALIZABLE = "serializable"
+    STRICT_SERIALIZABLE = "strict-serializable"
+
+
+MODEL_TABLES: Final = {
+    model: "micro_operations" if model is Model.LIST_APPEND else "model_operations"
+    for model in Model
+}
+"""The table of `history.schema` that holds the operations of each model."""
