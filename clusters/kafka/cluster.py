@@ -32,11 +32,11 @@ from clusters.kafka.node import KafkaNode
 from clusters.kafka.observation import (
     ask_metadata,
     best_of,
-    quorum_high_watermark,
     quorum_leader,
     view_of,
 )
 from clusters.kafka.prepared import Prepared
+from clusters.kafka.readiness import await_brokers, await_first_voters, listed
 from clusters.kafka.topics import create_topics
 from clusters.kafka.voters import Seat, checkpoint_of
 from clusters.port import (
@@ -58,12 +58,7 @@ from history.failure import HarnessError, UsageError
 
 __all__ = ["KafkaCluster"]
 
-_START_TIMEOUT_S: Final = 120.0
-"""A start takes 2 to 10 s; on a machine that does much else, several times that."""
 _STOP_TIMEOUT_S: Final = 10.0
-_POLL_S: Final = 0.02
-_VOTERS_OFFSET: Final = 2
-"""In the metadata log of a new dynamic quorum: a leader change, kraft.version, the voters."""
 
 
 class KafkaCluster:
@@ -171,8 +166,8 @@ class KafkaCluster:
             for name in self._names(role):
                 self._nodes[name].start()
             if role is Role.CONTROLLER and self._spec.quorum is Quorum.DYNAMIC:
-                self._await_voters()
-        self._await_brokers()
+                await_first_voters(self._nodes, lambda: self._running(Role.CONTROLLER))
+        await_brokers(self._nodes, {name: self._address(name) for name in self._names(Role.BROKER)})
 
     def stop(self) -> None:
         """Stop every node: brokers first, since they take their leave from a controller."""
@@ -236,7 +231,7 @@ class KafkaCluster:
         answers = ask_metadata(self._running(Role.BROKER))
         if not answers:
             states = {name: self.state(name) for name in self._nodes}
-            raise HarnessError(f"no broker answered; nodes: {_listed(states)}")
+            raise HarnessError(f"no broker answered; nodes: {listed(states)}")
         by_id = {self.broker_id(name): answer for name, answer in answers.items()}
         return view_of(best_of(by_id), answers=by_id, time_ns=self._clock.now_ns())
 
@@ -336,45 +331,6 @@ class KafkaCluster:
             raw=raw,
         )
 
-    def _await_voters(self) -> None:
-        """Wait until the records that name the first voters are committed.
-
-        A broker that fetched them and had to truncate them, as another controller was elected,
-        does not know the voters again afterwards, and never finds a controller (3.9.2, 4.3.1).
-        """
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        while quorum_high_watermark(self._running(Role.CONTROLLER)) <= _VOTERS_OFFSET:
-            self._raise_if_dead()
-            if time.monotonic() > deadline:
-                raise HarnessError(
-                    f"the controllers did not commit their first voters within "
-                    f"{_START_TIMEOUT_S:.0f} s of the start; logs: {self._any_log()}"
-                )
-            time.sleep(_POLL_S)
-
-    def _await_brokers(self) -> None:
-        deadline = time.monotonic() + _START_TIMEOUT_S
-        wanted = frozenset(self.broker_id(name) for name in self._names(Role.BROKER))
-        addresses = {name: self._address(name) for name in self._names(Role.BROKER)}
-        while True:
-            answers = ask_metadata(addresses)
-            seen = {name: view_of(answer, time_ns=0).brokers for name, answer in answers.items()}
-            if all(seen.get(name) == wanted for name in addresses):
-                return
-            self._raise_if_dead()
-            if time.monotonic() > deadline:
-                shown = {name: sorted(seen.get(name, ())) for name in addresses}
-                raise HarnessError(
-                    f"brokers {sorted(wanted)} were not all unfenced {_START_TIMEOUT_S:.0f} s "
-                    f"after the start; shown by {_listed(shown)}; logs: {self._any_log()}"
-                )
-            time.sleep(_POLL_S)
-
-    def _raise_if_dead(self) -> None:
-        dead = [node for node in self._nodes.values() if node.process.exit_code is not None]
-        if dead:
-            raise HarnessError("; ".join(node.obituary() for node in dead))
-
     def _stop_all(self, role: Role) -> None:
         """Ask all at once; kill those that do not go in time, or cannot hear."""
         for name in self._names(role):
@@ -406,9 +362,6 @@ class KafkaCluster:
         listener = Listener.CLIENT if own.role is Role.BROKER else Listener.CONTROLLER
         return (LOOPBACK, own.ports[listener])
 
-    def _any_log(self) -> str:
-        return str(next(iter(self._nodes.values())).directory.parent / "*" / "server.log")
-
 
 def _seats(
     spec: ClusterSpec, nodes: tuple[Node, ...], *, template: bytes | None
@@ -424,7 +377,3 @@ def _seats(
         name: Seat(directory_id=voter.directory_id, checkpoint=checkpoint)
         for name, voter in zip(controllers, voters, strict=True)
     }
-
-
-def _listed(items: Mapping[NodeName, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in items.items())
