@@ -27,6 +27,8 @@ _GROWING: Final[Mapping[str, tuple[str, ...]]] = {
     "faults": ("index", "begin_ns", "effect_ns", "end_ns"),
     "samples": ("time_ns",),
     "replica_records": ("offset", "value", "timestamp_ms"),
+    "model_operations": ("index", "call_ns", "return_ns", "expected", "version", "value"),
+    "micro_operations": ("transaction", "position", "call_ns", "return_ns", "value"),
 }
 
 

@@ -82,18 +82,21 @@ def write_tables(
 
 
 @contextmanager
-def new_history(run: RunDirectory) -> Iterator[Path]:
+def new_history(
+    run: RunDirectory, *, tables: Sequence[str] = ("operations", "records")
+) -> Iterator[Path]:
     """A directory to build a history in, which takes its place at the end, whole or not at all.
 
-    Raises HarnessError if the disk refuses; what was built of it is removed.
+    `tables` are those of many files, whose directories it makes. Raises HarnessError if the disk
+    refuses; what was built of it is removed.
     """
     building = run.root / ".history.building"
     try:
         shutil.rmtree(building, ignore_errors=True)
-        for name in ("operations", "records"):
+        for name in tables:
             (building / name).mkdir(parents=True)
         yield building
-        for directory in (building / "operations", building / "records", building):
+        for directory in (*(building / name for name in tables), building):
             sync(directory)
         os.replace(building, run.history)  # noqa: PTH105 - Path.replace hides that it is atomic
         sync(run.root)
