@@ -119,16 +119,16 @@ class Network:
             raise HarnessError(f"a rule named {step.name} is laid already")
         source = _resolved(step.source, scene, draw)
         target = _resolved(step.target, scene, draw)
-        done = replace(step, source=source, target=target, at_s=now_s)
+        action = step.action
+        if isinstance(action, Delay) and action.seed is None:
+            action = replace(action, seed=draw.getrandbits(32))
+        done = replace(step, action=action, source=source, target=target, at_s=now_s)
         self._played.note(done)
         word = next(iter(lay_data(step)))
         ends = [str(node) for node in dict.fromkeys((*_ends(source), *_ends(target)))]
         index = None
         if not isinstance(step.action, Watch):
             index = self._journal.begin(word, ends)
-        action = step.action
-        if isinstance(action, Delay):
-            action = replace(action, seed=draw.getrandbits(32))
         match = replace(step.match, sources=_ends(source), targets=_ends(target))
         wire.add(Rule(name=step.name, action=action, match=match))
         self._rules[step.name] = _OpenRule(index=index, label=f"{word} {step.name}")

@@ -61,7 +61,7 @@ _WORD_OF: Final[Mapping[type, str]] = {kind: word for word, kind in RULE_WORDS.i
 
 _COMMON: Final = ("as", "api", "of", "from", "to", "version", "client", "where", "skip", "times")
 _OWN: Final[Mapping[str, tuple[str, ...]]] = {
-    "delay": ("by",),
+    "delay": ("by", "seed"),
     "answer": ("with",),
     "lower_version": ("to_version",),
     "cut": ("passed_on",),
@@ -130,7 +130,8 @@ def _action(word: str, data: Mapping[str, object]) -> Action:
     match word:
         case "delay":
             low_s, high_s = _span(data)
-            return Delay(min_ms=low_s * 1000, max_ms=high_s * 1000)
+            seed = _count(data, "seed", minimum=0) if "seed" in data else None
+            return Delay(min_ms=low_s * 1000, max_ms=high_s * 1000, seed=seed)
         case "answer":
             return Answer(error=_error(data))
         case "lower_version":
@@ -276,8 +277,9 @@ def _clause_data(clause: Clause) -> tuple[str, object]:
 
 def _action_data(action: Action) -> dict[str, object]:
     match action:
-        case Delay(min_ms=low, max_ms=high):
-            return {"by": [duration_text(low / 1000), duration_text(high / 1000)]}
+        case Delay(min_ms=low, max_ms=high, seed=seed):
+            drawn = {} if seed is None else {"seed": seed}
+            return {"by": [duration_text(low / 1000), duration_text(high / 1000)], **drawn}
         case Answer(error=error):
             return {"with": error}
         case LowerVersion(api=api, max_version=version):

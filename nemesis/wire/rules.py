@@ -118,8 +118,8 @@ class Delay:
 
     min_ms: float
     max_ms: float
-    seed: int = 0
-    """Of the draws between `min_ms` and `max_ms`."""
+    seed: int | None = None
+    """Of the draws between `min_ms` and `max_ms`; None until somebody has drawn it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,9 @@ from history.reader import load_table
 from history.run_directory import RunDirectory
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import Act, Play, Stage, Word, parse_play
+from nemesis.steps import Lay
 from nemesis.targets import NamedNodes
-from nemesis.wire.rules import Link
+from nemesis.wire.rules import Delay, Link
 
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))
 B1 = NamedNodes(nodes=(NODES[1],))
@@ -378,3 +379,17 @@ def test_what_a_mix_performed_can_be_read_back_as_a_play(tmp_path: Path, seed: i
         assert b.interpreter.shortfalls == []
         assert len(b.cluster.calls) > 4
     assert parse_play(yaml.safe_load((tmp_path / "play.yaml").read_text()), STAGE)
+
+
+def test_a_replayed_delay_draws_what_the_performed_one_drew(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.interpreter.perform_play(
+            play({"delay": {"as": "late", "by": ["5ms", "40ms"]}}), time_limit_s=20
+        )
+        drawn = b.wire.rules["late"].action
+    (performed,) = yaml.safe_load((tmp_path / "play.yaml").read_text())
+    (step,) = parse_play([performed], STAGE)
+    assert isinstance(step, Lay)
+    assert isinstance(drawn, Delay)
+    assert drawn.seed is not None
+    assert step.action == drawn

@@ -205,6 +205,7 @@ def test_a_hold_is_read_with_all_that_it_states() -> None:
 WIRE_STEPS = (
     {"hold": {"as": "h", "api": "Fetch", "of": "response", "where": {"key": "t-0"}}},
     {"delay": {"as": "slow", "from": "brokers", "by": ["5ms", "40ms"]}},
+    {"delay": {"as": "late", "by": ["5ms", "40ms"], "seed": 7}},
     {"answer": {"as": "no", "api": "BrokerHeartbeat", "with": "NOT_CONTROLLER"}},
     {"lower_version": {"as": "old", "api": "AlterPartition", "to_version": 2}},
     {"cut": {"as": "lost", "api": "AlterPartition", "times": 1, "passed_on": False}},
