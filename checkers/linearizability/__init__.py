@@ -1,0 +1,1 @@
+"""Whether histories of plain objects are linearizable, key by key."""
