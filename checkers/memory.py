@@ -1,0 +1,60 @@
+"""How much memory the checkers may take: by default, and how a worker is held to it.
+
+Kernels run in Python workers, one a core. Spark limits the address space of each (RLIMIT_AS), so
+that an allocation beyond it is refused inside the kernel, as a MemoryError: one check of one key is
+unknown, and everything else goes on. Without a limit the kernel of the operating system would end
+the worker, or whatever else it takes for the culprit, and with it the job.
+
+An address space is larger than what is used of it: threads have stacks and heaps that they never
+touch. So a worker may map `MAPPED_BYTES` beyond its share.
+"""
+
+import os
+import resource
+from pathlib import Path
+from typing import Final
+
+__all__ = ["MAPPED_BYTES", "machine_memory_bytes", "out_of_memory", "worker_limit_bytes"]
+
+MAPPED_BYTES: Final = 1536 << 20
+"""What a worker that has imported all checks has mapped (1.4 GB, of which it uses a tenth)."""
+
+_SHARE: Final = 0.6
+"""Of the machine: the rest is for the driver, its JVM, and whoever else is there."""
+_CGROUP_LIMITS: Final = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+def machine_memory_bytes() -> int:
+    """What all workers of this machine, or of this container, may take together by default."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(min([machine, *_container_limits()]) * _SHARE)
+
+
+def worker_limit_bytes(memory_bytes: int, *, workers: int) -> int:
+    """The address space of each of these workers, if they may take so much together."""
+    return memory_bytes // workers + MAPPED_BYTES
+
+
+def out_of_memory(error: MemoryError) -> str:
+    """The reason of an answer that needed more, in the worker that could not get it."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    share = "" if limit == resource.RLIM_INFINITY else f" of {_gigabytes(limit - MAPPED_BYTES)}"
+    what = f" ({error})" if str(error) else ""
+    return f"it ran out of its memory{share}{what}"
+
+
+def _container_limits() -> list[int]:
+    found = []
+    for path in _CGROUP_LIMITS:
+        try:
+            found.append(int(path.read_text()))
+        except (OSError, ValueError):  # no such control group, or "max"
+            continue
+    return found
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / (1 << 30):.2f} GiB"
