@@ -8,7 +8,7 @@ the first one created it. Only what a controller refuses whatever happened befor
 import base64
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from kio.schema.alter_partition_reassignments.v0.request import (
 from kio.schema.alter_partition_reassignments.v0.response import (
     AlterPartitionReassignmentsResponse,
 )
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
 from kio.schema.create_topics.v7.request import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -50,7 +52,9 @@ __all__ = [
     "Write",
     "alter_config",
     "ask_write",
+    "cancel_reassignment",
     "creatable",
+    "create_partitions",
     "create_topic",
     "delete_topic",
     "elect_preferred",
@@ -124,6 +128,26 @@ def create_topic(topic: TopicSpec, *, timeout_s: float) -> Write:
     return Write(request=request, response_type=CreateTopicsResponse, answered=answered)
 
 
+def create_partitions(topic: str, count: int, *, timeout_s: float) -> Write:
+    """Have a topic have so many partitions, of which it has fewer by now.
+
+    That it has as many already is what a second attempt finds, and no certain no.
+    """
+    wanted = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
+    request = CreatePartitionsRequest(
+        topics=(wanted,), timeout=_timeout(timeout_s), validate_only=False
+    )
+
+    def answered(response: CreatePartitionsResponse) -> Answered:
+        (result,) = response.results
+        answer = _answered(result.error_code, result.error_message)
+        if result.error_code is ErrorCode.invalid_partitions:
+            return replace(answer, outcome=Outcome.INFO)
+        return answer
+
+    return Write(request=request, response_type=CreatePartitionsResponse, answered=answered)
+
+
 def delete_topic(name: str, *, timeout_s: float) -> Write:
     """Delete whatever topic has this name."""
     request = DeleteTopicsRequest(
@@ -157,21 +181,12 @@ def alter_config(topic: str, settings: Mapping[str, str]) -> Write:
 def reassign(topic: str, partition: int, replicas: Sequence[int], *, timeout_s: float) -> Write:
     """Have a partition on these brokers, the preferred leader first; begun when it is ok."""
     wanted = tuple(BrokerId(i32(broker_id)) for broker_id in replicas)
-    one = ReassignablePartition(partition_index=i32(partition), replicas=wanted)
-    request = AlterPartitionReassignmentsRequest(
-        timeout=_timeout(timeout_s),
-        topics=(ReassignableTopic(name=TopicName(topic), partitions=(one,)),),
-    )
+    return _reassignment(topic, partition, wanted, timeout_s=timeout_s)
 
-    def answered(response: AlterPartitionReassignmentsResponse) -> Answered:
-        if response.error_code is not ErrorCode.none:
-            return _answered(response.error_code, response.error_message)
-        ((result,),) = (of_topic.partitions for of_topic in response.responses)
-        return _answered(result.error_code, result.error_message)
 
-    return Write(
-        request=request, response_type=AlterPartitionReassignmentsResponse, answered=answered
-    )
+def cancel_reassignment(topic: str, partition: int, *, timeout_s: float) -> Write:
+    """Have a partition stay, or be again, where it was; ok only where a reassignment went on."""
+    return _reassignment(topic, partition, None, timeout_s=timeout_s)
 
 
 def elect_preferred(topic: str, partition: int, *, timeout_s: float) -> Write:
@@ -217,6 +232,26 @@ def error_name(code: ErrorCode) -> str:
 def topic_id_text(topic_id: uuid.UUID) -> str:
     """As Kafka's tools write it: 22 characters of URL-safe base 64."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def _reassignment(
+    topic: str, partition: int, replicas: tuple[BrokerId, ...] | None, *, timeout_s: float
+) -> Write:
+    one = ReassignablePartition(partition_index=i32(partition), replicas=replicas)
+    request = AlterPartitionReassignmentsRequest(
+        timeout=_timeout(timeout_s),
+        topics=(ReassignableTopic(name=TopicName(topic), partitions=(one,)),),
+    )
+
+    def answered(response: AlterPartitionReassignmentsResponse) -> Answered:
+        if response.error_code is not ErrorCode.none:
+            return _answered(response.error_code, response.error_message)
+        ((result,),) = (of_topic.partitions for of_topic in response.responses)
+        return _answered(result.error_code, result.error_message)
+
+    return Write(
+        request=request, response_type=AlterPartitionReassignmentsResponse, answered=answered
+    )
 
 
 def _answered(code: ErrorCode, message: str | None, *, topic_id: str | None = None) -> Answered:

@@ -10,6 +10,10 @@ from kio.schema.alter_partition_reassignments.v0.response import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
+from kio.schema.create_partitions.v3.response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
 from kio.schema.elect_leaders.v2.response import (
@@ -29,6 +33,8 @@ from clusters.kafka.admin_requests import (
     Answered,
     Write,
     alter_config,
+    cancel_reassignment,
+    create_partitions,
     create_topic,
     delete_topic,
     elect_preferred,
@@ -64,6 +70,16 @@ def alteration(code: ErrorCode) -> tuple[Write, Any]:
     return write, IncrementalAlterConfigsResponse(throttle_time=NO_TIME, responses=(result,))
 
 
+def growth(code: ErrorCode) -> tuple[Write, Any]:
+    result = CreatePartitionsTopicResult(name=NAME, error_code=code, error_message=None)
+    response = CreatePartitionsResponse(throttle_time=NO_TIME, results=(result,))
+    return create_partitions("t", 2, timeout_s=1), response
+
+
+def cancellation(code: ErrorCode) -> tuple[Write, Any]:
+    return cancel_reassignment("t", 0, timeout_s=1), reassignment(code)[1]
+
+
 def reassignment(code: ErrorCode) -> tuple[Write, Any]:
     result = ReassignablePartitionResponse(
         partition_index=i32(0), error_code=code, error_message=None
@@ -87,7 +103,7 @@ def election(code: ErrorCode) -> tuple[Write, Any]:
     return elect_preferred("t", 0, timeout_s=1), response
 
 
-KINDS = [creation, deletion, alteration, reassignment, election]
+KINDS = [creation, deletion, alteration, growth, reassignment, cancellation, election]
 
 
 def answered(kind: Any, code: ErrorCode) -> Answered:
@@ -115,11 +131,21 @@ def test_what_was_created_has_its_id_as_the_tools_write_it() -> None:
         (creation, ErrorCode.topic_already_exists),
         (deletion, ErrorCode.unknown_topic_or_partition),
         (alteration, ErrorCode.unknown_topic_or_partition),
+        (growth, ErrorCode.invalid_partitions),
+        (cancellation, ErrorCode.no_reassignment_in_progress),
     ],
 )
 def test_what_a_first_attempt_may_have_done_is_info(kind: Any, code: ErrorCode) -> None:
     """The broker asks the controller again when the connection breaks, and tells of the second."""
     assert answered(kind, code).outcome is Outcome.INFO
+
+
+def test_a_reassignment_names_its_replicas_and_a_cancellation_none() -> None:
+    asked = [
+        write.request for write, _ in (reassignment(ErrorCode.none), cancellation(ErrorCode.none))
+    ]
+    replicas = [request.topics[0].partitions[0].replicas for request in asked]
+    assert replicas == [(1, 2), None]
 
 
 def test_a_leader_that_leads_already_is_elected() -> None:
