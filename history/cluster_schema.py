@@ -17,6 +17,7 @@ __all__ = [
     "METADATA_LOG",
     "METADATA_OFFSETS",
     "METADATA_WRITES",
+    "PARTITION_WRITES",
     "QUORUM_CLAIMS",
     "REPLICAS",
     "REPLICA_RECORDS",
@@ -282,6 +283,36 @@ METADATA_WRITES: Final = pa.schema(
     ]
 )
 
+PARTITION_WRITES: Final = pa.schema(
+    [
+        # One row a write of a client to a topic's partitions, dense, in the order of the calls.
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("process", pa.int32(), nullable=False),
+        # "create-partitions", "reassign", "cancel-reassignment".
+        pa.field("f", pa.string(), nullable=False),
+        # The broker that was asked to do it.
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        # Of a reassignment and its cancellation.
+        pa.field("partition", pa.int32()),
+        # Of a create-partitions: how many the topic is to have.
+        pa.field("partition_count", pa.int32()),
+        # Of a reassignment: what the client had seen, and what it asks for, the preferred leader
+        # first.
+        _ids("replicas_before"),
+        _ids("replicas"),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        # Of the answer: a reassignment that is ok has begun by then, and need not be over.
+        pa.field("return_ns", pa.int64()),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+        # Of a reassignment or a cancellation: when a controller said that nothing is under way and
+        # a broker showed the replicas that were asked for (of a cancellation: any). Null: never
+        # while the client looked.
+        pa.field("over_ns", pa.int64()),
+    ]
+)
+
 TRANSACTIONS: Final = pa.schema(
     [
         # One row a transaction of a client, dense, in the order of their begins.
@@ -328,6 +359,7 @@ CLUSTER_TABLES: Final = {
     "replica_records": REPLICA_RECORDS,
     "describes": DESCRIBES,
     "metadata_writes": METADATA_WRITES,
+    "partition_writes": PARTITION_WRITES,
     "transactions": TRANSACTIONS,
     "stable_offsets": STABLE_OFFSETS,
 }

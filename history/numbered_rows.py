@@ -22,6 +22,7 @@ __all__ = ["NUMBERED", "numbered_rows"]
 NUMBERED: Final = {
     "describes": ("read", "call_ns"),
     "metadata_writes": ("index", "call_ns"),
+    "partition_writes": ("index", "call_ns"),
     "transactions": ("index", "begin_ns"),
 }
 """Of each table, the column of the number and that of the time it follows."""
@@ -29,6 +30,7 @@ NUMBERED: Final = {
 _EVENTS: Final = ("begin", "note", "end")
 _OPEN: Final[dict[str, dict[str, Any]]] = {
     "metadata_writes": {"outcome": "info"},
+    "partition_writes": {"outcome": "info"},
     "transactions": {"outcome": "info", "keys": [], "values": []},
 }
 
