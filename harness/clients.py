@@ -1,11 +1,12 @@
 """From what a scenario says of its clients to the workloads that run them.
 
-A scenario has one workload that writes and reads records, and may have another beside it that
-creates, changes and describes topics. Together they are started, stopped and asked as one.
+A scenario has one workload that writes and reads records, and may have others beside it: one that
+creates, changes and describes topics, one that moves the partitions of the run's own. Together they
+are started, stopped and asked as one.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from clusters.hosts.warden import Warden
@@ -17,8 +18,10 @@ from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory
 from history.segment import Counts
-from workloads import metadata, transactions
-from workloads.metadata import MetadataWorkload, clients_way
+from workloads import membership, metadata, transactions
+from workloads.journalled import clients_way
+from workloads.membership import membership_workload
+from workloads.metadata import metadata_workload
 from workloads.port import Workload
 from workloads.produce_poll import ProducePoll
 from workloads.produce_poll_spec import ProducePollSpec
@@ -29,6 +32,7 @@ __all__ = ["Together", "tables_of", "workload_of"]
 
 _METADATA_PROCESSES = 100_000
 """Beyond the processes that clients of records can come to."""
+_MEMBERSHIP_PROCESSES = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +92,9 @@ def tables_of(scenario: Scenario) -> tuple[str, ...]:
         found += transactions.TABLES
     if scenario.metadata is not None:
         found += metadata.RECORDED
-    return tuple(found)
+    if scenario.membership is not None:
+        found += membership.RECORDED
+    return tuple(dict.fromkeys(found))
 
 
 def workload_of(
@@ -102,19 +108,6 @@ def workload_of(
     seed: int,
 ) -> Together:
     """The clients of a scenario, not started yet."""
-    beside: tuple[Workload, ...] = ()
-    if scenario.metadata is not None:
-        beside = (
-            MetadataWorkload(
-                scenario.metadata,
-                warden=warden,
-                brokers=clients_way(cluster),
-                run=run,
-                clock=clock,
-                seed=stream_seed(seed, "metadata"),
-                first_process=_METADATA_PROCESSES,
-            ),
-        )
     first: Workload
     match scenario.workload:
         case ProducePollSpec() as spec:
@@ -138,4 +131,39 @@ def workload_of(
                 seed=stream_seed(seed, "workload"),
                 prepared=prepared,
             )
-    return Together(first=first, beside=beside)
+    beside = _beside(scenario, cluster, warden=warden, run=run, clock=clock, seed=seed)
+    return Together(first=first, beside=tuple(beside))
+
+
+def _beside(
+    scenario: Scenario,
+    cluster: Cluster,
+    *,
+    warden: Warden,
+    run: RunDirectory,
+    clock: Clock,
+    seed: int,
+) -> Iterator[Workload]:
+    brokers = clients_way(cluster)
+    if scenario.metadata is not None:
+        yield metadata_workload(
+            scenario.metadata,
+            warden=warden,
+            brokers=brokers,
+            run=run,
+            clock=clock,
+            seed=stream_seed(seed, "metadata"),
+            first_process=_METADATA_PROCESSES,
+        )
+    if scenario.membership is not None:
+        yield membership_workload(
+            scenario.membership,
+            warden=warden,
+            brokers=brokers,
+            broker_ids=[cluster.broker_id(broker) for broker in brokers],
+            keys=scenario.keys,
+            run=run,
+            clock=clock,
+            seed=stream_seed(seed, "membership"),
+            first_process=_MEMBERSHIP_PROCESSES,
+        )

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
 from harness.border import build, mapping, refuse_unknown, settings, span_s
 from harness.expectation import Expectation, parse_expectations
+from harness.workload_words import RecordsSpec, parse_workloads, path_of_records
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
@@ -22,9 +23,8 @@ from nemesis.stage import Stage
 from nemesis.steps import Play, Reassign, flat, uses_clients, uses_wire
 from nemesis.targets import parse_target
 from nemesis.words import did_you_mean, duration_s
+from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.transactions_spec import TransactionsSpec
 
 __all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
 
@@ -56,10 +56,12 @@ class Scenario:
     issue: str | None
     cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
-    workload: ProducePollSpec | TransactionsSpec
+    workload: RecordsSpec
     """What writes and reads records."""
     metadata: MetadataSpec | None
     """What creates, changes and describes topics beside it, if anything does."""
+    membership: MembershipSpec | None
+    """What moves the partitions of these topics meanwhile, if anything does."""
     mix: MixSpec | None
     play: Play | None
     """With neither mix nor play the run is a control: clients alone, nothing breaks."""
@@ -103,7 +105,7 @@ def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object,
     """The scenario in a file, with (path, value, flag) overrides. UsageError names the place."""
     document = load_document(path)
     for key_path, value, flag in overrides:
-        document = document.with_flag(_of_records(key_path, document.data), value, flag)
+        document = document.with_flag(path_of_records(key_path, document.data), value, flag)
     return parse_scenario(document)
 
 
@@ -133,8 +135,8 @@ def _parse(document: Document) -> Scenario:
         raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
     cluster = _at("cluster", data, _cluster)
     topics = _at("topics", data, lambda value: _topics(value, brokers=cluster.brokers))
-    stage = _stage(data, cluster, topics)
-    workload, metadata = _at("workload", data, _workloads)
+    specs = _at("workload", data, lambda value: parse_workloads(value, cluster, topics))
+    stage = _stage(data, cluster, topics, moving=specs.membership is not None)
     return Scenario(
         document=document,
         name=_at("name", data, _name),
@@ -142,8 +144,9 @@ def _parse(document: Document) -> Scenario:
         issue=str(data["issue"]) if "issue" in data else None,
         cluster=cluster,
         topics=topics,
-        workload=workload,
-        metadata=metadata,
+        workload=specs.records,
+        metadata=specs.metadata,
+        membership=specs.membership,
         mix=_at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None,
         play=_at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None,
         time_limit_s=_at("time_limit", data, _duration, default=45.0),
@@ -153,14 +156,19 @@ def _parse(document: Document) -> Scenario:
     )
 
 
-def _stage(data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...]) -> Stage:
-    """What the play may name. Where it reassigns a key, any broker may come to be its replica."""
+def _stage(
+    data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
+) -> Stage:
+    """What the play may name. Any broker may come to be a replica of a key that is reassigned.
+
+    `moving`: a workload reassigns all of them.
+    """
     stage = Stage(
         nodes=node_names(cluster),
         keys=tuple(key for topic in topics for key in topic.keys),
         broker_ids=tuple(range(1, cluster.brokers + 1)),
     )
-    if "play" not in data:
+    if "play" not in data or moving:
         return stage
     play = _at("play", data, lambda value: parse_play(value, stage))
     moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}
@@ -268,57 +276,6 @@ def _refuse_placement(topic: TopicSpec, brokers: int) -> None:
             raise SpecError(
                 ("replicas", index), f"different brokers of 1 to {brokers}, found {list(replicas)}"
             )
-
-
-_RECORD_WORKLOADS: Mapping[str, type[ProducePollSpec | TransactionsSpec]] = {
-    "produce-poll": ProducePollSpec,
-    "transactions": TransactionsSpec,
-}
-
-
-def _workloads(
-    value: object,
-) -> tuple[ProducePollSpec | TransactionsSpec, MetadataSpec | None]:
-    """One workload, or a list of two: one of records, one of metadata."""
-    items = value if isinstance(value, list) else [value]
-    records: list[ProducePollSpec | TransactionsSpec] = []
-    metadata: list[MetadataSpec] = []
-    for index, item in enumerate(items):
-        try:
-            spec = _workload(item)
-        except SpecError as error:
-            raise (error.below(index) if isinstance(value, list) else error) from None
-        if isinstance(spec, MetadataSpec):
-            metadata.append(spec)
-        else:
-            records.append(spec)
-    if len(records) != 1 or len(metadata) > 1:
-        raise SpecError(
-            (), f"expected one workload of {' or '.join(_RECORD_WORKLOADS)}, and metadata or none"
-        )
-    return records[0], (metadata[0] if metadata else None)
-
-
-def _of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:
-    """Of two workloads, what a flag says is about the one of records."""
-    listed = data.get("workload")
-    if path[0] != "workload" or not isinstance(listed, list):
-        return path
-    kinds = [item.get("kind") if isinstance(item, dict) else None for item in listed]
-    index = next((place for place, kind in enumerate(kinds) if kind in _RECORD_WORKLOADS), 0)
-    return (path[0], index, *path[1:])
-
-
-def _workload(value: object) -> ProducePollSpec | TransactionsSpec | MetadataSpec:
-    data = mapping(value, example="{kind: produce-poll, rate: 1000}")
-    kind = str(data.pop("kind", None))
-    if kind == "metadata":
-        return build(MetadataSpec, data)
-    if kind not in _RECORD_WORKLOADS:
-        known = (*_RECORD_WORKLOADS, "metadata")
-        raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
-    data["settings"] = _at("settings", data, settings)
-    return build(_RECORD_WORKLOADS[kind], data)
 
 
 def _mix(value: object, stage: Stage) -> MixSpec:

@@ -10,7 +10,7 @@ __all__ = ["MetadataSpec"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataSpec:
-    """Writers that create, alter and delete topics of their own; readers that describe them.
+    """Writers that create, alter, grow and delete topics of their own; readers that describe them.
 
     ValueError for a combination that cannot be; pydantic checks the single fields.
     """
@@ -27,7 +27,9 @@ class MetadataSpec:
     """That a workload has at a time, shared out among the writers. One of each writer's, if it has
     several, stays to the end and is only altered."""
     partitions: Annotated[int, Field(ge=1, le=100)] = 1
-    """Of each topic."""
+    """Of each topic, when it is created."""
+    grows: Annotated[int, Field(ge=0, le=100)] = 1
+    """Times that a topic is given one partition more between its creation and its deletion."""
     replication_factor_max: Annotated[int, Field(ge=1, le=10)] = 3
     """Each topic has one to so many replicas, and never more than there are brokers."""
     alters: Annotated[int, Field(ge=0, le=1000)] = 3

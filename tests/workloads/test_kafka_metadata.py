@@ -18,7 +18,9 @@ from clusters.port import NodeName, Role, TopicSpec
 from history.clock import Clock
 from history.reader import load_table
 from history.run_directory import RunDirectory
-from workloads.metadata import MetadataSpec, MetadataWorkload, clients_way
+from workloads.journalled import JournalledWorkload, clients_way
+from workloads.metadata import metadata_workload
+from workloads.metadata_spec import MetadataSpec
 
 pytestmark = pytest.mark.kafka
 
@@ -26,9 +28,9 @@ SPEC = MetadataSpec(write_rate=30, read_rate=120, alters=2)
 ENOUGH = 40
 
 
-def begun(cluster: KafkaCluster, warden: Warden, root: Path) -> tuple[MetadataWorkload, Any]:
+def begun(cluster: KafkaCluster, warden: Warden, root: Path) -> tuple[JournalledWorkload, Any]:
     run = RunDirectory.create(root, "test", datetime.now(UTC))
-    workload = MetadataWorkload(
+    workload = metadata_workload(
         SPEC,
         warden=warden,
         brokers=clients_way(cluster),
@@ -52,8 +54,12 @@ def test_writes_and_reads_of_every_broker_are_on_the_record(
     counts = workload.counts()
 
     writes = load_table(run, "metadata_writes").to_pylist()
-    assert [row["index"] for row in writes] == list(range(counts.invoked))
-    assert Counter(row["outcome"] for row in writes)["ok"] == counts.ok
+    grown = load_table(run, "partition_writes").to_pylist()
+    for rows in (writes, grown):
+        assert [row["index"] for row in rows] == list(range(len(rows)))
+    assert len(writes) + len(grown) == counts.invoked
+    assert Counter(row["outcome"] for row in (*writes, *grown))["ok"] == counts.ok
+    assert {row["f"] for row in grown} == {"create-partitions"}
     acknowledged = [row for row in writes if row["outcome"] == "ok"]
     assert {row["f"] for row in acknowledged} == {"create-topic", "alter-config", "delete-topic"}
     assert {row["node"] for row in acknowledged} == {"broker-1", "broker-2", "broker-3"}
@@ -74,6 +80,8 @@ def test_writes_and_reads_of_every_broker_are_on_the_record(
     assert {row["topic_id"] for row in reads} & set(created)
     written = {(row["topic"], row["config_value"]) for row in acknowledged}
     assert {(row["topic"], row["config_value"]) for row in reads} & written
+    partitions_of = {(row["topic"], row["partition"]) for row in reads}
+    assert {(row["topic"], row["partition_count"] - 1) for row in grown} & partitions_of
 
 
 def test_a_client_that_was_killed_leaves_what_was_under_way_as_info(
@@ -106,7 +114,7 @@ def until(claim: Callable[[], bool], *, timeout_s: float = 20.0) -> bool:
     return True
 
 
-def ends(workload: MetadataWorkload) -> tuple[int, int, int]:
+def ends(workload: JournalledWorkload) -> tuple[int, int, int]:
     counts = workload.counts()
     return counts.ok, counts.fail, counts.info
 

@@ -11,13 +11,15 @@ from history.operation import Outcome
 from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
 
 
-def lives_of(slots: int, *, first_number: int = 0) -> TopicLives:
+def lives_of(slots: int, *, first_number: int = 0, grows: int = 0) -> TopicLives:
     return TopicLives(
         slots=slots,
         first_number=first_number,
         stride=3,
         lives=2,
         alters=2,
+        partitions=3,
+        grows=grows,
         replication_factor_max=3,
         draw=np.random.default_rng(5),
     )
@@ -53,6 +55,31 @@ def test_the_first_of_several_topics_stays() -> None:
     assert [write.f for write in kept] == [MetadataF.CREATE] + [MetadataF.ALTER] * 19
 
 
+def test_a_topic_grows_by_one_partition_at_a_time_and_never_beyond() -> None:
+    for first_number in range(3):
+        writes = done(lives_of(1, first_number=first_number, grows=2), [Outcome.OK] * 12)
+        lives = [writes[:6], writes[6:]]
+        for life in lives:
+            assert (life[0].f, life[0].partition_count) == (MetadataF.CREATE, 3)
+            grown = [write.partition_count for write in life if write.f is MetadataF.GROW]
+            assert grown == [4, 5]
+            assert [write.f for write in life].count(MetadataF.ALTER) == 2
+            assert life[-1].f is MetadataF.DELETE
+
+
+def test_a_topic_that_failed_to_grow_asks_for_the_same_again() -> None:
+    lives = lives_of(2, grows=1)
+    done(lives, [Outcome.OK] * 2)
+    grown = []
+    for _ in range(60):
+        write = lives.next()
+        is_growth = write.f is MetadataF.GROW
+        lives.ended(write, Outcome.FAIL if is_growth else Outcome.OK)
+        grown += [write.partition_count] if is_growth else []
+    assert len(grown) > 2
+    assert set(grown) == {4}
+
+
 def test_what_failed_is_done_again_under_another_number() -> None:
     first, second = done(lives_of(1), [Outcome.FAIL, Outcome.OK])
     assert (first.f, first.topic, first.config_value) == (MetadataF.CREATE, "m-000000", 0)
@@ -67,21 +94,27 @@ def test_a_write_without_a_clear_end_gives_the_name_up(before: int) -> None:
     assert list(lives.names) == ["m-000003", "m-000000"]
 
 
-@given(st.lists(st.sampled_from(list(Outcome)), max_size=200), st.integers(1, 4))
+@given(st.lists(st.sampled_from(list(Outcome)), max_size=200), st.integers(1, 4), st.integers(0, 3))
 def test_numbers_grow_names_are_not_shared_and_topics_are_what_they_are_taken_for(
-    outcomes: list[Outcome], slots: int
+    outcomes: list[Outcome], slots: int, grows: int
 ) -> None:
-    lives, other = lives_of(slots), lives_of(slots, first_number=1)
+    lives = lives_of(slots, grows=grows)
+    other = lives_of(slots, first_number=1, grows=grows)
     mine = done(lives, outcomes)
     assert not {write.topic for write in mine} & {write.topic for write in done(other, outcomes)}
     numbers: dict[str, int] = {}
     alive: Counter[str] = Counter()
+    partition_counts: dict[str, int] = {}
     for write, outcome in zip(mine, outcomes, strict=True):
         assert (write.f is MetadataF.CREATE) == (not alive[write.topic])
         assert 1 <= write.replication_factor <= 3
         if write.config_value is not None:
             assert write.config_value > numbers.get(write.topic, -1)
             numbers[write.topic] = write.config_value
-        if outcome is Outcome.OK and write.f is not MetadataF.ALTER:
+        if write.f is MetadataF.GROW:
+            assert write.partition_count == partition_counts[write.topic] + 1
+        if outcome is Outcome.OK and write.f in (MetadataF.CREATE, MetadataF.DELETE):
             alive[write.topic] = write.f is MetadataF.CREATE
+        if outcome is Outcome.OK and write.f in (MetadataF.CREATE, MetadataF.GROW):
+            partition_counts[write.topic] = write.partition_count
     assert len(lives.names) <= 2 * slots

@@ -1,4 +1,4 @@
-"""What is done to topics, one after the other: created, altered, deleted, and created again.
+"""What is done to topics: created, altered, given partitions, deleted, and created again.
 
 A slot holds one topic at a time. Its name lives several lives, each with a new topic id, and then
 another name takes its place. The first slot of several keeps its topic, and changes its setting all
@@ -20,10 +20,11 @@ __all__ = ["MetadataF", "TopicLives", "TopicWrite"]
 
 
 class MetadataF(StrEnum):
-    """What a write of metadata does, as `history.cluster_schema.METADATA_WRITES` names it."""
+    """What a write of metadata does, as METADATA_WRITES and PARTITION_WRITES name it."""
 
     CREATE = "create-topic"
     ALTER = "alter-config"
+    GROW = "create-partitions"
     DELETE = "delete-topic"
 
 
@@ -34,7 +35,9 @@ class TopicWrite:
     f: MetadataF
     topic: str
     config_value: int | None
-    """The number to set; None: a deletion."""
+    """The number to set; None: a write that sets none."""
+    partition_count: int = 1
+    """Of a creation, and of a write that gives it partitions: how many it is to have."""
     replication_factor: int = 1
     """Of a creation."""
 
@@ -47,6 +50,8 @@ class _Slot:
     lives_left: int
     is_kept: bool
     alters_left: int = 0
+    grows_left: int = 0
+    partition_count: int = 0
     is_alive: bool = False
     writes_count: int = 0
 
@@ -66,11 +71,15 @@ class TopicLives:
         stride: int,
         lives: int,
         alters: int,
+        partitions: int,
+        grows: int,
         replication_factor_max: int,
         draw: Generator,
     ) -> None:
         self._lives = lives
         self._alters = alters
+        self._partitions = partitions
+        self._grows = grows
         self._replication_factor_max = replication_factor_max
         self._draw = draw
         self._next_number = first_number
@@ -93,9 +102,17 @@ class TopicLives:
                 f=MetadataF.CREATE,
                 topic=slot.name,
                 config_value=slot.writes_count,
+                partition_count=self._partitions,
                 replication_factor=factor,
             )
-        if slot.alters_left or slot.is_kept:
+        if self._is_grown_now(slot):
+            return TopicWrite(
+                f=MetadataF.GROW,
+                topic=slot.name,
+                config_value=None,
+                partition_count=slot.partition_count + 1,
+            )
+        if slot.alters_left > 0 or slot.is_kept:
             return TopicWrite(f=MetadataF.ALTER, topic=slot.name, config_value=slot.writes_count)
         return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
 
@@ -110,12 +127,23 @@ class TopicLives:
             self._slots[self._turn] = self._new_slot(is_kept=slot.is_kept)
         self._turn = (self._turn + 1) % len(self._slots)
 
+    def _is_grown_now(self, slot: _Slot) -> bool:
+        """Each order of what is left to be done to a topic is equally likely."""
+        if not slot.grows_left:
+            return False
+        left = slot.grows_left + max(0, slot.alters_left)
+        return int(self._draw.integers(left)) < slot.grows_left
+
     def _done(self, slot: _Slot, f: MetadataF) -> None:
         if f is MetadataF.CREATE:
-            slot.is_alive, slot.alters_left = True, self._alters
-            slot.lives_left -= 1
+            slot.is_alive, slot.lives_left = True, slot.lives_left - 1
+            slot.alters_left, slot.grows_left = self._alters, self._grows
+            slot.partition_count = self._partitions
         elif f is MetadataF.ALTER:
             slot.alters_left -= 1
+        elif f is MetadataF.GROW:
+            slot.grows_left -= 1
+            slot.partition_count += 1
         else:
             slot.is_alive = False
 

@@ -1,0 +1,217 @@
+"""The membership client: movers that reassign partitions, one at a time each, until told to stop.
+
+A mover looks where its next partition is, asks one broker after the other to have it elsewhere, and
+waits until the move is over. One that was to be called off, or is not over within its bound, or is
+under way when the client is told to stop, is cancelled. So is one that nobody waits for: a write
+without an answer may have begun it.
+
+A write is on disk before it is sent. That a move is over is what the controller and a broker say
+(`clusters.kafka.placements`), at most `_LOOK_S` after it is, and recorded with the write.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import cycle
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from clusters.kafka.admin_requests import Write, ask_write, cancel_reassignment, reassign
+from clusters.kafka.connection import Connection
+from clusters.kafka.placements import Placement, ask_placement
+from history.journal import EventJournal
+from history.operation import Outcome
+from workloads.clients.membership_config import MembershipConfig, read_membership_config
+from workloads.clients.places import places_of
+from workloads.clients.shutdown import stop_on_sigterm
+from workloads.clients.threads import await_due, run_threads, steady_pace
+from workloads.generators.moves import Moves, Replicas
+
+__all__ = ["main", "run_client"]
+
+_LOOK_S: Final = 0.05
+_LOOK_TIMEOUT_S: Final = 1.0
+_ATTEMPT_S_MIN: Final = 0.5
+_END_SLACK_S: Final = 1.0
+_NOTHING_TO_CANCEL: Final = "NO_REASSIGNMENT_IN_PROGRESS"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Move partitions as the configuration says; 0 when told to stop, 1 if a mover failed."""
+    stopped = stop_on_sigterm()
+    return 0 if run_client(read_membership_config(Path(argv[1])), stopped) else 1
+
+
+def run_client(config: MembershipConfig, stopped: Callable[[], bool]) -> bool:
+    """Until told to stop, or until a mover fails: then False."""
+    beginning = threading.Lock()
+    # What is under way: a write, then its cancellation and the looks after it.
+    end_s_max = 2 * config.spec.write_timeout_ms / 1000 + 2 * _LOOK_TIMEOUT_S + _END_SLACK_S
+    with EventJournal(Path(config.raw), "partition_writes", writer=config.client) as journal:
+        runs = [
+            _Mover(config, number, journal, beginning).run for number in range(config.spec.movers)
+        ]
+        return run_threads(runs, stopped=stopped, end_s_max=end_s_max)
+
+
+class _Mover:
+    """One logical client: moves one of its partitions after the other."""
+
+    def __init__(
+        self,
+        config: MembershipConfig,
+        number: int,
+        journal: EventJournal,
+        beginning: threading.Lock,
+    ) -> None:
+        spec = config.spec
+        self._config = config
+        self._number = number
+        self._process = config.process + number
+        self._journal = journal
+        self._beginning = beginning
+        self._clock = config.clock
+        self._timeout_s = spec.write_timeout_ms / 1000
+        self._places = places_of(config.keys)
+        self._moves = Moves(
+            keys=range(number, len(config.keys), spec.movers),
+            broker_ids=config.broker_ids,
+            replicas_min=spec.replicas_min,
+            replicas_max=spec.replicas_max or len(config.broker_ids),
+            moves_max=spec.moves_of(number),
+            cancel_share=spec.cancel_share,
+            cancel_after_s_max=spec.cancel_after_max_ms / 1000,
+            draw=np.random.default_rng([config.seed, self._process]),
+        )
+
+    def run(self, ending: threading.Event) -> None:
+        """Move partitions until told to end, or until the budget is used up."""
+        spec = self._config.spec
+        pace = steady_pace(spec.rate / spec.movers, self._clock, share=self._number / spec.movers)
+        with ExitStack() as stack:
+            brokers = _Turns(
+                {
+                    name: stack.enter_context(Connection(address, client_id=self._config.client))
+                    for name, address in self._config.brokers.items()
+                },
+                first=self._number,
+            )
+            while not self._moves.is_over and await_due(pace, self._clock, ending):
+                self._move(self._moves.next_key(), brokers, ending)
+                pace.take(1, self._clock.now_ns())
+
+    def _move(self, key: int, brokers: "_Turns", ending: threading.Event) -> None:
+        placement = self._look(key, brokers)
+        if placement is None:
+            return
+        if placement.is_moving:
+            self._cancel(key, brokers)
+            return
+        move = self._moves.next(placement.replicas)
+        topic, partition = self._places[key]
+        write = reassign(topic, partition, move.replicas, timeout_s=self._timeout_s)
+        asked = {"replicas_before": placement.replicas, "replicas": move.replicas}
+        number, outcome, _ = self._write(
+            "reassign", key, write, brokers, timeout_s=self._timeout_s, columns=asked
+        )
+        if outcome is not Outcome.OK:
+            self._journal.end(number, {"outcome": outcome})
+            return
+        limit_s = self._config.spec.completion_limit_ms / 1000
+        patience_s = limit_s if move.cancel_after_s is None else min(limit_s, move.cancel_after_s)
+        is_over = self._await_over(key, move.replicas, brokers, patience_s, ending)
+        self._journal.end(number, self._over(is_over=is_over))
+        if not is_over:
+            self._cancel(key, brokers)
+
+    def _cancel(self, key: int, brokers: "_Turns") -> None:
+        """Ask one broker after the other, within the time-out of a write."""
+        topic, partition = self._places[key]
+        deadline_s = time.monotonic() + self._timeout_s
+        attempt_s = max(_ATTEMPT_S_MIN, self._timeout_s / len(self._config.brokers))
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            timeout_s = min(left_s, attempt_s)
+            write = cancel_reassignment(topic, partition, timeout_s=timeout_s)
+            number, outcome, error = self._write(
+                "cancel-reassignment", key, write, brokers, timeout_s=timeout_s, columns={}
+            )
+            if outcome is Outcome.OK:
+                is_over = self._await_over(key, None, brokers, left_s, threading.Event())
+                self._journal.end(number, self._over(is_over=is_over))
+                return
+            self._journal.end(number, {"outcome": outcome})
+            if error == _NOTHING_TO_CANCEL:
+                return
+            time.sleep(_LOOK_S)
+
+    def _write(
+        self,
+        f: str,
+        key: int,
+        write: Write,
+        brokers: "_Turns",
+        *,
+        timeout_s: float,
+        columns: Mapping[str, object],
+    ) -> tuple[int, Outcome, str | None]:
+        """Ask the next broker; the number, to be ended, and how the write went."""
+        broker, connection = brokers.next()
+        topic, partition = self._places[key]
+        begun = {"f": f, "node": broker, "topic": topic, "partition": partition, **columns}
+        with self._beginning:  # numbers follow times
+            times = {"process": self._process, "call_ns": self._clock.now_ns()}
+            number = self._journal.begin(begun | times)
+        answer = ask_write(connection, write, timeout_s=timeout_s)
+        ended = {"outcome": answer.outcome, "error": answer.error}
+        # A client that is killed while it waits for the move has had its answer all the same.
+        self._journal.note(number, ended | {"return_ns": self._clock.now_ns()})
+        return number, answer.outcome, answer.error
+
+    def _over(self, *, is_over: bool) -> dict[str, object]:
+        over_ns = self._clock.now_ns() if is_over else None
+        return {"outcome": Outcome.OK, "over_ns": over_ns}
+
+    def _await_over(
+        self,
+        key: int,
+        replicas: Replicas | None,
+        brokers: "_Turns",
+        limit_s: float,
+        ending: threading.Event,
+    ) -> bool:
+        """Whether nothing is under way, with these replicas (None: any), within the bound."""
+        deadline_s = time.monotonic() + limit_s
+        while not ending.is_set():
+            found = self._look(key, brokers)
+            if found is not None and found.is_still_at(replicas):
+                return True
+            if time.monotonic() > deadline_s:
+                return False
+            ending.wait(_LOOK_S)
+        return False
+
+    def _look(self, key: int, brokers: "_Turns") -> Placement | None:
+        _, connection = brokers.next()
+        topic, partition = self._places[key]
+        return ask_placement(connection, topic, partition, timeout_s=_LOOK_TIMEOUT_S)
+
+
+class _Turns:
+    """The brokers, one after the other and from the start again; movers begin at different ones."""
+
+    def __init__(self, brokers: Mapping[str, Connection], *, first: int) -> None:
+        order = list(brokers.items())
+        start = first % len(order)
+        self._order = cycle([*order[start:], *order[:start]])
+
+    def next(self) -> tuple[str, Connection]:
+        """The broker whose turn it is."""
+        return next(self._order)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

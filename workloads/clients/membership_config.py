@@ -1,0 +1,55 @@
+"""What the membership client is told: one JSON file, written by the harness, kept by its log."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from clusters.kafka.asking import Address
+from clusters.port import NodeName
+from history.clock import Clock
+from workloads.membership_spec import MembershipSpec
+
+__all__ = ["MembershipConfig", "read_membership_config", "write_membership_config"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipConfig:
+    """What a membership client is told."""
+
+    client: str
+    """Its name: of its log, its journal, and its `client.id` at the brokers."""
+    process: int
+    """The number of its first mover; the others follow."""
+    raw: str
+    """The directory to record into."""
+    origin_ns: int
+    """Of the run's clock."""
+    brokers: Mapping[NodeName, Address]
+    """Where clients find each of them."""
+    broker_ids: tuple[int, ...]
+    """On which replicas may be."""
+    keys: tuple[str, ...]
+    """What is moved, shared out among the movers."""
+    spec: MembershipSpec
+    seed: int
+    """The run's seed for the workload; a mover draws from (seed, process)."""
+
+    @property
+    def clock(self) -> Clock:
+        """The run's clock."""
+        return Clock(self.origin_ns)
+
+
+_FORMAT = TypeAdapter(MembershipConfig)
+
+
+def write_membership_config(path: Path, config: MembershipConfig) -> None:
+    """Write a client's configuration for `read_membership_config`."""
+    path.write_bytes(_FORMAT.dump_json(config, indent=2) + b"\n")
+
+
+def read_membership_config(path: Path) -> MembershipConfig:
+    """A membership client's configuration."""
+    return _FORMAT.validate_json(path.read_bytes())

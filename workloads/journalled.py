@@ -1,0 +1,147 @@
+"""A workload that writes no records: one client process, and what it did in its journals.
+
+It goes beside a workload of records, and is asked by the harness as any other: started, stopped and
+counted. Nothing of it is read back in the end.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from clusters.hosts.warden import Warden
+from clusters.kafka.asking import Address
+from clusters.port import Cluster, NodeName, Role, role_of
+from history.failure import HarnessError
+from history.journal import journal_path
+from history.manifest import Promises
+from history.run_directory import RunDirectory
+from history.segment import ClientCounts, Counts
+from workloads.client_processes import ClientProcesses
+
+__all__ = ["JournalledWorkload", "Tally", "clients_way"]
+
+_UP_S_MAX: Final = 30.0
+_LOOK_S: Final = 0.02
+
+
+class JournalledWorkload:
+    """The workload of one run. See `workloads.port.Workload`.
+
+    `program`: of `workloads.clients`; `configure` writes its configuration to a path; `tables`: the
+    tables of events whose journals it writes, by its name.
+    """
+
+    def __init__(
+        self,
+        client: str,
+        *,
+        program: str,
+        configure: Callable[[Path], None],
+        tables: Sequence[str],
+        warden: Warden,
+        run: RunDirectory,
+    ) -> None:
+        self._client = client
+        self._program = program
+        self._configure = configure
+        self._run = run
+        self._processes = ClientProcesses(warden=warden, run=run)
+        self._tallies = [Tally(journal_path(run.raw, table, writer=client)) for table in tables]
+
+    @property
+    def promises(self) -> Promises:
+        """Of records, of which it has none: the strictest."""
+        return Promises(idempotent=True, acks="all", consume="assign")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """None: it writes no records."""
+        return ()
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """The client process, once it was started."""
+        return self._processes.pids
+
+    def start(self) -> None:
+        """Start the client; returns once it has recorded a write.
+
+        Raises HarnessError with the end of its log if it does not come up.
+        """
+        self._configure(self._processes.config_path(self._client))
+        self._processes.spawn(self._program, self._client)
+        deadline_s = time.monotonic() + _UP_S_MAX
+        while not self.counts().invoked:
+            if failures := self.failures():
+                raise HarnessError(f"a client did not come up: {failures[0]}")
+            if time.monotonic() > deadline_s:
+                raise HarnessError(
+                    f"{self._client} wrote nothing within {_UP_S_MAX:.0f} s; see "
+                    f"{self._run.clients / f'{self._client}.log'}"
+                )
+            time.sleep(_LOOK_S)
+
+    def stop(self, timeout_s: float) -> None:
+        """Let it finish what is under way, then end; killed after `timeout_s`. Idempotent."""
+        self._processes.end(tuple(self.pids), deadline_s=time.monotonic() + timeout_s)
+
+    def final_read(self, timeout_s: float) -> tuple[str, ...]:  # noqa: ARG002  # as the port has it
+        """Nothing: it has no keys."""
+        return ()
+
+    def counts(self) -> Counts:
+        """Its writes so far; cheap enough to ask many times a second."""
+        parts = [tally.counts() for tally in self._tallies]
+        invoked, ok, fail, info = (
+            sum(getattr(part, name) for part in parts) for name in ("invoked", "ok", "fail", "info")
+        )
+        mine = ClientCounts(invoked=invoked, ok=ok, fail=fail, info=info)
+        return Counts(invoked=invoked, ok=ok, fail=fail, info=info, by_client={self._client: mine})
+
+    def failures(self) -> tuple[str, ...]:
+        """A sentence and a log tail if it ended by itself, or would not end."""
+        return self._processes.failures()
+
+
+def clients_way(cluster: Cluster) -> dict[NodeName, Address]:
+    """Each broker as clients find it: over a proxy, where there is one."""
+    brokers = [node for node in cluster.nodes if role_of(node) is Role.BROKER]
+    servers = [server.rpartition(":") for server in cluster.bootstrap_servers.split(",")]
+    return {
+        broker: (host, int(port)) for broker, (host, _, port) in zip(brokers, servers, strict=True)
+    }
+
+
+class Tally:
+    """Counts the events of a journal; reads what was added since it was asked last."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._at = 0
+        self._begun = 0
+        self._ended: dict[str, int] = {}
+
+    def counts(self) -> ClientCounts:
+        """What the journal says by now."""
+        for line in self._new_lines():
+            self._begun += "begin" in line
+            if "end" in line:
+                self._ended[line["outcome"]] = self._ended.get(line["outcome"], 0) + 1
+        return ClientCounts(
+            invoked=self._begun,
+            ok=self._ended.get("ok", 0),
+            fail=self._ended.get("fail", 0),
+            info=self._ended.get("info", 0),
+        )
+
+    def _new_lines(self) -> list[dict[str, Any]]:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._at)
+                whole, newline, _ = file.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return []  # not begun, or sealed
+        self._at += len(whole) + len(newline)
+        return [json.loads(line) for line in whole.splitlines()]

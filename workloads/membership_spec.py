@@ -1,0 +1,55 @@
+"""What can be asked of the membership workload; defaults suit a small cluster on one machine."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+__all__ = ["MembershipSpec"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipSpec:
+    """Movers that add, remove and replace replicas of the run's partitions.
+
+    ValueError for a combination that cannot be; pydantic checks the single fields.
+    """
+
+    movers: Annotated[int, Field(ge=1, le=16)] = 2
+    """So many partitions move at a time, at most: each mover has partitions of its own, and waits
+    for the one that it moves."""
+    rate: Annotated[float, Field(gt=0, le=100)] = 0.5
+    """Moves a second, all movers together; what waits for a move forfeits those due meanwhile."""
+    moves: Annotated[int, Field(ge=1)] | None = None
+    """The budget: so many moves of all movers together; None: until told to stop."""
+    replicas_min: Annotated[int, Field(ge=1, le=9)] = 2
+    """No partition is asked to have fewer."""
+    replicas_max: Annotated[int, Field(ge=1, le=9)] | None = None
+    """Nor more; None: as many as there are brokers."""
+    cancel_share: Annotated[float, Field(ge=0, le=1)] = 0.2
+    """Of the moves, how many are called off."""
+    cancel_after_max_ms: Annotated[int, Field(ge=0, le=600_000)] = 300
+    """After at most so long, and only if they are not over by then: an empty partition moves within
+    about 100 ms."""
+    completion_limit_ms: Annotated[int, Field(ge=100, le=600_000)] = 20_000
+    """A move that is not over by then is called off: one onto a broker that is down would hold up
+    its mover for as long as that is."""
+    write_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 5000
+    """When a write without an answer becomes info."""
+
+    def __post_init__(self) -> None:
+        if self.replicas_max is not None and self.replicas_max < self.replicas_min:
+            raise ValueError(
+                f"replicas_max must be at least replicas_min, found {self.replicas_max} and "
+                f"{self.replicas_min}"
+            )
+        if self.moves is not None and self.moves < self.movers:
+            raise ValueError(
+                f"each mover needs a move, found moves: {self.moves} and movers: {self.movers}"
+            )
+
+    def moves_of(self, mover: int) -> int | None:
+        """The budget of one mover, by its number."""
+        if self.moves is None:
+            return None
+        return len(range(mover, self.moves, self.movers))
