@@ -149,6 +149,23 @@ CONTROL_PLANE_ENTRIES: Final = (
         needs=_LOG,
     ),
     Entry(
+        id="C11",
+        name="illegal-transition",
+        title="The metadata log makes a step that no rule allows",
+        kind=Kind.ANOMALY,
+        rule="The log of record is replayed, record by record, through a model of the controller's "
+        "rules: who is registered, fenced, unfenced or amended, and under which broker epoch; who "
+        "may be elected, how an unclean election is recorded, and who may be in the ISR meanwhile; "
+        "who comes into the ELR; what a reassignment may name; topics, partitions and producer ids "
+        "are given out once; features, and what their levels allow to be written; transactions of "
+        "the log. No record may break one.",
+        meaning="The controller has decided what its own rules forbid, and every broker follows "
+        "it.",
+        source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
+        strength=Strength.NEVER,
+        needs=_LOG,
+    ),
+    Entry(
         id="C12",
         name="stuck-isr",
         title="A replica that has caught up is left out of the ISR",

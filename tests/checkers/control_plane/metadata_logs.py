@@ -4,12 +4,14 @@
 
     0 leader 1000                       control record: the controller with this id leads
     3 register 2 [incarnation b]        broker 2, fenced, with its offset as broker epoch
-    4 unfence 2 / fence 2 / stopping 2 / unregister 2
+    3 register 2 unfenced epoch-is 1    … unless something else is said
+    4 unfence 2 / fence 2 / stopping 2 / unregister 2 [epoch-is 3]
     5 topic t                           its topic id is "id-t" (`topic t as id-2` gives another)
     6 partition t-0 replicas 1,2 isr 1,2 leader 1 [leader-epoch 3] [partition-epoch 7]
     7 change t-0 isr 1 [leader 1] [replicas 1,2] [elr 2] [last-elr 2] [recovering] [recovered]
     8 noop / 9 begin / 10 abort / 11 end / 12 delete t / 13 clear-elr t
     14 feature kraft.version 1
+    15 producer-ids 1000 for 2 [epoch-is 3]
 
 A line may end in `at 9812` (ms of the run; 100 times its offset unless said), before that in
 `epoch 2` (the controller's; 1 unless said) and, before that, in `saying x` (a digest of its own).
@@ -227,16 +229,20 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
         return {"type": "LeaderChangeMessage", "leader": int(subject)}
     if verb in _BROKER_VERBS:
         kind, columns = _BROKER_VERBS[verb]
-        return {"type": kind, "broker_id": int(subject), **columns}
+        return {"type": kind, "broker_id": int(subject), **columns, **_told_epoch(rest)}
     if verb == "register":
         return {
             "type": "RegisterBrokerRecord",
             "broker_id": int(subject),
-            "broker_epoch": int(rest[rest.index("epoch-is") + 1]) if "epoch-is" in rest else offset,
+            "broker_epoch": offset,
             "incarnation_id": rest[1] if rest[:1] == ["incarnation"] else f"{subject}-{offset}",
-            "fenced": True,
+            "fenced": "unfenced" not in rest,
             "in_controlled_shutdown": False,
+            **_told_epoch(rest),
         }
+    if verb == "producer-ids":
+        columns = {"broker_id": int(rest[1]), **_told_epoch(rest)}
+        return {"type": "ProducerIdsRecord", "value": subject, **columns}
     if verb == "feature":
         return {"type": "FeatureLevelRecord", "name": subject, "value": rest[0]}
     if verb in ("topic", "delete", "clear-elr"):
@@ -249,6 +255,10 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
             names[subject] = rest[1] if rest else f"id-{subject}"
         return {"type": kind, "topic": subject, "topic_id": names.get(subject)}
     return _partition(verb, subject, rest, names)
+
+
+def _told_epoch(words: list[str]) -> Row:
+    return {"broker_epoch": int(words[words.index("epoch-is") + 1])} if "epoch-is" in words else {}
 
 
 def _partition(verb: str, key: str, rest: list[str], names: Mapping[str, str]) -> Row:

@@ -1,0 +1,104 @@
+"""C11 illegal-transition: the log of record, replayed through a model of the controller's rules.
+
+The model (`checkers.kernels.metadata_state`, `checkers.kernels.metadata_rules`) is given one record
+after the other; each is judged as a step from the state that the records before it add up to, and
+then applied, wrong or not, so that a wrong step is told once.
+
+Sound because only what the quorum decided is judged (`checkers.kernels.log_of_record`), because
+records of an aborted transaction are not in it, and because a snapshot's records are the state that
+the log goes on from and no steps. A log that begins with a snapshot is not accused of what only the
+absence of something could prove.
+
+A new broker epoch is the offset at which the controller was going to write its decision. What the
+same decision writes first (4.x takes a broker that went down uncleanly out of its ELRs) stands
+between, with the same timestamp; so does, in 3.4.1, the control record that began its term, which
+it does not count.
+
+It cannot see what a step was asked for, only what it did: that is C1's, C2's and C13's.
+
+Source: see the rules.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, spelled, view
+from checkers.kernels.breach import Breach
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.log_of_record import LogOfRecord
+from checkers.kernels.metadata_records import MetadataRecord
+from checkers.kernels.metadata_rules import breaches
+from checkers.kernels.metadata_state import MetadataState
+
+__all__ = ["NAME", "illegal_transitions"]
+
+NAME: Final = "illegal-transition"
+
+
+def illegal_transitions(tables: Tables, facts: Facts) -> Judged:
+    """Steps that no rule allows, by partition or broker. Reads `metadata_log`."""
+    log = view(tables, facts).log
+    found: dict[str, list[Proof]] = {METADATA: []}
+    for key, proof in _proofs(log):
+        found.setdefault(key or METADATA, []).append(proof)
+    for key in sorted(found):
+        doubt = log.doubt if key == METADATA else ""
+        yield key, spelled(NAME, key, found[key], doubt=doubt)
+
+
+def _proofs(log: LogOfRecord) -> Iterator[tuple[str, Proof]]:
+    state, earlier = MetadataState(), _last_of_earlier_batches(log)
+    for record in log.records:
+        if not record.snapshot and not record.control:
+            wrong = [
+                *breaches(record, state, whole=not log.begins_with_snapshot),
+                *_old_epochs(record, state, earlier),
+            ]
+            for breach in wrong:
+                yield breach.key, _proof(record, breach)
+        state.apply(record)
+
+
+def _last_of_earlier_batches(log: LogOfRecord) -> Mapping[int, int]:
+    """For each offset, the last one before it of another batch, control records left out."""
+    rows = log.rows.select(
+        ["snapshot", "control", "metadata_offset", "timestamp_ms", "controller_epoch"]
+    )
+    found: dict[int, int] = {}
+    earlier, last, batch = -1, -1, (-1, -1)
+    for row in rows.to_pylist():
+        if row["snapshot"] or row["control"]:
+            continue
+        mine = (row["timestamp_ms"], row["controller_epoch"])
+        if mine != batch:
+            earlier, batch = last, mine
+        last = row["metadata_offset"]
+        found[last] = earlier
+    return found
+
+
+def _old_epochs(
+    record: MetadataRecord, state: MetadataState, earlier: Mapping[int, int]
+) -> Iterator[Breach]:
+    """A new broker epoch is an offset that no earlier decision was written at."""
+    epoch = record.broker_epoch
+    if record.type != "RegisterBrokerRecord" or epoch is None or record.broker_id is None:
+        return
+    before = state.brokers.get(record.broker_id)
+    new = before is None or epoch > before.broker_epoch
+    if new and epoch <= earlier.get(record.metadata_offset, -1):
+        yield Breach(
+            key=f"broker {record.broker_id}",
+            words=f"broker {record.broker_id} registers with broker epoch {epoch}, which is the "
+            "offset of an earlier decision",
+            values=(epoch,),
+        )
+
+
+def _proof(record: MetadataRecord, breach: Breach) -> Proof:
+    return Proof(
+        offsets=(record.metadata_offset,),
+        values=breach.values,
+        detail=f"at metadata offset {record.metadata_offset} {breach.words}",
+    )

@@ -1,0 +1,283 @@
+"""C11: steps of the metadata log that no rule of the controller allows."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metadata_logs import FACTS, doubts, facts, metadata_log, said, sentence, tables
+
+from checkers.control_plane.illegal_transition import illegal_transitions
+
+BEGIN = """
+    0 leader 1000
+    1 feature metadata.version 17
+    2 register 1
+    3 unfence 1
+    4 register 2
+    5 unfence 2
+    6 topic t
+    7 partition t-0 replicas 1,2,3 isr 1,2 leader 1
+"""
+ELR = BEGIN + "8 feature eligible.leader.replicas.version 1\n"
+
+
+def steps(log: str, before: str = BEGIN) -> list[str]:
+    judged = said(illegal_transitions(tables(before + log), FACTS))
+    return [words for key in sorted(judged) for words in judged[key]]
+
+
+def wrong(log: str, words: str, *, before: str = BEGIN) -> bool:
+    found = steps(log, before)
+    return len(found) == 1 and words in found[0]
+
+
+def test_a_log_that_follows_the_rules_is_not_accused() -> None:
+    assert not steps(
+        """
+        10 change t-0 isr 1
+        11 fence 2
+        12 register 2
+        13 unfence 2 epoch-is 12
+        14 change t-0 isr 1,2
+        15 stopping 1
+        16 change t-0 isr 2 leader 2
+        17 producer-ids 1000 for 2 epoch-is 12
+        18 producer-ids 2000 for 2
+        19 change t-0 isr 2 leader -1
+        20 fence 2
+        21 delete t
+        22 topic t as id-2
+        """
+    )
+
+
+def test_the_proof_names_the_offset_and_the_rule() -> None:
+    judged = said(illegal_transitions(tables(BEGIN + "10 unfence 2 epoch-is 3"), FACTS))
+    assert judged == {
+        "broker 2": [
+            sentence(
+                """
+                at metadata offset 10 a BrokerRegistrationChangeRecord names broker 2 with broker
+                epoch 3, which has 4
+                """
+            )
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "words"),
+    [
+        ("10 unfence 3", "9 register 3\n10 unfence 3", "which is not registered"),
+        ("10 fence 2 epoch-is 3", "10 fence 2 epoch-is 4", "broker epoch 3, which has 4"),
+        ("10 register 2 unfenced", "10 register 2", "registers unfenced"),
+        ("10 register 2 epoch-is 3", "10 register 2 epoch-is 10", "not above 4"),
+        ("10 register 3 epoch-is 11", "10 register 3 epoch-is 10", "a later offset"),
+        ("10 register 3 epoch-is 7", "10 register 3 epoch-is 8", "of an earlier decision"),
+        ("10 fence 1", "9 change t-0 isr 2 leader 2\n10 fence 1", "fenced, and still leads t-0"),
+        ("10 topic t as id-2", "9 delete t\n10 topic t as id-2", "there is one of that name"),
+        ("9 delete t\n10 topic t as id-t", "9 delete t\n10 topic t as id-3", "a second time"),
+        ("10 partition u-0 replicas 1 isr 1 leader 1", "10 topic u", "topic id id-u, which"),
+        ("9 delete t\n10 change t-0 isr 1", "10 change t-0 isr 1", "no such partition"),
+        (
+            "10 partition t-0 replicas 1 isr 1 leader 1",
+            "10 partition t-1 replicas 1 isr 1 leader 1",
+            "there is such a partition",
+        ),
+        (
+            "10 partition t-1 replicas 1 isr 1 leader 1 leader-epoch 3",
+            "10 partition t-1 replicas 1 isr 1 leader 1 leader-epoch 0",
+            "begins with leader epoch 3",
+        ),
+        (
+            "9 fence 2\n10 partition t-1 replicas 1,2 isr 1,2 leader 1",
+            "9 fence 2\n10 partition t-1 replicas 1,2 isr 1 leader 1",
+            "begins with 2 in its ISR, which is fenced",
+        ),
+        (
+            "9 stopping 2\n10 change t-0 leader 2",
+            "10 change t-0 leader 2",
+            "in controlled shutdown",
+        ),
+        (
+            "9 change t-0 isr 1\n10 change t-0 isr 2 leader 2",
+            "9 change t-0 isr 1\n10 change t-0 isr 2 leader 2 recovering",
+            "is not recorded as unclean",
+        ),
+        (
+            "9 fence 2\n10 change t-0 isr 3 leader 3 recovering",
+            "8 register 3\n9 unfence 3\n10 change t-0 isr 3 leader 3 recovering",
+            "3 is made the leader of t-0, and is not registered",
+        ),
+        ("10 change t-0 isr 1 recovering", "10 change t-0 isr 1", "without an election"),
+        (
+            "10 change t-0 isr 1,2 leader 2 recovering",
+            "10 change t-0 isr 2 leader 2 recovering",
+            "recovers from an unclean election with the ISR [1, 2]",
+        ),
+        ("10 change t-0 adding 4", "10 change t-0 adding 4 replicas 1,2,3,4", "no replicas"),
+        (
+            "10 change t-0 adding 3 removing 3",
+            "10 change t-0 removing 3",
+            "[3] are both added and removed",
+        ),
+        ("10 change t-0 isr 1,1", "10 change t-0 isr 1,2", "name one twice"),
+        ("10 change t-0 replicas none", "10 change t-0 replicas 1,2", "without replicas"),
+        ("10 feature metadata.version 0", "10 feature metadata.version 16", "becomes 0"),
+        ("10 feature group.version -1", "10 feature group.version 0", "becomes -1"),
+        (
+            "9 producer-ids 2000 for 1\n10 producer-ids 2000 for 2",
+            "9 producer-ids 2000 for 1\n10 producer-ids 3000 for 2",
+            "next producer id becomes 2000, and was 2000",
+        ),
+        ("10 producer-ids 1 for 3", "10 producer-ids 1 for 2", "which is not registered"),
+        ("9 begin\n10 begin\n11 end", "9 begin\n10 end\n11 begin\n12 end", "inside another one"),
+        ("10 end", "9 begin\n10 end", "had not begun"),
+        (
+            "9 feature metadata.version 6\n10 stopping 2",
+            "9 feature metadata.version 7\n10 stopping 2",
+            "level 6, below 7",
+        ),
+    ],
+)
+def test_a_step_is_illegal_and_the_nearest_one_is_not(bad: str, good: str, words: str) -> None:
+    assert wrong(bad, words), steps(bad)
+    assert not steps(good)
+
+
+def test_the_elr_is_fed_from_the_isr_where_the_feature_is_on() -> None:
+    shrink = "10 change t-0 isr 1 elr 2"
+    assert wrong(shrink, "eligible.leader.replicas.version is off")
+    assert not steps(shrink, ELR)
+    assert wrong("10 change t-0 isr 1 elr 3", "[3] come into the ELR of t-0", before=ELR)
+    assert not steps(shrink + "\n11 change t-0 isr 2 leader 2 elr none", ELR)
+    cleared = shrink + "\n11 clear-elr t\n12 change t-0 isr 2 leader 2"
+    assert wrong(cleared, "not recorded as unclean", before=ELR)
+
+
+def test_a_registration_is_amended_under_its_epoch_and_changes_nothing_else() -> None:
+    log = BEGIN.replace("4 register 2", "4 register 2 incarnation b")
+    amended = "10 register 2 incarnation b epoch-is 4"
+    assert not steps(amended + " unfenced", log)
+    assert wrong(amended, "is fenced though it was unfenced", before=log)
+    assert wrong("10 register 2 incarnation c epoch-is 4", "not above 4", before=log)
+
+
+def test_a_registration_may_stand_behind_what_its_own_decision_wrote() -> None:
+    log = "8 change t-0 isr 1 at 700\n9 register 3 epoch-is 8 at {}"
+    assert not steps(log.format(700))
+    assert wrong(log.format(701), "the offset of an earlier decision")
+
+
+def test_the_control_record_of_a_term_is_not_counted() -> None:
+    assert not steps("1 register 3 epoch-is 0", "0 leader 1000")
+
+
+def test_a_completed_reassignment_elects_whom_it_adds() -> None:
+    begin = "9 register 3\n10 unfence 3\n"
+    assert not steps(begin + "11 change t-0 replicas 3 isr 3 leader 3")
+    assert wrong(begin + "11 change t-0 isr 3 leader 3", "not recorded as unclean")
+
+
+def test_what_was_aborted_or_never_decided_is_no_step() -> None:
+    assert not steps("9 begin\n10 unfence 9\n11 abort")
+    assert not steps("9 begin\n10 unfence 9")  # the controller crashed before its end
+    logs = metadata_log(
+        controller_1=BEGIN + "10 unfence 9", controller_2=BEGIN, controller_3=BEGIN + "10 noop"
+    )
+    assert not said(illegal_transitions(tables(logs), facts(controllers=3)))
+
+
+def test_a_snapshot_is_what_the_log_goes_on_from() -> None:
+    log = """
+        snapshot 9 register 2 unfenced epoch-is 4
+        snapshot 9 topic t
+        snapshot 9 partition t-0 replicas 1,2 isr 1,2 leader 1 leader-epoch 5 partition-epoch 8
+        10 fence 1
+    """
+    assert wrong("", "broker 1 is fenced, and still leads t-0", before=log)
+    assert not steps("", log.replace("fence 1", "fence 3"))  # the snapshot may be cut
+
+
+def test_without_a_log_of_record_nothing_is_judged() -> None:
+    assert (
+        "controllers left a metadata log"
+        in doubts(illegal_transitions(tables(""), FACTS))["metadata"]
+    )
+
+
+WISHES = st.lists(st.sampled_from(["fence", "return", "shrink", "grow", "ids"]), max_size=12)
+
+
+@given(WISHES, st.data())
+def test_what_a_controller_writes_is_legal_and_one_forged_step_is_not(
+    wishes: list[str], data: st.DataObject
+) -> None:
+    log, end = _played(wishes)
+    assert not steps(log)
+    forged = [f"unfence 1 epoch-is {end.epochs[1] - 1}", "fence 7", "change u-0 isr 1"]
+    forged += [f"fence {end.leader}"] if end.leader != -1 else []
+    forged += [f"change t-0 leader {one}" for one in end.fenced]
+    forged += ["producer-ids 1000 for 1"] if end.given_out else []
+    assert steps(f"{log}\n900 {data.draw(st.sampled_from(forged))}")
+
+
+@dataclass
+class Controller:
+    """Of one partition on brokers 1 and 2."""
+
+    fenced: set[int] = field(default_factory=set)
+    isr: list[int] = field(default_factory=lambda: [1, 2])
+    leader: int = 1
+    given_out: int = 0
+    epochs: dict[int, int] = field(default_factory=lambda: {1: 2, 2: 4})
+    lines: list[str] = field(default_factory=list)
+
+    def write(self, words: str) -> int:
+        """The offset it stands at."""
+        offset = 10 + len(self.lines)
+        self.lines.append(f"{offset} {words}")
+        return offset
+
+    def lead(self, leader: int) -> None:
+        self.leader = leader
+        self.write(f"change t-0 isr {','.join(map(str, self.isr))} leader {leader}")
+
+    def fence(self, one: int) -> None:
+        left = [other for other in self.isr if other != one]
+        if one in self.isr and left:
+            self.isr = left
+            self.lead(next((other for other in left if other not in self.fenced), -1))
+        elif self.leader == one:
+            self.lead(-1)
+        self.write(f"fence {one}")
+        self.fenced.add(one)
+
+    def welcome(self, one: int) -> None:
+        self.epochs[one] = self.write(f"register {one}")
+        self.write(f"unfence {one} epoch-is {self.epochs[one]}")
+        self.fenced.discard(one)
+        if self.leader == -1 and one in self.isr:
+            self.lead(one)
+
+
+def _played(wishes: list[str]) -> tuple[str, Controller]:
+    """The log of a controller that follows the rules, and how it ends."""
+    end = Controller()
+    for number, wish in enumerate(wishes):
+        one = 1 + number % 2
+        if wish == "fence" and one not in end.fenced:
+            end.fence(one)
+        elif wish == "return" and one in end.fenced:
+            end.welcome(one)
+        elif wish == "grow" and end.leader != -1 and not end.fenced:
+            end.isr = [1, 2]
+            end.write("change t-0 isr 1,2")
+        elif wish == "shrink" and end.leader != -1:
+            end.isr = [end.leader]
+            end.write(f"change t-0 isr {end.leader}")
+        elif wish == "ids":
+            end.given_out += 1000
+            end.write(f"producer-ids {end.given_out} for 1")
+    return "\n".join(end.lines), end
