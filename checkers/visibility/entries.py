@@ -18,8 +18,9 @@ STALE: Final = Entry(
     kind=Kind.ANOMALY,
     rule="A read shows what can only have been made before a write was called, and that write was "
     "acknowledged before the read was called: an old topic id after a deletion or a new creation, "
-    "no topic after a creation or a change of its settings, an old setting after a newer one. "
-    "Whatever a write without a clear end may have made is never stale.",
+    "no topic after a creation or a change of its settings, an old setting after a newer one, "
+    "fewer partitions of a topic id than it was given. Whatever a write without a clear "
+    "end may have made is never stale.",
     meaning="A client creates a topic and is told that there is none. By how much: count of reads "
     "and topics, and the time from the acknowledgement to the read.",
     source="KIP-1243; KAFKA-20089",
@@ -35,7 +36,7 @@ NONREPEATABLE: Final = Entry(
     kind=Kind.ANOMALY,
     rule="A read returned before another, through a different broker, was called, and the second "
     "shows what can only have been made before what the first one shows: an older topic id, an "
-    "older setting, no topic, an older leader epoch of the same topic id.",
+    "older setting, no topic, an older leader epoch or fewer partitions of the same topic id.",
     meaning="A client that changes its broker is put back in time.",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,

@@ -31,6 +31,7 @@ from checkers.visibility.stale import (
     stale_reads,
 )
 from checkers.visibility.told import Offsets, anomalies, result
+from history.cluster_schema import PARTITION_WRITES
 from history.failure import HarnessError
 
 __all__ = ["VISIBILITY_GROUP", "answers_of_task"]
@@ -44,6 +45,8 @@ _KERNELS: Final[Mapping[str, Kernel]] = {
 }
 _TABLES: Final = ("describes", "metadata_writes")
 """Writes that nobody recorded are an empty table."""
+_LATER: Final = "partition_writes"
+"""A run that did not set out to record it may be older than the table."""
 
 _ANSWERS: Final = pa.schema(
     [
@@ -76,7 +79,8 @@ def answers_of_task(check: str, files: Mapping[str, SealedFile]) -> pa.Table:
     stale = STALE_READS.empty_table()
     end: dict[str, Any]
     try:
-        found = _KERNELS[check]({name: rows_in(file, name) for name, file in files.items()})
+        read = {name: rows_in(file, name) for name, file in files.items()}
+        found = _KERNELS[check]({_LATER: PARTITION_WRITES.empty_table(), **read})
         stale, end = found.table, {"judged_count": found.judged_count}
     except HarnessError as error:
         end = {"unknown": str(error)}
@@ -100,7 +104,8 @@ def _with_check(check: str, stale: pa.Table) -> pa.Table:
 
 
 def _answer(question: Question) -> GroupAnswers:
-    files = {name: cluster_file(question.run, question.manifest, name) for name in _TABLES}
+    names = (*_TABLES, *({_LATER} & set(question.manifest.recorded)))
+    files = {name: cluster_file(question.run, question.manifest, name) for name in names}
     try:
         answers = _collected(question, files)
     except JobError as error:

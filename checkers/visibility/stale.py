@@ -1,12 +1,14 @@
 """V1 to V3: reads of metadata that lack what was acknowledged, or shown, before they were called.
 
-All three ask the same question (`newer.first_known_above`) of different claims:
+Reads of topics and of their settings, through every broker. All three ask the same question
+(`newer.first_known_above`) of different claims:
 
 - V1: an acknowledged write is a claim, newer than anything made before it was called, and known
   from its acknowledgement on;
 - V2 and V3: a read that shows what a recorded write made is the same claim, known from the return
   of that read on; of another broker (V2) or of the same one (V3);
-- V2 and V3 also of every partition: its leader epoch, within one topic id, only grows.
+- V2 and V3 also of every partition: its leader epoch, within one topic id, only grows;
+- all three also of the number of a topic's partitions (`partition_counts`).
 
 Which writes outdate which sightings: a creation outdates all that is older; a change of settings
 the numbers, and the absence, since there was a topic to change; a deletion the ids and the numbers.
@@ -18,8 +20,8 @@ never make a reader guilty.
 
 They do not see: a read that shows no topic as the *newer* one (was it not yet created, or deleted
 already?); ids of creations without a clear end; what happened to a topic's partitions besides their
-leader epochs. A write that a broker passed on twice, and that was carried out a second time after a
-later one, looks like a stale setting.
+number and their leader epochs. A write that a broker passed on twice, and that was carried out a
+second time after a later one, looks like a stale setting.
 
 Source: KIP-1243; Kafka's own promise is that brokers catch up in the end.
 """
@@ -36,6 +38,10 @@ from checkers.kernels.facts import Tables
 from checkers.visibility.lacking import Lacking, stale_table
 from checkers.visibility.leader_epochs import epochs_that_went_back
 from checkers.visibility.newer import NONE, first_known_above
+from checkers.visibility.partition_counts import (
+    counts_that_lack_a_write,
+    counts_that_went_back,
+)
 from checkers.visibility.sightings import (
     ABSENCE,
     ALTER,
@@ -82,7 +88,7 @@ class _Claims:
 
 
 def stale_reads(tables: Tables) -> StaleReads:
-    """V1, from `describes` and `metadata_writes`."""
+    """V1, from `describes`, `metadata_writes` and `partition_writes`."""
     writes_of = writes_by_topic(tables["metadata_writes"])
     found: list[Lacking] = []
     judged_count = 0
@@ -93,7 +99,14 @@ def stale_reads(tables: Tables) -> StaleReads:
         judged_count += int(np.count_nonzero(ranks != EVER))
         claims = _of_writes(writes)
         found.append(_lacking(topic, seen, claims, _outdated(seen, ranks, claims)))
-    return StaleReads(table=stale_table(found), judged_count=judged_count)
+    of_counts, counts_count = counts_that_lack_a_write(
+        tables["describes"],
+        topic_writes=tables["metadata_writes"],
+        partition_writes=tables["partition_writes"],
+    )
+    return StaleReads(
+        table=stale_table([*found, *of_counts]), judged_count=judged_count + counts_count
+    )
 
 
 def nonrepeatable_reads(tables: Tables) -> StaleReads:
@@ -121,8 +134,10 @@ def _backward(tables: Tables, *, across: bool) -> StaleReads:
             mine = seen.take(here)
             found.append(_lacking(topic, mine, claims, _outdated(mine, ranks[here], claims)))
     of_epochs, epochs_count = epochs_that_went_back(tables["describes"], across=across)
+    of_counts, counts_count = counts_that_went_back(tables["describes"], across=across)
     return StaleReads(
-        table=stale_table([*found, *of_epochs]), judged_count=judged_count + epochs_count
+        table=stale_table([*found, *of_epochs, *of_counts]),
+        judged_count=judged_count + epochs_count + counts_count,
     )
 
 

@@ -1,0 +1,87 @@
+"""Reads of what only grows within one topic id, through several brokers, that went back.
+
+The same question as of topics (`newer.first_known_above`), with the number itself as the rank: no
+write has to be known.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from checkers.visibility.lacking import Lacking
+from checkers.visibility.newer import NONE, first_known_above
+
+__all__ = ["stretches", "went_back"]
+
+_COLUMNS: Final = ("read", "process", "call_ns", "return_ns")
+
+
+def went_back(
+    key: str, reads: pa.Table, *, number: str, across: bool, words: Callable[[int], str]
+) -> Iterator[Lacking]:
+    """The reads that show a smaller number than one that returned before they were called.
+
+    `reads`: what was shown of one thing: columns `read`, `process`, `node`, `call_ns`, `return_ns`
+    and the `number`; `across`: compared with reads through other brokers, else through the same
+    one; `words`: what a number means.
+    """
+    numbers = reads[number].to_numpy().astype(np.int64)
+    if numbers.min() == numbers.max():
+        return
+    columns = {name: reads[name].to_numpy().astype(np.int64) for name in _COLUMNS}
+    nodes = np.array(reads["node"].to_pylist(), dtype=object)
+    for node in np.unique(nodes):
+        here = nodes == node
+        mine, others = np.flatnonzero(here), np.flatnonzero(~here if across else here)
+        claim = first_known_above(
+            numbers[others],
+            columns["return_ns"][others],
+            asked=numbers[mine],
+            before_ns=columns["call_ns"][mine],
+        )
+        lacks = claim != NONE
+        stale, newer = mine[lacks], others[claim[lacks]]
+        yield Lacking(
+            key=key,
+            read=columns["read"][stale],
+            process=columns["process"][stale],
+            node=nodes[stale],
+            call_ns=columns["call_ns"][stale],
+            known_ns=columns["return_ns"][newer],
+            words=_pair(numbers, columns, nodes, stale=stale, newer=newer, words=words),
+        )
+
+
+def stretches(table: pa.Table, names: Sequence[str], *, then: str) -> Iterator[pa.Table]:
+    """The rows that are equal in these columns, together, each in the order of `then`."""
+    table = table.sort_by([(name, "ascending") for name in (*names, then)])
+    if not len(table):
+        return
+    codes = [table[name].combine_chunks().dictionary_encode().indices.to_numpy() for name in names]
+    new = np.any([np.diff(one, prepend=-1) != 0 for one in codes], axis=0)
+    starts = np.flatnonzero(new)
+    for start, end in zip(starts, np.append(starts[1:], len(table)), strict=True):
+        yield table.slice(int(start), int(end - start))
+
+
+def _pair(
+    numbers: NDArray[np.int64],
+    columns: dict[str, NDArray[np.int64]],
+    nodes: NDArray[np.object_],
+    *,
+    stale: NDArray[np.int64],
+    newer: NDArray[np.int64],
+    words: Callable[[int], str],
+) -> Callable[[int], tuple[str, str]]:
+    def told(place: int) -> tuple[str, str]:
+        row, other = stale[place], newer[place]
+        newest = (
+            f"{words(int(numbers[other]))}, as read {columns['read'][other]} through "
+            f"{nodes[other]} had shown (process {columns['process'][other]})"
+        )
+        return words(int(numbers[row])), newest
+
+    return told

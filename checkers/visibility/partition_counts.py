@@ -1,0 +1,140 @@
+"""How many partitions reads of metadata show: within one topic id they only become more.
+
+Against what reads showed (`growing`) no write has to be known. Against an acknowledged write that
+gave a topic more partitions it takes the topic id that the write was for, which no answer tells.
+
+Sound: let the creation of id T have been acknowledged before the write was called, and the write
+before the read was called, and let the read show T with fewer partitions. In a cluster where each
+of these takes effect at one moment, T is there from its creation on and until after the read: an id
+is never given twice. So T was the topic of that name when the write took effect, and had as many
+partitions from then on. The read shows a state from before that.
+
+It does not see a topic whose creation has no clear end, nor writes without a clear end, which may
+have given a topic partitions or not.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.visibility.growing import stretches, went_back
+from checkers.visibility.lacking import Lacking
+from checkers.visibility.newer import NONE, first_known_above
+
+__all__ = ["counts_that_lack_a_write", "counts_that_went_back"]
+
+_GROWTH: Final = "create-partitions"
+_READ: Final = ("read", "process", "node", "call_ns", "return_ns", "topic", "topic_id")
+
+
+def counts_that_lack_a_write(
+    describes: pa.Table, *, topic_writes: pa.Table, partition_writes: pa.Table
+) -> tuple[list[Lacking], int]:
+    """Reads with fewer partitions than a write had given the topic; how many were compared.
+
+    DESCRIBES, METADATA_WRITES, PARTITION_WRITES.
+    """
+    growths = _acknowledged(partition_writes, _GROWTH)
+    if not len(growths):
+        return [], 0
+    growths_of = {rows["topic"][0].as_py(): rows for rows in _by_topic(growths)}
+    created_ns = _created_ns(topic_writes)
+    found: list[Lacking] = []
+    compared_count = 0
+    for reads in _of_one_id(_counts(describes)):
+        topic, topic_id = reads["topic"][0].as_py(), reads["topic_id"][0].as_py()
+        if topic not in growths_of or topic_id not in created_ns:
+            continue
+        of_topic = growths_of[topic]
+        of_id = of_topic.filter(pc.greater_equal(of_topic["call_ns"], created_ns[topic_id]))
+        compared_count += len(reads) if len(of_id) else 0
+        found.append(_lacking(topic, reads, of_id))
+    return found, compared_count
+
+
+def counts_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
+    """Reads that went back, and how many were compared; `across` as of leader epochs."""
+    counts = _counts(describes)
+    found = [
+        lacking
+        for reads in _of_one_id(counts)
+        for lacking in went_back(
+            reads["topic"][0].as_py(), reads, number="count", across=across, words=_words
+        )
+    ]
+    return found, len(counts)
+
+
+def _lacking(topic: str, reads: pa.Table, growths: pa.Table) -> Lacking:
+    columns = {name: _numbers(reads, name) for name in ("read", "process", "call_ns", "count")}
+    given, known_ns = _numbers(growths, "partition_count"), _numbers(growths, "return_ns")
+    claim = first_known_above(given, known_ns, asked=columns["count"], before_ns=columns["call_ns"])
+    stale = np.flatnonzero(claim != NONE)
+    lacked = claim[stale]
+
+    def words(place: int) -> tuple[str, str]:
+        write = int(lacked[place])
+        index, node = growths["index"][write], growths["node"][write]
+        return (
+            _words(int(columns["count"][stale[place]])),
+            f"the growth to {_words(int(given[write]))} (partition write {index}, through {node})",
+        )
+
+    return Lacking(
+        key=topic,
+        read=columns["read"][stale],
+        process=columns["process"][stale],
+        node=np.array(reads["node"].to_pylist(), dtype=object)[stale],
+        call_ns=columns["call_ns"][stale],
+        known_ns=known_ns[lacked],
+        words=words,
+    )
+
+
+def _counts(describes: pa.Table) -> pa.Table:
+    """One row a read and topic id: what DESCRIBES says of the read, and `count`, of partitions."""
+    kept = describes.filter(
+        pc.and_(pc.is_valid(describes["topic_id"]), pc.is_valid(describes["partition"]))
+    )
+    counted = kept.group_by(list(_READ)).aggregate([("partition", "count")])
+    return counted.rename_columns(
+        ["count" if name == "partition_count" else name for name in counted.column_names]
+    )
+
+
+def _created_ns(topic_writes: pa.Table) -> Mapping[str, int]:
+    """When the creation of each topic id was acknowledged; of ids that one creation alone has."""
+    created = _acknowledged(topic_writes, "create-topic")
+    ids, times = created["topic_id"].to_pylist(), created["return_ns"].to_pylist()
+    creations = Counter(ids)
+    return {
+        topic_id: return_ns
+        for topic_id, return_ns in zip(ids, times, strict=True)
+        if topic_id is not None and creations[topic_id] == 1
+    }
+
+
+def _acknowledged(writes: pa.Table, f: str) -> pa.Table:
+    return writes.filter(pc.and_(pc.equal(writes["outcome"], "ok"), pc.equal(writes["f"], f)))
+
+
+def _by_topic(growths: pa.Table) -> Iterator[pa.Table]:
+    return stretches(growths, ("topic",), then="index")
+
+
+def _of_one_id(counts: pa.Table) -> Iterator[pa.Table]:
+    return stretches(counts, ("topic", "topic_id"), then="read")
+
+
+def _numbers(table: pa.Table, name: str) -> NDArray[np.int64]:
+    numbers: NDArray[np.int64] = table[name].to_numpy().astype(np.int64)
+    return numbers
+
+
+def _words(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count} partitions"
