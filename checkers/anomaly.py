@@ -77,6 +77,10 @@ class Found:
     """Anomalies that are legal here, those beyond the bound included."""
     doubt: str = ""
     """Why this key cannot be called valid even where nothing was found, or nothing."""
+    doubt_count: int = 0
+    """What the doubt counts, if it counts anything."""
+    order: tuple[int, ...] = ()
+    """Where each row of the table belongs among those of the whole key; empty if nobody asks."""
 
 
 def found(
@@ -87,24 +91,32 @@ def found(
     allowed: NDArray[np.int64] | None = None,
     proof: Callable[[int], Proof],
     doubt: str = "",
+    doubt_count: int = 0,
+    order: NDArray[np.int64] | None = None,
 ) -> Found:
-    """Spell out the anomalies whose numbers are in `never` and `allowed`, by asking `proof`."""
+    """Spell out the anomalies whose numbers are in `never` and `allowed`, by asking `proof`.
+
+    `order`: of each number, what it is sorted by in its key.
+    """
     legal = np.empty(0, dtype=np.int64) if allowed is None else allowed
     kept_never = never[:PROOFS_MAX]
     kept_legal = legal[: PROOFS_MAX - len(kept_never)]
-    proofs = [proof(int(number)) for number in np.concatenate([kept_never, kept_legal])]
+    kept = np.concatenate([kept_never, kept_legal])
+    proofs = [proof(int(number)) for number in kept]
     return Found(
         table=_table(check, key, proofs=proofs, never_count=len(kept_never)),
         never_count=len(never),
         allowed_count=len(legal),
         doubt=doubt,
+        doubt_count=doubt_count,
+        order=() if order is None else tuple(order[kept].tolist()),
     )
 
 
-def none(check: str, key: str, *, doubt: str = "") -> Found:
+def none(check: str, key: str, *, doubt: str = "", doubt_count: int = 0) -> Found:
     """Nothing was found."""
     table = _table(check, key, proofs=[], never_count=0)
-    return Found(table=table, never_count=0, allowed_count=0, doubt=doubt)
+    return Found(table=table, never_count=0, allowed_count=0, doubt=doubt, doubt_count=doubt_count)
 
 
 def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:

@@ -14,8 +14,7 @@ Source: Adya, Liskov, O'Neil 2000, G1a; Jepsen's Kafka workload (`G1a`).
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found
-from checkers.kernels.key_log import KeyLog
-from checkers.kernels.membership import is_among
+from checkers.kernels.key_log import KeyLog, rows_at
 from checkers.kernels.rows import FAIL
 
 __all__ = ["aborted_reads"]
@@ -24,9 +23,8 @@ __all__ = ["aborted_reads"]
 def aborted_reads(log: KeyLog) -> Found:
     """Rows of ok reads whose value was sent by an operation that failed."""
     failed = np.flatnonzero(log.sends.outcome == FAIL)
-    sent = np.append(log.entry_sent, np.False_)[log.read_entry]
-    suspect = np.flatnonzero(log.reads.ok & ~sent)
-    row = suspect[is_among(log.reads.value[suspect], log.sends.value[failed])]
+    row = rows_at(log, log.entry_returned & ~log.entry_sent, among=log.sends.value[failed])
+    row = row[log.reads.ok[row]]
     by_value = failed[np.argsort(log.sends.value[failed], kind="stable")]
     sender_of = by_value[np.searchsorted(log.sends.value[by_value], log.reads.value[row])]
 
@@ -43,4 +41,10 @@ def aborted_reads(log: KeyLog) -> Found:
             f"but its send (operation {send}) failed: it must not exist",
         )
 
-    return found("aborted-read", log.key, never=np.arange(len(row)), proof=proof)
+    return found(
+        "aborted-read",
+        log.key,
+        never=np.arange(len(row)),
+        proof=proof,
+        order=log.reads.row[row],
+    )

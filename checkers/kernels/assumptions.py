@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found, none
-from checkers.kernels.key_log import KeyLog
-from checkers.kernels.membership import has_repeats, is_among
+from checkers.kernels.key_log import KeyLog, rows_at
+from checkers.kernels.membership import has_repeats
 
 __all__ = ["sent_values", "unique_values"]
 
@@ -43,14 +43,14 @@ def unique_values(log: KeyLog) -> Found:
             detail=f"value {value} was sent {len(sends)} times; values must be unique a key",
         )
 
-    return found("unique-values", log.key, never=np.arange(len(repeated)), proof=proof)
+    return found(
+        "unique-values", log.key, never=np.arange(len(repeated)), proof=proof, order=repeated
+    )
 
 
 def sent_values(log: KeyLog) -> Found:
     """Values that were read and that nobody sent; one anomaly a value."""
-    sent = np.append(log.entry_sent, np.False_)[log.read_entry]
-    suspect = np.flatnonzero(~sent)
-    stray = suspect[~is_among(log.reads.value[suspect], log.sends.value)]
+    stray = rows_at(log, ~log.entry_sent, among=log.sends.value, absent=True)
     _, first = np.unique(log.reads.value[stray], return_index=True)
     row = np.sort(stray[first])
 
@@ -66,4 +66,6 @@ def sent_values(log: KeyLog) -> Found:
             f"recorded operation sent it to {log.key}",
         )
 
-    return found("sent-values", log.key, never=np.arange(len(row)), proof=proof)
+    return found(
+        "sent-values", log.key, never=np.arange(len(row)), proof=proof, order=log.reads.row[row]
+    )

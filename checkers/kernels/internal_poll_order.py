@@ -36,5 +36,6 @@ def _found(check: str, log: KeyLog, wrong: NDArray[np.bool_]) -> Found:
         check,
         log.key,
         never=np.arange(len(steps.delta)),
-        proof=lambda number: step_proof(log, steps, number),
+        proof=lambda number: step_proof(steps, number),
+        order=steps.pairs.after.row,
     )

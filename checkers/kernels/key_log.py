@@ -6,7 +6,8 @@ The terms are those of Jepsen's Kafka workload, made precise here:
 - a send *must have happened* if it is ok, or if it is info and an ok read returned one of the
   values of its operation. Nothing else is ever required of an info operation;
 - a value was *returned* if some ok read returned it, at whatever offset;
-- the *bound* is the highest position that an ok read reached;
+- the *bound* is the highest offset that an ok read reached: as positions are the ranks of offsets,
+  it is at or above the same records as the highest position;
 - a final read is *complete* if it is ok: it read the key from its first to its last offset.
 
 Which sends were returned is found without a sort: a send that is ok stands at its own entry of the
@@ -20,7 +21,8 @@ load on one partition, take a gigabyte.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +30,11 @@ from numpy.typing import NDArray
 
 from checkers.kernels.log import Log, build_log
 from checkers.kernels.membership import is_among
-from checkers.kernels.rows import INFO, OK, UNKNOWN_OFFSET, Rows, split
-from checkers.kernels.steps import Steps, steps_across, steps_inside
+from checkers.kernels.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
+from checkers.kernels.steps import Carried, Pairs, Steps, read_steps, sends_back, steps_with
+from checkers.kernels.surroundings import Surroundings, bound_of
 
-__all__ = ["FinalRead", "KeyLog", "Setting", "key_log"]
+__all__ = ["FinalRead", "KeyLog", "Setting", "key_log", "log_of_rows", "rows_at"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +63,16 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLog:
-    """One key: its rows, its log, and what follows from them. Entry -1: not in the log."""
+    """One key: its rows, its log, and what follows from them. Entry -1: not in the log.
+
+    Or some rows of a key (`checkers.kernels.key_segment`), which are judged with their
+    surroundings.
+    """
 
     key: str
     setting: Setting
+    around: Surroundings | None
+    """Of the whole key; None if these are all its rows."""
     final_reads: tuple[FinalRead, ...]
     """The complete final reads of this key, by call."""
     sends: Rows
@@ -71,89 +80,149 @@ class KeyLog:
     """Polled records, of final reads too."""
     final: NDArray[np.bool_]
     """Which of the reads are of final reads."""
+    unlocated: bool
+    """Some read does not know its offset."""
     log: Log
     send_entry: NDArray[np.int64]
-    send_position: NDArray[np.int64]
-    """-1 if its offset is not known, or it may not have happened."""
+    """Of sends that must have happened and know their offset."""
     read_entry: NDArray[np.int64]
-    read_position: NDArray[np.int64]
-    """-1 if its offset is not known."""
     entry_sent: NDArray[np.bool_]
     """Entries at which a send that must have happened was acknowledged."""
+    entry_returned: NDArray[np.bool_]
+    """Entries that an ok read returned."""
     happened: NDArray[np.bool_]
     """Sends that must have happened."""
     returned: NDArray[np.bool_]
     """Sends whose value some ok read returned."""
     bound: int
-    """The highest position that an ok read reached; -1 if none read anything."""
+    """The highest offset that an ok read reached; `UNKNOWN_OFFSET` if none read anything."""
     inside: Steps
     """Steps inside an operation whose delta is not 1."""
     across: Steps
     """Steps from a process's ok poll to its next whose delta is not 1."""
+    sent_back: Pairs
+    """Neighbouring sends of a process whose offsets go back."""
 
 
 def key_log(key: str, records: pa.Table, setting: Setting) -> KeyLog:
     """The key log of `records`: `rows.COLUMNS` of RECORDS, of this key alone."""
     sends, reads, final = split(records)
-    log, send_entry, read_entry = _log(sends, reads)
+    steps = read_steps(reads, final=final, carried=Carried.nothing())
+    sent_back, _ = sends_back(sends, carried=Carried.nothing())
+    log = log_of_rows(key, setting, sends=sends, reads=reads, final=final)
+    return replace(
+        log,
+        inside=steps_with(steps.inside, delta=_delta(log.log, steps.inside), info_polls={}),
+        across=steps_with(
+            steps.across, delta=_delta(log.log, steps.across), info_polls=setting.info_polls
+        ),
+        sent_back=sent_back,
+    )
+
+
+def log_of_rows(
+    key: str,
+    setting: Setting,
+    *,
+    sends: Rows,
+    reads: Rows,
+    final: NDArray[np.bool_],
+    around: Surroundings | None = None,
+) -> KeyLog:
+    """The key log of these rows, without steps; `around` if they are not all rows of the key."""
+    log, send_entry, read_entry = _log(sends, reads, around)
     entry_sent = _marked(log, send_entry)
     entry_returned = _marked(log, read_entry[reads.ok])
     returned = _marked_of(send_entry, entry_returned)
-    unlocated = reads.value[reads.ok & (read_entry < 0)]
-    elsewhere = np.concatenate([log.value[entry_returned & ~entry_sent], unlocated])
-    returned[~returned] = is_among(sends.value[~returned], elsewhere)
-    position = _position(log, read_entry)
+    unlocated = read_entry < 0
+    elsewhere = [log.value[entry_returned & ~entry_sent], reads.value[unlocated & reads.ok]]
+    returned[~returned] = is_among(sends.value[~returned], np.concatenate(elsewhere))
     return KeyLog(
         key=key,
         setting=setting,
+        around=around,
         final_reads=_final_reads(key, setting),
         sends=sends,
         reads=reads,
         final=final,
+        unlocated=bool(np.any(unlocated)),
         log=log,
         send_entry=send_entry,
-        send_position=_position(log, send_entry),
         read_entry=read_entry,
-        read_position=position,
         entry_sent=entry_sent,
-        happened=_happened(sends, returned),
+        entry_returned=entry_returned,
+        happened=_happened(sends, returned, around),
         returned=returned,
-        bound=int(log.position[entry_returned].max(initial=-1)),
-        inside=steps_inside(reads, position=position),
-        across=steps_across(reads, final=final, position=position, info_polls=setting.info_polls),
+        bound=around.bound if around else bound_of(reads),
+        inside=_NO_STEPS,
+        across=_NO_STEPS,
+        sent_back=_NO_STEPS.pairs,
     )
 
 
-def _log(sends: Rows, reads: Rows) -> tuple[Log, NDArray[np.int64], NDArray[np.int64]]:
+def rows_at(
+    log: KeyLog,
+    entries: NDArray[np.bool_],
+    *,
+    among: NDArray[np.int64],
+    absent: bool = False,
+) -> NDArray[np.int64]:
+    """The reads at these entries, or at unknown offsets, whose values are among those.
+
+    `absent`: whose values are not.
+    """
+
+    def wanted(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return is_among(values, among) ^ absent
+
+    suspect = np.flatnonzero(entries)
+    suspect = suspect[wanted(log.log.value[suspect])]
+    if not len(suspect) and not log.unlocated:
+        return suspect
+    marked = np.zeros(len(entries) + 1, dtype=np.bool_)
+    marked[suspect] = True
+    marked[-1] = log.unlocated
+    row = np.flatnonzero(marked[log.read_entry])
+    return row[wanted(log.reads.value[row])] if log.unlocated else row
+
+
+def _log(
+    sends: Rows, reads: Rows, around: Surroundings | None
+) -> tuple[Log, NDArray[np.int64], NDArray[np.int64]]:
     """The log, and the entry of each send and of each read."""
-    in_log = (sends.offset != UNKNOWN_OFFSET) & ((sends.outcome == OK) | _seen_info(sends, reads))
+    seen_info = _seen_info(sends, reads, around)
+    in_log = (sends.offset != UNKNOWN_OFFSET) & ((sends.outcome == OK) | seen_info)
     located = reads.offset != UNKNOWN_OFFSET
     log, entry = build_log(
         np.concatenate([sends.offset[in_log], reads.offset[located]]),
         np.concatenate([sends.value[in_log], reads.value[located]]),
     )
     send_entry = np.full(len(sends), -1, dtype=np.int64)
-    read_entry = np.full(len(reads), -1, dtype=np.int64)
     sent_count = int(np.count_nonzero(in_log))
     send_entry[in_log] = entry[:sent_count]
+    if len(reads) == len(entry) - sent_count:
+        return log, send_entry, entry[sent_count:]
+    read_entry = np.full(len(reads), -1, dtype=np.int64)
     read_entry[located] = entry[sent_count:]
     return log, send_entry, read_entry
 
 
-def _seen_info(sends: Rows, reads: Rows) -> NDArray[np.bool_]:
+def _seen_info(sends: Rows, reads: Rows, around: Surroundings | None) -> NDArray[np.bool_]:
     """Info sends that must have happened although they know their offset (hardly ever any)."""
     info: NDArray[np.bool_] = (sends.outcome == INFO) & (sends.offset != UNKNOWN_OFFSET)
     if not np.any(info):
         return info
+    if around:
+        return info & is_among(sends.operation, around.happened)
     returned = is_among(sends.value, reads.value[reads.ok])
-    return info & _happened(sends, returned)
+    return info & _happened(sends, returned, None)
 
 
 def _marked(log: Log, entry: NDArray[np.int64]) -> NDArray[np.bool_]:
     """The entries of the log that occur in `entry`."""
-    marked = np.zeros(len(log), dtype=np.bool_)
-    marked[entry[entry >= 0]] = True
-    return marked
+    marked = np.zeros(len(log) + 1, dtype=np.bool_)
+    marked[entry] = True
+    return marked[:-1]
 
 
 def _marked_of(entry: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -161,12 +230,17 @@ def _marked_of(entry: NDArray[np.int64], marked: NDArray[np.bool_]) -> NDArray[n
     return np.append(marked, np.False_)[entry]
 
 
-def _happened(sends: Rows, returned: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _happened(
+    sends: Rows, returned: NDArray[np.bool_], around: Surroundings | None
+) -> NDArray[np.bool_]:
     """Sends that are ok, or info with a value of their operation returned."""
     happened: NDArray[np.bool_] = sends.outcome == OK
     info = np.flatnonzero(sends.outcome == INFO)
     operation = sends.operation[info]
-    happened[info] = is_among(operation, operation[returned[info]])
+    seen = operation[returned[info]]
+    if around:
+        seen = np.concatenate([seen, around.happened])
+    happened[info] = is_among(operation, seen)
     return happened
 
 
@@ -175,6 +249,10 @@ def _final_reads(key: str, setting: Setting) -> tuple[FinalRead, ...]:
     return tuple(sorted(mine, key=lambda read: (read.call_ns, read.operation)))
 
 
-def _position(log: Log, entry: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The position of each entry; -1 of entry -1."""
-    return np.append(log.position, np.int64(-1))[entry]
+def _delta(log: Log, pairs: Pairs) -> NDArray[np.int64]:
+    return log.positions(pairs.after.offset) - log.positions(pairs.before.offset)
+
+
+_NO_STEPS: Final = steps_with(
+    Pairs(before=no_rows(), after=no_rows()), delta=np.empty(0, dtype=np.int64), info_polls={}
+)

@@ -35,6 +35,10 @@ class Log:
     def __len__(self) -> int:
         return len(self.offset)
 
+    def positions(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The positions of these offsets, each of which holds a record."""
+        return self.position[np.searchsorted(self.offset, offset)]
+
 
 def build_log(offset: NDArray[np.int64], value: NDArray[np.int64]) -> tuple[Log, NDArray[np.int64]]:
     """The log of these rows, and for each row the number of its entry."""

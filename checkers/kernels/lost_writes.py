@@ -25,6 +25,8 @@ be removed by retention or compaction.
 Source: Jepsen's Kafka workload (`lost-write`).
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,45 +34,60 @@ from checkers.anomaly import Found, Proof, found
 from checkers.kernels.key_log import FinalRead, KeyLog
 from checkers.kernels.membership import is_among
 from checkers.kernels.missing import acknowledged_before, looked_over, missing
+from checkers.kernels.rows import UNKNOWN_OFFSET
+from checkers.kernels.surroundings import reader_of
 from checkers.kernels.vanished import vanished_before
 
-__all__ = ["lost_writes"]
+__all__ = ["lost_writes", "unread_below_doubt"]
+
+_AFTERWARDS: Final = 1 << 62
+"""What was read once comes after what never was."""
 
 
 def lost_writes(log: KeyLog) -> Found:
     """Values at or below the bound that no ok read returned, or that a final read lacks again."""
     absent = missing(log)
-    below = absent.where((absent.position >= 0) & (absent.position <= log.bound))
-    proven = looked_over(log, below.position) | acknowledged_before(log, below.send)
+    below = absent.where((absent.offset != UNKNOWN_OFFSET) & (absent.offset <= log.bound))
+    proven = looked_over(log, below.offset) | acknowledged_before(log, below.send)
     lost = below.where(proven)
-    reader = _reader_of_the_bound(log)
-    offset_at = log.log.offset[np.searchsorted(log.log.position, lost.position)]
+    unread_count = int(np.count_nonzero(~proven))
+    reading = _reader_of_the_bound(log)
     forgotten = _forgotten(log)
 
     def proof(number: int) -> Proof:
         if number >= len(lost.send):
             return _proof_of_forgotten(log, forgotten[number - len(lost.send)])
         send = lost.send[number]
-        offset, value = int(offset_at[number]), int(log.sends.value[send])
+        offset, value = int(lost.offset[number]), int(log.sends.value[send])
         operation = int(log.sends.operation[send])
-        reached = int(log.reads.offset[reader])
-        reading = int(log.reads.operation[reader])
         return Proof(
             operations=(operation, reading),
-            offsets=(offset, reached),
+            offsets=(offset, log.bound),
             values=(value,),
             detail=f"value {value} must have happened (operation {operation}) and stood at offset "
-            f"{offset}; operation {reading} read up to offset {reached}, and no ok read "
+            f"{offset}; operation {reading} read up to offset {log.bound}, and no ok read "
             f"returned it",
         )
 
-    numbers = np.arange(len(lost.send) + len(forgotten))
+    again = np.array([row for _, row, _ in forgotten], dtype=np.int64)
     return found(
         "lost-write",
         log.key,
-        never=numbers,
+        never=np.arange(len(lost.send) + len(forgotten)),
         proof=proof,
-        doubt=_doubt(log, int(np.count_nonzero(~proven))),
+        doubt=unread_below_doubt(log.key, unread_count),
+        doubt_count=unread_count,
+        order=np.concatenate([log.sends.row[lost.send], _AFTERWARDS + log.reads.row[again]]),
+    )
+
+
+def unread_below_doubt(key: str, count: int) -> str:
+    """Why a key is unknown where so many values were neither read nor looked for."""
+    if not count:
+        return ""
+    return (
+        f"{count} values below the highest offset read were returned by no ok read of {key}, but "
+        f"no read went over their place and no complete final read followed"
     )
 
 
@@ -117,15 +134,7 @@ def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> P
 
 
 def _reader_of_the_bound(log: KeyLog) -> int:
-    """A read row that reached the bound; 0 if there is none (then nothing is lost, either)."""
-    at_bound = log.reads.ok & (log.read_position == log.bound) & (log.read_entry >= 0)
-    return int(np.argmax(at_bound)) if len(at_bound) else 0
-
-
-def _doubt(log: KeyLog, unread_count: int) -> str:
-    if not unread_count:
-        return ""
-    return (
-        f"{unread_count} values below the highest offset read were returned by no ok read of "
-        f"{log.key}, but no read went over their place and no complete final read followed"
-    )
+    """The first operation that read up to the bound; 0 if none did (then nothing is lost)."""
+    if log.around:
+        return log.around.reader
+    return reader_of(log.bound, log.reads)

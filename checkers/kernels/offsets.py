@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.key_log import KeyLog
 from checkers.kernels.membership import has_repeats
-from checkers.kernels.rows import INFO, OPEN_NS
+from checkers.kernels.surroundings import processes_that_gave_up
 
 __all__ = ["duplicates", "inconsistent_offsets"]
 
@@ -50,7 +50,13 @@ def inconsistent_offsets(log: KeyLog) -> Found:
             detail=f"offset {offset} holds {len(values)} values: {_words(values)}",
         )
 
-    return found("inconsistent-offset", log.key, never=np.arange(len(first)), proof=proof)
+    return found(
+        "inconsistent-offset",
+        log.key,
+        never=np.arange(len(first)),
+        proof=proof,
+        order=log.log.offset[first],
+    )
 
 
 def duplicates(log: KeyLog) -> Found:
@@ -76,13 +82,13 @@ def duplicates(log: KeyLog) -> Found:
     values = log.log.value[order[first]]
     legal = _unprotected(log, values) if log.setting.idempotent else np.ones(len(first), np.bool_)
     never, allowed = np.flatnonzero(~legal), np.flatnonzero(legal)
-    return found("duplicate", log.key, never=never, allowed=allowed, proof=proof)
+    return found("duplicate", log.key, never=never, allowed=allowed, proof=proof, order=values)
 
 
 def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which values were sent by a process that gave up on a send, of these or others of the key."""
     sends = log.sends
-    gave_up = np.unique(sends.process[(sends.outcome == INFO) & (sends.return_ns != OPEN_NS)])
+    gave_up = log.around.gave_up if log.around else processes_that_gave_up(sends)
     return np.isin(values, sends.value[np.isin(sends.process, gave_up)])
 
 

@@ -16,14 +16,19 @@ Sound because
 Source: Jepsen's Kafka workload (`nonmonotonic-poll`, `poll-skip`).
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
 from checkers.kernels.key_log import KeyLog
-from checkers.kernels.steps import Steps
+from checkers.kernels.steps import FAR, Steps
 
-__all__ = ["nonmonotonic_polls", "skipped_polls", "step_proof"]
+__all__ = ["UNMEASURED", "ending", "nonmonotonic_polls", "skipped_polls", "step_proof"]
+
+UNMEASURED: Final = "leads out of its segment"
+"""The ending of a step from one segment of a key to another, until their positions are known."""
 
 
 def nonmonotonic_polls(log: KeyLog) -> Found:
@@ -36,21 +41,27 @@ def skipped_polls(log: KeyLog) -> Found:
     return _found("skipped-poll", log, log.across.where(log.across.delta > 1))
 
 
-def step_proof(log: KeyLog, steps: Steps, number: int) -> Proof:
+def step_proof(steps: Steps, number: int) -> Proof:
     """The two records of a step, by operation, offset and value."""
-    before, after = int(steps.before[number]), int(steps.after[number])
-    reads, delta = log.reads, int(steps.delta[number])
-    offsets = (int(reads.offset[before]), int(reads.offset[after]))
-    operations = (int(reads.operation[before]), int(reads.operation[after]))
-    gone_wrong = f"skips {delta - 1} records" if delta > 1 else "leads back or stays"
+    before, after = steps.pairs.before, steps.pairs.after
+    offsets = (int(before.offset[number]), int(after.offset[number]))
+    operations = (int(before.operation[number]), int(after.operation[number]))
     return Proof(
         operations=tuple(dict.fromkeys(operations)),
         offsets=offsets,
-        values=(int(reads.value[before]), int(reads.value[after])),
-        detail=f"process {reads.process[after]} went from offset {offsets[0]} (operation "
+        values=(int(before.value[number]), int(after.value[number])),
+        detail=f"process {after.process[number]} went from offset {offsets[0]} (operation "
         f"{operations[0]}) to offset {offsets[1]} (operation {operations[1]}), which "
-        f"{gone_wrong}: the delta is {delta}, not 1",
+        f"{ending(int(steps.delta[number]))}",
     )
+
+
+def ending(delta: int) -> str:
+    """How the sentence about a step of this delta ends."""
+    if abs(delta) >= FAR:
+        return UNMEASURED
+    gone_wrong = f"skips {delta - 1} records" if delta > 1 else "leads back or stays"
+    return f"{gone_wrong}: the delta is {delta}, not 1"
 
 
 def _found(check: str, log: KeyLog, steps: Steps) -> Found:
@@ -59,7 +70,8 @@ def _found(check: str, log: KeyLog, steps: Steps) -> Found:
         log.key,
         never=np.flatnonzero(steps.unbroken),
         allowed=_allowed(log, steps),
-        proof=lambda number: step_proof(log, steps, number),
+        proof=lambda number: step_proof(steps, number),
+        order=steps.pairs.after.row,
     )
 
 

@@ -1,6 +1,7 @@
 """The rows of `history.schema.RECORDS` as numpy arrays: what every kernel works on."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +11,19 @@ from numpy.typing import NDArray
 
 from history.schema import F, Outcome
 
-__all__ = ["COLUMNS", "FAIL", "INFO", "OK", "OPEN_NS", "UNKNOWN_OFFSET", "Rows", "codes", "split"]
+__all__ = [
+    "COLUMNS",
+    "FAIL",
+    "INFO",
+    "OK",
+    "OPEN_NS",
+    "UNKNOWN_OFFSET",
+    "Rows",
+    "codes",
+    "joined",
+    "no_rows",
+    "split",
+]
 
 UNKNOWN_OFFSET: Final = -1
 OPEN_NS: Final = int(np.iinfo(np.int64).max)
@@ -21,6 +34,18 @@ OK, FAIL, INFO = range(3)
 """Codes of outcomes in `Rows.outcome`."""
 
 _FS: Final = (F.SEND, F.POLL, F.FINAL_READ)
+
+_TYPES: Final = {
+    "row": np.int64,
+    "operation": np.int64,
+    "process": np.int32,
+    "session": np.int32,
+    "offset": np.int64,
+    "value": np.int64,
+    "outcome": np.int8,
+    "return_ns": np.int64,
+}
+"""The columns of `Rows`."""
 
 COLUMNS: Final = (
     "key",
@@ -41,6 +66,8 @@ COLUMNS: Final = (
 class Rows:
     """Records of one key, as parallel arrays, by operation and then by place in the operation."""
 
+    row: NDArray[np.int64]
+    """The number of the row among all rows of its key, by operation and place in it."""
     operation: NDArray[np.int64]
     process: NDArray[np.int32]
     session: NDArray[np.int32]
@@ -58,6 +85,7 @@ class Rows:
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> "Rows":
         """These rows, by number or by mask."""
         return Rows(
+            row=self.row[rows],
             operation=self.operation[rows],
             process=self.process[rows],
             session=self.session[rows],
@@ -74,13 +102,15 @@ class Rows:
         return mask
 
 
-def split(records: pa.Table) -> tuple[Rows, Rows, NDArray[np.bool_]]:
+def split(records: pa.Table, *, first_row: int = 0) -> tuple[Rows, Rows, NDArray[np.bool_]]:
     """Sends, reads (polls and final reads), and which of the reads are of final reads.
 
-    `records` has `COLUMNS` of RECORDS, of one key; strings may be dictionary-encoded.
+    `records` has `COLUMNS` of RECORDS, of one key; strings may be dictionary-encoded. Their rows
+    are numbered from `first_row` on.
     """
     f = codes(records.column("f"), tuple(_FS))
     rows = Rows(
+        row=np.arange(first_row, first_row + records.num_rows),
         operation=_numbers(records, "operation"),
         process=_numbers(records, "process"),
         session=_numbers(records, "session"),
@@ -91,9 +121,27 @@ def split(records: pa.Table) -> tuple[Rows, Rows, NDArray[np.bool_]]:
     )
     order = _order(rows.operation, _numbers(records, "position"))
     if order is not None:
-        rows, f = rows.take(order), f[order]
-    reads = f != 0
-    return rows.take(~reads), rows.take(reads), f[reads] == _FS.index(F.FINAL_READ)
+        f = f[order]
+        rows = replace(rows.take(order), row=rows.row)
+    reads = np.flatnonzero(f)
+    return rows.take(np.flatnonzero(f == 0)), rows.take(reads), f[reads] == _FS.index(F.FINAL_READ)
+
+
+def no_rows() -> Rows:
+    """Rows, of which there are none."""
+    return Rows(**{name: np.empty(0, dtype=kind) for name, kind in _TYPES.items()})
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The rows of these parts, one part after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Rows(
+        **{
+            name: np.concatenate([getattr(part, name) for part in (no_rows(), *parts)])
+            for name in _TYPES
+        }
+    )
 
 
 def codes(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int8]:

@@ -21,24 +21,26 @@ __all__ = ["nonmonotonic_sends"]
 
 def nonmonotonic_sends(log: KeyLog) -> Found:
     """Neighbouring sends of one process whose positions go back."""
-    row = np.flatnonzero(log.sends.ok & (log.send_entry >= 0))
-    row = row[np.argsort(log.sends.process[row], kind="stable")]
-    position, process = log.send_position[row], log.sends.process[row]
-    back = np.flatnonzero((process[1:] == process[:-1]) & (position[1:] < position[:-1]))
-    before, after = row[back], row[back + 1]
+    before, after = log.sent_back.before, log.sent_back.after
 
     def proof(number: int) -> Proof:
-        pair = [int(before[number]), int(after[number])]
-        first, second = (int(log.sends.operation[send]) for send in pair)
-        offsets = tuple(int(log.sends.offset[send]) for send in pair)
+        first, second = int(before.operation[number]), int(after.operation[number])
+        offsets = (int(before.offset[number]), int(after.offset[number]))
         return Proof(
             operations=(first, second),
             offsets=offsets,
-            values=tuple(int(log.sends.value[send]) for send in pair),
-            detail=f"process {log.sends.process[pair[0]]} sent operation {first} before operation "
+            values=(int(before.value[number]), int(after.value[number])),
+            detail=f"process {after.process[number]} sent operation {first} before operation "
             f"{second}, but they stand at offsets {offsets[0]} and {offsets[1]}",
         )
 
-    numbers, nothing = np.arange(len(back)), np.arange(0)
+    numbers, nothing = np.arange(len(after)), np.arange(0)
     never, allowed = (numbers, nothing) if log.setting.idempotent else (nothing, numbers)
-    return found("nonmonotonic-send", log.key, never=never, allowed=allowed, proof=proof)
+    return found(
+        "nonmonotonic-send",
+        log.key,
+        never=never,
+        allowed=allowed,
+        proof=proof,
+        order=after.row,
+    )

@@ -24,15 +24,16 @@ from checkers.kernels.key_log import KeyLog
 from checkers.kernels.missing import acknowledged_before, missing
 from checkers.kernels.rows import UNKNOWN_OFFSET
 
-__all__ = ["unseen"]
+__all__ = ["unread_doubt", "unseen"]
 
 
 def unseen(log: KeyLog) -> Found:
     """Acknowledged values above the bound that the complete final read did not return."""
     if not log.final_reads:
-        return none("unseen", log.key, doubt=_doubt(log))
+        count = int(np.count_nonzero(log.sends.ok))
+        return none("unseen", log.key, doubt=unread_doubt(log.key, count), doubt_count=count)
     absent = missing(log)
-    above = absent.where((absent.position < 0) | (absent.position > log.bound))
+    above = absent.where((absent.offset == UNKNOWN_OFFSET) | (absent.offset > log.bound))
     gone = above.where(acknowledged_before(log, above.send))
     last = log.final_reads[-1]
 
@@ -51,11 +52,15 @@ def unseen(log: KeyLog) -> Found:
             f"{last.operation}, from {last.call_ns} ns), and no ok read returned it",
         )
 
-    return found("unseen", log.key, never=np.arange(len(gone.send)), proof=proof)
+    return found(
+        "unseen",
+        log.key,
+        never=np.arange(len(gone.send)),
+        proof=proof,
+        order=log.sends.row[gone.send],
+    )
 
 
-def _doubt(log: KeyLog) -> str:
-    acknowledged = int(np.count_nonzero(log.sends.ok))
-    if not acknowledged:
-        return ""
-    return f"{log.key} has {acknowledged} acknowledged sends and no complete final read"
+def unread_doubt(key: str, count: int) -> str:
+    """Why a key with so many acknowledged sends and no complete final read is unknown."""
+    return f"{key} has {count} acknowledged sends and no complete final read" if count else ""

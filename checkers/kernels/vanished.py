@@ -47,18 +47,26 @@ def vanished(log: KeyLog) -> Found:
             f"complete final read that was called afterwards (operation {final}) did not",
         )
 
-    return found("vanished", log.key, never=np.arange(len(proven)), proof=proof)
+    return found(
+        "vanished",
+        log.key,
+        never=np.arange(len(proven)),
+        proof=proof,
+        order=log.reads.row[np.array([row for row, _ in proven], dtype=np.int64)],
+    )
 
 
 def vanished_before(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
     """A read row of each value that was returned before `final_read` was called and not by it."""
     reads = log.reads
     first, end = np.searchsorted(reads.operation, [final_read.operation, final_read.operation + 1])
-    kept = np.zeros(len(log.log) + 1, dtype=np.bool_)
-    kept[log.read_entry[first:end]] = True
-    kept[-1] = False
+    suspect = np.append(log.entry_returned, log.unlocated)
+    suspect[log.read_entry[first:end]] = False
+    suspect[-1] = log.unlocated
+    if not np.any(suspect):
+        return np.empty(0, dtype=np.int64)
     earlier = reads.ok & (reads.return_ns < final_read.call_ns)
-    row = np.flatnonzero(earlier & ~kept[log.read_entry])
+    row = np.flatnonzero(earlier & suspect[log.read_entry])
     row = row[~is_among(reads.value[row], reads.value[first:end])]
     _, first_row = np.unique(reads.value[row], return_index=True)
     return row[first_row]

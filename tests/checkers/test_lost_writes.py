@@ -135,10 +135,17 @@ def test_a_proof_names_the_send_the_reader_and_both_offsets() -> None:
     assert "value 1 must have happened (operation 0)" in row["detail"]
 
 
-def test_the_bound_is_a_position_and_not_an_offset() -> None:
-    log = log_of("p1 send t-0 v1 -> ok @70\nc1 poll -> t-0 [v1@70]")
-    assert log.bound == 0
-    assert np.array_equal(log.log.offset, [70])
+def test_the_bound_is_the_highest_offset_that_an_ok_read_returned() -> None:
+    log = log_of(
+        """
+        p1 send t-0 v1 -> ok @70
+        p1 send t-0 v2 -> ok @90
+        c1 poll -> t-0 [v1@70]
+        c2 poll -> info t-0 [v2@90]
+        """
+    )
+    assert log.bound == 70
+    assert np.array_equal(log.log.offset, [70, 90])
 
 
 def test_a_value_that_was_read_is_lost_by_the_first_final_read_that_had_to_return_it() -> None:
