@@ -114,7 +114,7 @@ def record(
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
     """The tables of the cluster that this run sets out to record."""
     seen = ("describes", "metadata_offsets", "quorum_claims")
-    lain = ("metadata_log", "replicas", "replica_records")
+    lain = ("metadata_log", "replicas", "replica_records", "node_settings", "log_findings")
     taped = ("wire",) if wired else ()
     return tuple(dict.fromkeys((*taped, *seen, *lain, *tables_of(scenario))))
 

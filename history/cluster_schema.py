@@ -14,9 +14,11 @@ import pyarrow as pa
 __all__ = [
     "CLUSTER_TABLES",
     "DESCRIBES",
+    "LOG_FINDINGS",
     "METADATA_LOG",
     "METADATA_OFFSETS",
     "METADATA_WRITES",
+    "NODE_SETTINGS",
     "PARTITION_WRITES",
     "QUORUM_CLAIMS",
     "REPLICAS",
@@ -350,6 +352,31 @@ STABLE_OFFSETS: Final = pa.schema(
     ]
 )
 
+NODE_SETTINGS: Final = pa.schema(
+    [
+        # One row a setting that a node was started with, as its configuration file says it. What is
+        # not there has the release's default.
+        pa.field("node", pa.string(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("value", pa.string(), nullable=False),
+    ]
+)
+
+LOG_FINDINGS: Final = pa.schema(
+    [
+        # One row a line of a node's log by which its process says that it is in trouble for good.
+        pa.field("node", pa.string(), nullable=False),
+        # The file's name, and the line's number in it, from 1 on.
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+        # When it was logged, where the line says so; by the wall clock, to the millisecond.
+        pa.field("time_ns", pa.int64()),
+        # "fatal-fault": a fault that the software holds impossible; "out-of-memory"; "jvm-crash".
+        pa.field("finding", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+    ]
+)
+
 CLUSTER_TABLES: Final = {
     "wire": WIRE,
     "metadata_log": METADATA_LOG,
@@ -362,4 +389,6 @@ CLUSTER_TABLES: Final = {
     "partition_writes": PARTITION_WRITES,
     "transactions": TRANSACTIONS,
     "stable_offsets": STABLE_OFFSETS,
+    "node_settings": NODE_SETTINGS,
+    "log_findings": LOG_FINDINGS,
 }

@@ -29,6 +29,7 @@ from clusters.kafka.configuration import (
 from clusters.kafka.formatting import first_voters, new_id
 from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.node import KafkaNode
+from clusters.kafka.node_tables import write_log_findings, write_settings
 from clusters.kafka.observation import (
     ask_metadata,
     best_of,
@@ -323,7 +324,9 @@ class KafkaCluster:
         )
 
     def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
-        """Record in `raw` what lies on the disks: metadata logs, and the replicas of topics."""
+        """Record in `raw` what the disks hold: metadata logs, replicas of topics, nodes' logs."""
+        write_settings(raw, {name: node.settings for name, node in self._nodes.items()})
+        write_log_findings(raw, {name: self.logs(name) for name in self._nodes}, clock=self._clock)
         return write_witness(
             {name: node.data for name, node in self._nodes.items()},
             topics=topics,

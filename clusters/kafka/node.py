@@ -47,12 +47,15 @@ class KafkaNode:
         self._options = options
         self._seat = seat
         self._log_start_bytes = 0
+        self.settings: Mapping[str, str] = {}
+        """Its configuration, once it has one."""
         self.process: Final = LocalProcess(
             node.name, warden=warden, directory=directory, log=self._log
         )
 
     def configure(self, properties: Mapping[str, str], *, hosts: str) -> None:
         """Write its configuration. A start reads it anew."""
+        self.settings = dict(properties)
         self.directory.mkdir(parents=True, exist_ok=True)
         (self.directory / "server.properties").write_text(properties_file(properties))
         (self.directory / "hosts").write_text(hosts)

@@ -1,0 +1,107 @@
+"""What the harness itself knows of each node, as tables: its settings, and its log's worst words.
+
+A node's log is prose, and prose is no evidence. Three kinds of lines are, since nothing else writes
+them: Kafka's fault handlers say "Encountered fatal fault" (`FaultHandler` in server-common) when
+something happened that the code holds impossible; the JVM names an `OutOfMemoryError`, and says
+when it ends because of one or crashes itself.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from history.clock import Clock
+from history.journal import RowJournal
+
+__all__ = ["Finding", "findings_in", "write_log_findings", "write_settings"]
+
+_PATTERNS: Final = {
+    "fatal-fault": re.compile(rb"Encountered fatal fault"),
+    "out-of-memory": re.compile(rb"java\.lang\.OutOfMemoryError"),
+    "jvm-crash": re.compile(rb"A fatal error has been detected by the Java Runtime Environment"),
+}
+_ANY: Final = re.compile(b"|".join(pattern.pattern for pattern in _PATTERNS.values()))
+_STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?= )")
+_TEXT_LENGTH_MAX: Final = 300
+_FINDINGS_MAX: Final = 1000
+"""Of one file: a JVM out of memory may say so for as long as it lives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A line of a log that says that its process is in trouble for good."""
+
+    line: int
+    """From 1 on."""
+    logged_ns: int | None
+    """By the wall clock, ns since 1970; None if the line does not say."""
+    finding: str
+    text: str
+
+
+def findings_in(log: Path) -> Iterator[Finding]:
+    """The findings of a log, at most a thousand. A log that is not there has none."""
+    try:
+        with log.open("rb") as lines:
+            found = ((number, line) for number, line in enumerate(lines, 1) if _ANY.search(line))
+            for count, (number, line) in enumerate(found):
+                if count >= _FINDINGS_MAX:
+                    return
+                yield _finding(number, line)
+    except FileNotFoundError:
+        return
+
+
+def write_settings(raw: Path, settings: Mapping[str, Mapping[str, str]]) -> None:
+    """Record `node_settings`: what each node was started with, by node. Rows by node and name."""
+    with RowJournal(raw, "node_settings") as journal:
+        for node, own in settings.items():
+            for name, value in sorted(own.items()):
+                journal.add({"node": node, "name": name, "value": value})
+
+
+def write_log_findings(raw: Path, logs: Mapping[str, Iterable[Path]], *, clock: Clock) -> None:
+    """Record `log_findings` of the logs of each node, in the order of nodes, files and lines."""
+    run_time_ns = _run_time(clock)
+    with RowJournal(raw, "log_findings") as journal:
+        for node, files in logs.items():
+            for file in files:
+                for one in findings_in(file):
+                    journal.add(
+                        {
+                            "node": node,
+                            "file": file.name,
+                            "line": one.line,
+                            "time_ns": None
+                            if one.logged_ns is None
+                            else run_time_ns(one.logged_ns),
+                            "finding": one.finding,
+                            "text": one.text,
+                        }
+                    )
+
+
+def _finding(number: int, line: bytes) -> Finding:
+    kind = next(name for name, pattern in _PATTERNS.items() if pattern.search(line))
+    stamp = _STAMP.match(line)
+    return Finding(
+        line=number,
+        logged_ns=None if stamp is None else _since_1970_ns(stamp[0].decode()),
+        finding=kind,
+        text=line.decode(errors="replace").strip()[:_TEXT_LENGTH_MAX],
+    )
+
+
+def _since_1970_ns(stamp: str) -> int:
+    """Of local time: nodes log in the time zone of the machine."""
+    moment = datetime.fromisoformat(stamp).astimezone(UTC)
+    return int(moment.timestamp() * 1000) * 1_000_000
+
+
+def _run_time(clock: Clock) -> Callable[[int], int]:
+    behind_ns = time.time_ns() - clock.now_ns()
+    return lambda since_1970_ns: since_1970_ns - behind_ns
