@@ -1,4 +1,4 @@
-"""Settings of transactional producers, in the words of either client.
+"""Settings of transactional clients, in the words of either library.
 
 As for other producers (`workloads.librdkafka`, which has the reasons): every operation ends within
 a known time, and what waits for an answer waits briefly, so that it is sent again over a new
@@ -12,6 +12,7 @@ from typing import Final
 from workloads.librdkafka import FAST_FAILOVER
 
 __all__ = [
+    "java_consumer_settings",
     "java_producer_settings",
     "librdkafka_transaction_settings",
     "refused_transactional_setting",
@@ -41,6 +42,15 @@ _RECORDING: Final = frozenset(
 )
 
 
+_JAVA_FAILOVER: Final = {
+    "reconnect.backoff.ms": "50",
+    "reconnect.backoff.max.ms": "500",
+    "retry.backoff.ms": "100",
+    "socket.connection.setup.timeout.ms": "3000",
+    "metadata.max.age.ms": "3000",
+}
+
+
 def librdkafka_transaction_settings(
     *,
     bootstrap_servers: str,
@@ -62,6 +72,26 @@ def librdkafka_transaction_settings(
     }
 
 
+def java_consumer_settings(*, bootstrap_servers: str, isolation: str) -> dict[str, str]:
+    """The settings of a Java consumer, but for its client.id and group.id."""
+    bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+    return {
+        **_JAVA_FAILOVER,
+        "request.timeout.ms": "6000",
+        "default.api.timeout.ms": "6000",
+        "bootstrap.servers": bootstrap_servers,
+        "isolation.level": isolation,
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "earliest",
+        "check.crcs": "true",
+        "fetch.max.wait.ms": "100",
+        # Every field of a record is a call from Python: 500 records take about 0.2 s.
+        "max.poll.records": "500",
+        "key.deserializer": bytes_as_they_are,
+        "value.deserializer": bytes_as_they_are,
+    }
+
+
 def java_producer_settings(
     *,
     bootstrap_servers: str,
@@ -74,11 +104,7 @@ def java_producer_settings(
     """The settings of a Java producer, but for its client.id and transactional.id."""
     bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArraySerializer"
     return {
-        "reconnect.backoff.ms": "50",
-        "reconnect.backoff.max.ms": "500",
-        "retry.backoff.ms": "100",
-        "socket.connection.setup.timeout.ms": "3000",
-        "metadata.max.age.ms": "3000",
+        **_JAVA_FAILOVER,
         "linger.ms": "0",
         **settings,
         "bootstrap.servers": bootstrap_servers,

@@ -22,10 +22,11 @@ from history.run_directory import RunDirectory
 from history.segment import Counts
 from workloads.client_processes import ClientProcesses
 from workloads.clients.config import ConsumerConfig, FinalReaderConfig, write_config
+from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.transactional_config import OffsetsConfig, TransactorConfig, write_as
 from workloads.transactions_plan import WATCH, TransactionsPlan
-from workloads.transactions_spec import Client, TransactionsSpec
+from workloads.transactions_spec import TransactionsSpec
 
 __all__ = ["TABLES", "Transactions", "TransactionsSpec"]
 
@@ -91,7 +92,12 @@ class Transactions:
         Raises HarnessError with the end of a client's log if that client does not come up.
         """
         for consumer in self._plan.consumers():
-            self._spawn_reader("consumer", consumer)
+            if isinstance(consumer, ConsumerConfig):
+                self._spawn_reader("consumer", consumer)
+            else:
+                name = consumer.consumer.common.client
+                write_as(JavaConsumerConfig, self._processes.config_path(name), consumer)
+                self._processes.spawn("java_consumer", name)
         for producer in self._plan.producers():
             name = producer.common.client
             write_as(TransactorConfig, self._processes.config_path(name), producer)
@@ -157,7 +163,7 @@ class Transactions:
 
 
 def _java_program(spec: TransactionsSpec, prepared: Prepared, warden: Warden) -> JavaProgram | None:
-    if spec.client is not Client.JAVA:
+    if not spec.needs_java:
         return None
     release = prepared.release
     if spec.client_release not in (None, release.name):

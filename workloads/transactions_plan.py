@@ -7,14 +7,16 @@ from typing import Final
 from history.run_directory import RunDirectory
 from workloads.client_plan import FINAL_READERS_MAX
 from workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig
+from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.transactional_config import OffsetsConfig, TransactorConfig
 from workloads.librdkafka import FAST_FAILOVER, consumer_settings, final_reader_settings
 from workloads.transactional_settings import (
+    java_consumer_settings,
     java_producer_settings,
     librdkafka_transaction_settings,
 )
-from workloads.transactions_spec import TransactionsSpec
+from workloads.transactions_spec import Client, TransactionsSpec
 
 __all__ = ["WATCH", "TransactionsPlan"]
 
@@ -39,26 +41,15 @@ class TransactionsPlan:
     origin_ns: int
     seed: int
     java: JavaProgram | None
+    """For what is Kafka's own client."""
 
     def producers(self) -> tuple[TransactorConfig, ...]:
         """Processes from 0 on."""
         return tuple(self._producer(index) for index in range(self.spec.producers))
 
-    def consumers(self) -> tuple[ConsumerConfig, ...]:
+    def consumers(self) -> tuple[ConsumerConfig | JavaConsumerConfig, ...]:
         """Processes from the number of producers on; each assigns itself every key."""
-        settings = consumer_settings(
-            bootstrap_servers=self.bootstrap_servers, isolation=_ISOLATION, settings={}
-        )
-        return tuple(
-            ConsumerConfig(
-                common=self._common(
-                    f"consumer-{index}", process=self.spec.producers + index, settings=settings
-                ),
-                subscribe=False,
-                reassign_s=self.spec.reassign_s,
-            )
-            for index in range(self.spec.consumers)
-        )
+        return tuple(self._consumer(index) for index in range(self.spec.consumers))
 
     def watch(self, *, now_ns: int, deadline_ns: int) -> OffsetsConfig:
         """The watch of stable offsets, once every producer has ended, which was before `now_ns`."""
@@ -96,11 +87,30 @@ class TransactionsPlan:
             for index in range(count)
         )
 
+    def _consumer(self, index: int) -> ConsumerConfig | JavaConsumerConfig:
+        by_java = self.spec.reader(index) is Client.JAVA
+        servers = self.bootstrap_servers
+        settings = (
+            java_consumer_settings(bootstrap_servers=servers, isolation=_ISOLATION)
+            if by_java
+            else consumer_settings(bootstrap_servers=servers, isolation=_ISOLATION, settings={})
+        )
+        process = self.spec.producers + index
+        config = ConsumerConfig(
+            common=self._common(f"consumer-{index}", process=process, settings=settings),
+            subscribe=False,
+            reassign_s=self.spec.reassign_s,
+        )
+        if not by_java:
+            return config
+        assert self.java is not None, "a Java client without a Java"
+        return JavaConsumerConfig(consumer=config, java=self.java)
+
     def _producer(self, index: int) -> TransactorConfig:
         spec = self.spec
         return TransactorConfig(
             common=self._common(f"producer-{index}", process=index, settings=self._settings()),
-            java=self.java,
+            java=self.java if spec.client is Client.JAVA else None,
             transactional_id=spec.transactional_id(index),
             rate=spec.rate / spec.producers,
             transaction_count_max=spec.transactions,
@@ -116,7 +126,7 @@ class TransactionsPlan:
 
     def _settings(self) -> dict[str, str]:
         spec = self.spec
-        if self.java is None:
+        if spec.client is Client.LIBRDKAFKA:
             return librdkafka_transaction_settings(
                 bootstrap_servers=self.bootstrap_servers,
                 transaction_timeout_ms=spec.transaction_timeout_ms,

@@ -32,9 +32,14 @@ class TransactionsSpec:
     """
 
     client: Client = Client.LIBRDKAFKA
-    """Of the producers. Consumers are librdkafka in any case."""
+    """Of the producers."""
+    readers: Annotated[tuple[Client, ...], Field(min_length=1, max_length=16)] = (
+        Client.LIBRDKAFKA,
+    )
+    """Of the consumers, in turn: `[librdkafka, java]` with two consumers is one of each. The final
+    reads are librdkafka's in any case."""
     client_release: str | None = None
-    """Whose jars a Java client runs on; None: those of the release under test."""
+    """Whose jars Java clients run on; None: those of the release under test."""
     producers: Annotated[int, Field(ge=1, le=16)] = 2
     """Two, so that a transaction of the one is open while the other commits."""
     transactional_ids: Annotated[int, Field(ge=1, le=16)] | None = None
@@ -72,8 +77,10 @@ class TransactionsSpec:
     """Of the producers, in the words of their client."""
 
     def __post_init__(self) -> None:
-        if self.client_release is not None and self.client is not Client.JAVA:
+        if self.client_release is not None and not self.needs_java:
             raise ValueError(f"client_release is of a Java client, found client: {self.client}")
+        if len(self.readers) > self.consumers:
+            raise ValueError(f"{len(self.readers)} readers for {self.consumers} consumers")
         if self.transactional_ids is not None and self.transactional_ids > self.producers:
             raise ValueError(
                 f"{self.transactional_ids} transactional_ids for {self.producers} producers"
@@ -90,6 +97,15 @@ class TransactionsSpec:
     def promises(self) -> Promises:
         """What its clients are configured to be promised: transactions are idempotent."""
         return Promises(idempotent=True, acks="all", consume="assign")
+
+    @property
+    def needs_java(self) -> bool:
+        """Whether any client is Kafka's own."""
+        return Client.JAVA in (self.client, *self.readers)
+
+    def reader(self, consumer: int) -> Client:
+        """Whose client a consumer is, by its number."""
+        return self.readers[consumer % len(self.readers)]
 
     def transactional_id(self, producer: int) -> str:
         """The id of a producer, by its number."""

@@ -102,6 +102,29 @@ def test_committed_records_are_read_and_aborted_ones_are_not(make: Make, client:
     assert (stable["last_stable_offset"] == stable["high_watermark"]).all()
 
 
+def test_a_java_reader_and_one_of_librdkafka_read_what_is_committed_and_nothing_else(
+    make: Make,
+) -> None:
+    workload, run = make(rate=20, consumers=2, readers=["librdkafka", "java"], reassign_s=3)
+    workload.start()
+    wait_until(lambda: workload.counts().ok > 80, "20 transactions committed")
+    tables = finished(workload, run)
+    assert workload.failures() == ()
+    records = tables["records"]
+    sent, aborted = values_of(records, "send"), values_of(records, "send", "fail")
+    polls = records[(records["f"] == "poll") & (records["outcome"] == "ok")]
+    read = polls.groupby("process")["value"].agg(set)
+    assert set(read.index) == {2, 3}
+    assert aborted
+    for values in read:
+        assert values == sent
+    # Going back over what it has read, the Java client is shown the same records there.
+    own = polls[polls["process"] == 3]
+    assert len(set(own["session"])) > 1
+    shown = own[["key", "offset", "value"]].drop_duplicates()
+    assert not shown.duplicated(["key", "offset"]).any()
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_producers_of_one_id_fence_each_other_and_nothing_is_read_that_was_not_committed(
     make: Make, client: str

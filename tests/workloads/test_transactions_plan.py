@@ -1,12 +1,16 @@
 """Which clients a transactions workload has, and what each is told."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from history.run_directory import RunDirectory
+from workloads.clients.config import ClientConfig, ConsumerConfig
+from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.transactional_config import TransactorConfig, read_as, write_as
 from workloads.transactions_plan import TransactionsPlan
-from workloads.transactions_spec import TransactionsSpec
+from workloads.transactions_spec import Client, TransactionsSpec
 
 JAVA = JavaProgram(executable="java", class_path="a.jar")
 KEYS = ("t-0", "t-1", "t-2")
@@ -26,10 +30,17 @@ def plan(
     )
 
 
+def common_of(config: Any) -> ClientConfig:
+    found = config.consumer if isinstance(config, JavaConsumerConfig) else config
+    assert isinstance(found.common, ClientConfig)
+    return found.common
+
+
 def test_no_two_logical_clients_have_one_number_over_all_generations() -> None:
-    made = plan(TransactionsSpec(producers=3, consumers=2))
+    spec = TransactionsSpec(producers=3, consumers=2, readers=(Client.LIBRDKAFKA, Client.JAVA))
+    made = plan(spec, java=JAVA)
     readers = made.final_readers(KEYS, deadline_ns=1)
-    clients = [one.common for one in (*made.producers(), *made.consumers(), *readers)]
+    clients = [common_of(one) for one in (*made.producers(), *made.consumers(), *readers)]
     numbers = [client.process_of(generation) for client in clients for generation in range(4)]
     assert len(clients) == 7
     assert len(set(numbers)) == len(numbers)
@@ -38,7 +49,31 @@ def test_no_two_logical_clients_have_one_number_over_all_generations() -> None:
 def test_every_reader_is_at_read_committed() -> None:
     made = plan(TransactionsSpec(consumers=2))
     readers = [*made.consumers(), *made.final_readers(KEYS, deadline_ns=1)]
-    assert {reader.common.settings["isolation.level"] for reader in readers} == {"read_committed"}
+    assert {common_of(reader).settings["isolation.level"] for reader in readers} == {
+        "read_committed"
+    }
+
+
+def test_consumers_are_of_the_libraries_in_turn_and_each_in_its_own_words() -> None:
+    spec = TransactionsSpec(consumers=3, readers=(Client.LIBRDKAFKA, Client.JAVA))
+    one, two, three = plan(spec, java=JAVA).consumers()
+    assert isinstance(one, ConsumerConfig)
+    assert isinstance(two, JavaConsumerConfig)
+    assert isinstance(three, ConsumerConfig)
+    assert two.java == JAVA
+    assert "value.deserializer" in two.consumer.common.settings
+    assert "value.deserializer" not in one.common.settings
+    assert two.consumer.common.settings["isolation.level"] == "read_committed"
+    # The producers of this one are librdkafka's all the same.
+    assert {producer.java for producer in plan(spec, java=JAVA).producers()} == {None}
+
+
+def test_a_java_consumer_reads_back_what_was_written_for_it(tmp_path: Path) -> None:
+    spec = TransactionsSpec(readers=(Client.JAVA,))
+    (config,) = plan(spec, java=JAVA).consumers()
+    assert isinstance(config, JavaConsumerConfig)
+    write_as(JavaConsumerConfig, tmp_path / "c.json", config)
+    assert read_as(JavaConsumerConfig, tmp_path / "c.json") == config
 
 
 def test_only_the_keys_that_are_asked_for_are_read_back_each_once() -> None:
@@ -55,7 +90,7 @@ def test_the_time_outs_stand_in_the_words_of_either_client() -> None:
         request_timeout_ms=3100, delivery_timeout_ms=4200, settings={"linger.ms": "9"}
     )
     ours = plan(spec).producers()[0].common.settings
-    theirs = plan(spec, java=JAVA).producers()[0].common.settings
+    theirs = plan(replace(spec, client=Client.JAVA), java=JAVA).producers()[0].common.settings
     assert (ours["socket.timeout.ms"], ours["message.timeout.ms"]) == ("3100", "4200")
     assert (theirs["request.timeout.ms"], theirs["delivery.timeout.ms"]) == ("3100", "4200")
     assert ours["linger.ms"] == theirs["linger.ms"] == "9"
@@ -63,7 +98,9 @@ def test_the_time_outs_stand_in_the_words_of_either_client() -> None:
 
 
 def test_a_producer_reads_back_what_was_written_for_it(tmp_path: Path) -> None:
-    config = plan(TransactionsSpec(transactions=3), java=JAVA).producers()[1]
+    spec = TransactionsSpec(transactions=3, client=Client.JAVA)
+    config = plan(spec, java=JAVA).producers()[1]
+    assert config.java == JAVA
     write_as(TransactorConfig, tmp_path / "p.json", config)
     assert read_as(TransactorConfig, tmp_path / "p.json") == config
     assert (config.transactional_id, config.transaction_count_max) == ("fencepost-1", 3)

@@ -19,6 +19,17 @@ def test_words_of_a_scenario_become_what_they_mean() -> None:
     assert (made.client, made.pattern) == (Client.JAVA, (Intent.COMMIT, Intent.ABORT))
 
 
+def test_consumers_may_be_java_s_where_producers_are_not() -> None:
+    made = spec(readers=["librdkafka", "java"], consumers=3, client_release="3.9.2")
+    assert [made.reader(number) for number in range(3)] == [
+        Client.LIBRDKAFKA,
+        Client.JAVA,
+        Client.LIBRDKAFKA,
+    ]
+    assert made.needs_java
+    assert not spec(consumers=3).needs_java
+
+
 def test_its_clients_are_promised_what_transactions_promise() -> None:
     promises = spec().promises
     assert (promises.idempotent, promises.acks, promises.consume) == (True, "all", "assign")
@@ -38,6 +49,9 @@ def test_each_producer_has_an_id_of_its_own_unless_they_share_them() -> None:
     ("fields", "words"),
     [
         ({"client_release": "3.9.2"}, "client_release is of a Java client"),
+        ({"readers": ["librdkafka", "java"]}, "2 readers for 1 consumers"),
+        ({"readers": []}, "readers"),
+        ({"readers": ["sarama"]}, "readers"),
         ({"transactional_ids": 3}, "3 transactional_ids for 2 producers"),
         ({"delivery_timeout_ms": 2000}, "request_timeout_ms must be at most delivery_timeout_ms"),
         ({"transaction_timeout_ms": 7000}, "delivery_timeout_ms must be at most transaction_time"),

@@ -35,7 +35,7 @@ from workloads.clients.sessions import Sessions
 from workloads.clients.shutdown import pause, stop_on_sigterm
 from workloads.generators.reassign import Reassign
 
-__all__ = ["Poller", "consume", "main"]
+__all__ = ["GENERATIONS_MAX", "Poller", "consume", "main"]
 
 _GROUP: Final = "fencepost"
 _POLL_RECORDS_MAX: Final = 5000
@@ -45,9 +45,13 @@ polls a second of an idle consumer, which is what an empty one costs on disk and
 _COMMIT_NS: Final = 1_000_000_000
 _CATCH_UP_NS: Final = 2_000_000_000
 _CLOSE_S_MAX: Final = 5.0
-_GENERATIONS_MAX: Final = 50
+GENERATIONS_MAX: Final = 50
 """Logical clients of one process. One fatal error after the other is not a workload any more."""
 _GENERATION_GAP_S: Final = 0.5
+
+
+Connect = Callable[[dict[str, Any]], Any]
+"""From settings to a `Consumer`, or to what has as much of its face as the configuration needs."""
 
 
 class Poller:
@@ -59,7 +63,7 @@ class Poller:
         *,
         generation: int,
         recorder: RecordsPolls,
-        connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+        connect: Connect = Consumer,
     ) -> None:
         common = config.common
         self._config = config
@@ -178,7 +182,7 @@ def main(argv: Sequence[str]) -> int:
     config = read_config(Path(argv[1]), ConsumerConfig)
     if consume(config, stop_on_sigterm()):
         return 0
-    print(f"gave up after {_GENERATIONS_MAX} fatal errors", file=sys.stderr)  # noqa: T201  # its log
+    print(f"gave up after {GENERATIONS_MAX} fatal errors", file=sys.stderr)  # noqa: T201  # its log
     return 1
 
 
@@ -186,13 +190,13 @@ def consume(
     config: ConsumerConfig,
     stopped: Callable[[], bool],
     *,
-    connect: Callable[[dict[str, Any]], Consumer] = Consumer,
+    connect: Connect = Consumer,
 ) -> bool:
     """Poll and record, one logical client after the other, until told to stop.
 
     False if every one of a bounded number of instances failed for good.
     """
-    for generation in range(_GENERATIONS_MAX):
+    for generation in range(GENERATIONS_MAX):
         recorder = PollRecorder(
             Path(config.common.raw),
             client=config.common.name(generation),
