@@ -17,7 +17,7 @@ from history.atomic import link_atomically
 from history.failure import HarnessError, UsageError
 from history.schema import TABLES
 
-__all__ = ["LATEST", "RunDirectory", "find_run"]
+__all__ = ["LATEST", "RunDirectory", "find_run", "refuse_name"]
 
 LATEST = "latest"
 
@@ -38,6 +38,8 @@ class RunDirectory:
     """The paths of one run; none of them has to exist."""
 
     root: Path
+    source: str = ""
+    """Where tasks that do not see `root` read the sealed tables: the URI of the run, or empty."""
 
     @classmethod
     def create(cls, results: Path, scenario: str, at: datetime) -> "RunDirectory":
@@ -46,10 +48,7 @@ class RunDirectory:
         Runs of one second are told apart by a suffix (`…Z-01`). Raises UsageError for a name that
         cannot be a directory, HarnessError if the disk refuses or a second has too many runs.
         """
-        if _SCENARIO_NAME.fullmatch(scenario) is None or scenario == LATEST:
-            raise UsageError(
-                f"scenario name {scenario!r}: letters, digits, '.', '_' and '-', and not 'latest'"
-            )
+        refuse_name(scenario)
         run = cls(_make_root(results / scenario, at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")))
         for directory in (run.raw, run.nodes, run.clients):
             directory.mkdir()
@@ -121,6 +120,14 @@ class RunDirectory:
     def junit_path(self) -> Path:
         """The report for a build server."""
         return self.root / "junit.xml"
+
+
+def refuse_name(name: str) -> None:
+    """Raises UsageError for a name that runs cannot be stored under."""
+    if _SCENARIO_NAME.fullmatch(name) is None or name == LATEST:
+        raise UsageError(
+            f"scenario name {name!r}: letters, digits, '.', '_' and '-', and not 'latest'"
+        )
 
 
 def find_run(text: str, results: Path) -> RunDirectory:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from harness.cli.bench import bench
+from harness.cli.history import history
 from harness.cli.machine import clean, doctor
 from harness.cli.reproduce import reproduce, track_record
 from harness.cli.run import replay, run
@@ -40,6 +41,7 @@ for command in (
     report,
     scenarios,
     track_record,
+    history,
     doctor,
     clean,
     bench,

@@ -1,0 +1,115 @@
+"""`fencepost history`: histories of other tools in, ours out, and made-up ones."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from harness.cli.options import as_json, emit_json, results_option
+from harness.open_history import KAFKA, Format, Import, exported, imported
+from history.failure import HarnessError
+from history.models import Isolation, Model
+from history.run_directory import find_run
+
+__all__ = ["history"]
+
+_MODELS = click.Choice([*(str(model) for model in Model), KAFKA])
+_FORMATS = click.Choice([str(one) for one in Format])
+_STANDARD = "-"
+
+
+@click.group()
+def history() -> None:
+    """Take histories of other tools in, hand ours out, make some up."""
+
+
+@history.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("--format", "notation", type=_FORMATS, required=True, help="How FILE is written.")
+@click.option("--model", type=_MODELS, required=True, help="What object its operations are on.")
+@click.option(
+    "--isolation",
+    type=click.Choice([str(one) for one in Isolation]),
+    help="What transactions were promised. Of list-append.",
+)
+@click.option("--name", default="imported", show_default=True, help="To store it under.")
+@click.option(
+    "--independent",
+    is_flag=True,
+    help="Values are [key value], as jepsen.independent has them.",
+)
+@click.option("--idempotent", is_flag=True, help="No value may stand twice. Of kafka.")
+@results_option
+@as_json
+def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> int:
+    """Make FILE ('-': standard input) a run that `fencepost check` judges."""
+    isolation = flags["isolation"]
+    what = Import(
+        path=None if file == _STANDARD else Path(file),
+        format=Format(flags["notation"]),
+        model=flags["model"],
+        name=flags["name"],
+        isolation=Isolation(isolation) if isolation else None,
+        keyed_values=flags["independent"],
+        idempotent=flags["idempotent"],
+        command=_import_command(file, flags),
+    )
+    done = imported(what, results=results)
+    left_out = {what: count for what, count in sorted(done.left_out.items()) if count}
+    for kind, count in left_out.items():
+        click.echo(f"left out: {count} {kind}", err=True)
+    if as_json:
+        emit_json({"run": done.run.root, "left_out": left_out})
+    else:
+        _say_check(done.run.root)
+    return 0
+
+
+@history.command("export")
+@click.argument("run", metavar="RUN")
+@click.argument("file", metavar="[FILE]", default=_STANDARD)
+@click.option("--format", "notation", type=_FORMATS, required=True, help="How to write it.")
+@click.option("--events", is_flag=True, help="Lines of invocations and of completions. Of jsonl.")
+@results_option
+def export_history(run: str, file: str, notation: str, events: bool, results: Path) -> int:
+    """Write RUN's history to FILE ('-': standard output)."""
+    found = find_run(run, results)
+    with _output(file) as output:
+        exported(found, output, notation=Format(notation), as_events=events)
+    return 0
+
+
+def _import_command(file: str, flags: dict[str, Any]) -> str:
+    words = ["fencepost", "history", "import", file]
+    words += ["--format", flags["notation"], "--model", flags["model"]]
+    words += ["--isolation", flags["isolation"]] if flags["isolation"] else []
+    words += [f"--{flag}" for flag in ("independent", "idempotent") if flags[flag]]
+    return shlex.join([*words, "--name", flags["name"]])
+
+
+def _say_check(root: Path) -> None:
+    """The command that judges it."""
+    click.echo(f"fencepost check {shlex.quote(str(root))}")
+
+
+@contextmanager
+def _output(file: str) -> Iterator[BinaryIO]:
+    """Standard output, or a file that is there whole or not at all."""
+    if file == _STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(file)
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with beside.open("wb") as output:
+            yield output
+        beside.replace(path)
+    except OSError as error:
+        raise HarnessError(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,90 @@
+"""Lines of a file of text, decoded strictly, and JSON objects line by line."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from history.open.edn import EdnSet, Keyword
+from history.open.refusal import MalformedHistoryError, RefusedError, at_line, shown
+
+__all__ = ["json_objects", "json_text", "text_lines"]
+
+_LINE_BYTES_MAX: Final = 1 << 28
+_TOO_DEEP: Final = "expected fewer levels of nesting"
+
+
+def text_lines(file: BinaryIO, *, source: str) -> Iterator[str]:
+    """Each line, with its end. Raises MalformedHistoryError for bytes that are not UTF-8."""
+    number = 0
+    while line := file.readline(_LINE_BYTES_MAX):
+        number += 1
+        if len(line) == _LINE_BYTES_MAX:
+            raise MalformedHistoryError(
+                source, number, f"expected a line of less than {_LINE_BYTES_MAX} bytes; found more"
+            )
+        try:
+            yield line.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedHistoryError(
+                source, number, f"expected UTF-8; found {shown(line[error.start : error.end])}"
+            ) from None
+
+
+def json_objects(lines: Iterator[str], *, source: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The object of each line that is not blank: arrays as tuples, {"keyword": "x"} as Keyword.
+
+    Raises MalformedHistoryError for what is no JSON object, or has a name twice.
+    """
+    decoder = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        with at_line(source, number):
+            try:
+                found = _form(decoder.decode(line.rstrip()))
+            except RecursionError:
+                raise RefusedError(_TOO_DEEP) from None
+            except ValueError as error:
+                raise RefusedError(f"expected JSON; found {shown(line)}: {error}") from None
+            if not isinstance(found, dict):
+                raise RefusedError(f"expected a JSON object; found {shown(found)}")
+        yield number, found
+
+
+def json_text(form: Any) -> str:
+    """A form as JSON, on one line."""
+    return json.dumps(_plain(form), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    whole = dict(pairs)
+    if len(whole) < len(pairs):
+        raise RefusedError(f"expected each name once; found {shown([name for name, _ in pairs])}")
+    return whole
+
+
+def _refuse_constant(text: str) -> None:
+    raise RefusedError(f"expected JSON; found {text}")
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_form(item) for item in value)
+    if isinstance(value, dict):
+        if value.keys() == {"keyword"} and isinstance(value["keyword"], str):
+            return Keyword(value["keyword"])
+        return {name: _form(item) for name, item in value.items()}
+    return value
+
+
+def _plain(form: Any) -> Any:
+    match form:
+        case Keyword():
+            return {"keyword": form.name}
+        case EdnSet():
+            return [_plain(item) for item in form.items]
+        case tuple() | list():
+            return [_plain(item) for item in form]
+        case dict():
+            return {name: _plain(item) for name, item in form.items()}
+    return form

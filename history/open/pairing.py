@@ -1,0 +1,91 @@
+"""Invocations and their completions, put together; what was never completed stays open.
+
+A process has one operation open at a time. With its first info it ends, as a client whose operation
+may still take effect does: whatever follows has another number. (Clients of Kafka go on: a send
+that timed out does not stop its producer.)
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from history.open.event import Event
+from history.open.refusal import RefusedError, at_line
+from history.operation import Outcome
+
+__all__ = ["Paired", "paired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """An operation as its two events tell it."""
+
+    order: int
+    """0-based, of its invocation among all."""
+    invoked: Event
+    completed: Event | None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Info if it was never completed."""
+        return Outcome.INFO if self.completed is None else Outcome(self.completed.type)
+
+
+def paired(
+    events: Iterable[Event], *, source: str, process_goes_on: bool = False
+) -> Iterator[Paired]:
+    """Operations, in the order in which they ended; what is open at the end comes last.
+
+    `process_goes_on`: a process may go on after an info. Raises MalformedHistoryError for a
+    completion without an invocation, one of another `f`, one before its invocation, or a process
+    with two operations open.
+    """
+    waiting: dict[int, tuple[int, Event]] = {}
+    ended: dict[int, int] = {}
+    order = 0
+    for event in events:
+        with at_line(source, event.line):
+            if event.type == "invoke":
+                _refuse_busy(event, waiting, ended)
+                waiting[event.process] = (order, event)
+                order += 1
+                continue
+            begun = waiting.pop(event.process, None)
+            if begun is None:
+                raise RefusedError(
+                    f"expected an invocation of process {event.process} before its {event.type}; "
+                    "found none"
+                )
+            _refuse_other(begun[1], event)
+        if event.type == "info" and not process_goes_on:
+            ended[event.process] = event.line
+        yield Paired(order=begun[0], invoked=begun[1], completed=event)
+    for number, event in waiting.values():
+        yield Paired(order=number, invoked=event, completed=None)
+
+
+def _refuse_busy(
+    event: Event, waiting: dict[int, tuple[int, Event]], ended: dict[int, int]
+) -> None:
+    if event.process in waiting:
+        raise RefusedError(
+            f"expected one open operation of process {event.process}; found a second one, while "
+            f"that of line {waiting[event.process][1].line} is open"
+        )
+    if event.process in ended:
+        raise RefusedError(
+            f"expected no more of process {event.process}, which ended with the info of line "
+            f"{ended[event.process]}; found an invocation: give who goes on another number"
+        )
+
+
+def _refuse_other(invoked: Event, completed: Event) -> None:
+    if completed.f != invoked.f:
+        raise RefusedError(
+            f"expected the end of the {invoked.f} of line {invoked.line}; found one of "
+            f"{completed.f}"
+        )
+    if (completed.stated_ns or 0) < (invoked.stated_ns or 0):
+        raise RefusedError(
+            f"expected a return at or after the call of line {invoked.line}, "
+            f"{invoked.stated_ns} ns; found {completed.stated_ns} ns"
+        )

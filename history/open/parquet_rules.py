@@ -1,0 +1,135 @@
+"""What the rows of a Parquet file must be, each by itself and to each other, to be a history.
+
+Each batch is judged by its columns at once. What crosses batches (numbers dense from 0, calls in
+their order, one open operation a process) is judged at the end, from four numbers a row in memory.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from history.models import Model
+from history.open.refusal import MalformedHistoryError, shown
+from history.open.shapes import SHAPES
+from history.operation import Outcome
+
+__all__ = ["overview_of", "refuse_order", "refuse_rows"]
+
+_NEVER_NS: Final = np.iinfo(np.int64).max
+_COLUMNS: Final = ("expected", "version", "value", "values")
+_STEPS: Final = ("append", "read")
+
+_Wrong = Iterator[tuple[Any, str]]
+"""Of each rule the rows that break it, as a column of booleans, and what was expected."""
+
+
+def refuse_rows(table: pa.Table, model: Model, *, first: int, source: str) -> None:
+    """Raises MalformedHistoryError for the first row that is wrong by itself.
+
+    `first`: how many rows came before this batch.
+    """
+    for wrong, message in _wrong_rows(table, model):
+        places = pc.indices_nonzero(wrong)
+        if len(places):
+            row = places[0].as_py()
+            found = shown(table.slice(row, 1).to_pylist()[0])
+            raise MalformedHistoryError(
+                source, first + row + 1, f"expected {message}; found {found}"
+            )
+
+
+def overview_of(table: pa.Table) -> NDArray[np.int64]:
+    """Number, process, call and return (of an info a time after all) of each row."""
+    info = pc.equal(table["outcome"], Outcome.INFO.value)
+    returns = pc.if_else(info, pa.scalar(_NEVER_NS, pa.int64()), table["return_ns"])
+    columns: list[Any] = [table[0], table["process"], table["call_ns"], returns]
+    return np.stack([column.to_numpy() for column in columns])
+
+
+def refuse_order(overview: NDArray[np.int64], model: Model, *, number: str, source: str) -> None:
+    """Raises MalformedHistoryError for rows that contradict each other.
+
+    `number`: the name of the column that counts operations.
+    """
+    order = np.argsort(overview[0], kind="stable")
+    rows = overview[:, order]
+    starts = np.diff(rows[0], prepend=-1) != 0
+
+    def refuse(wrong: NDArray[np.bool_], places: NDArray[np.int64], message: str) -> None:
+        if wrong.any():
+            row = int(places[np.argmax(wrong)]) + 1
+            raise MalformedHistoryError(source, row, f"expected {message}; this row breaks it")
+
+    if model is Model.LIST_APPEND:
+        for column, name in ((1, "process"), (2, "call_ns"), (3, "return_ns")):
+            changed = np.diff(rows[column]) != 0
+            refuse(~starts[1:] & changed, order[1:], f"one {name} for all rows of a {number}")
+        order, rows = order[starts], rows[:, starts]
+    refuse(rows[0] != np.arange(len(order)), order, f"each {number} from 0 on, once")
+    refuse(np.diff(rows[2]) < 0, order[1:], f"{number} to follow the order of the calls")
+    by_process = np.argsort(rows[1], kind="stable")
+    _, process, call_ns, return_ns = rows[:, by_process]
+    busy = (np.diff(process) == 0) & (call_ns[1:] < return_ns[:-1])
+    refuse(busy, order[by_process][1:], "one open operation of a process at a time")
+
+
+def _wrong_rows(table: pa.Table, model: Model) -> _Wrong:
+    for name in ("process", "key", "f", "call_ns", "outcome", table.column_names[0]):
+        yield pc.is_null(table[name]), f"a {name}"
+    elements = table["values"].combine_chunks()
+    lacking = pc.list_parent_indices(elements).filter(pc.is_null(elements.flatten()))
+    yield _marked(lacking, table.num_rows), "values without null"
+    for name in (table.column_names[0], "process", "call_ns"):
+        yield pc.less(table[name], 0), f"{name} from 0 on"
+    yield _not_in(table["outcome"], [str(outcome) for outcome in Outcome]), "an outcome"
+    ended = pc.not_equal(table["outcome"], Outcome.INFO.value)
+    yield pc.and_(ended, pc.is_null(table["return_ns"])), "a return_ns of what is not info"
+    early = pc.less(table["return_ns"], table["call_ns"])
+    yield pc.fill_null(early, fill_value=False), "a return at or after the call"
+    fs = list(_STEPS) if model is Model.LIST_APPEND else list(SHAPES[model])
+    yield _not_in(table["f"], fs), f"f {', '.join(fs)}"
+    for f in fs:
+        for name in _COLUMNS:
+            if name in table.column_names:
+                yield from _wrong_column(table, model, f, name)
+
+
+def _wrong_column(table: pa.Table, model: Model, f: str, name: str) -> _Wrong:
+    """Where a column of an operation is, and should not be, or the other way round."""
+    mine = pc.equal(table["f"], f)
+    there = pc.and_(mine, pc.is_valid(table[name]))
+    lacking = pc.and_(mine, pc.is_null(table[name]))
+    ok = pc.equal(table["outcome"], Outcome.OK.value)
+    asked, answered, optional = _columns(model, f)
+    if name in asked:
+        if name not in optional:
+            yield lacking, f"{name} of this {f}"
+    elif name in answered:
+        yield pc.and_not(there, ok), f"no {name} of this {f}, which is not ok"
+        if name not in optional:
+            yield pc.and_(lacking, ok), f"{name} of this {f}, which is ok"
+    else:
+        yield there, f"no {name} of this {f}"
+
+
+def _columns(model: Model, f: str) -> tuple[tuple[str, ...], tuple[str, ...], frozenset[str]]:
+    """What the client states, what the answer tells, and what may lack all the same."""
+    if model is Model.LIST_APPEND:
+        steps = {"append": (("value",), ()), "read": ((), ("values",))}
+        return (*steps[f], frozenset())
+    shape = SHAPES[model][f]
+    return shape.asked, shape.answered, shape.optional
+
+
+def _marked(rows: pa.Array, count: int) -> pa.Array:
+    marked = np.zeros(count, bool)
+    marked[rows.to_numpy(zero_copy_only=False)] = True
+    return pa.array(marked)
+
+
+def _not_in(column: pa.ChunkedArray, words: list[str]) -> Any:
+    return pc.invert(pc.is_in(column, pa.array(words)))

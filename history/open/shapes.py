@@ -1,0 +1,257 @@
+"""What the value of an operation looks like in a file, model by model; both ways.
+
+A *layout* says where the columns of the table stand in the value: `value` alone, or a vector of
+columns. The same layouts serve EDN and JSON, where a vector is an array:
+
+| model | f | value |
+|---|---|---|
+| versioned-register | read, write | [version value] |
+| | cas | [version [expected value]] |
+| register | read, write | value |
+| | cas | [expected value] |
+| log | append, read | [offset value] |
+| set | add | value |
+| | read | #{value …} (or a vector) |
+| counter | add, read | value |
+| list-append | txn | [[:append key value] [:r key [value …]] …] |
+
+What only the answer tells (what is read, the version that was made, the offset of an append) is nil
+in an invocation and in an end that is not ok. What the client asked for stands in both.
+
+Sources: jepsen.independent, jepsen.tests.cycle.append, Elle's list-append; jepsen.etcd's registers
+for values with their versions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from history.models import Model
+from history.open.edn import EdnSet, Keyword
+from history.open.operation import Cells
+from history.open.refusal import RefusedError, shown
+from history.open.scalars import key_text
+
+__all__ = [
+    "SHAPES",
+    "Shape",
+    "answer_value",
+    "answered_cells",
+    "asked_cells",
+    "asked_value",
+    "check_cells",
+    "shape_of",
+    "steps_of",
+    "steps_value",
+]
+
+Layout = Any
+"""A name of a column, or a tuple of layouts."""
+
+_INT64_MAX: Final = (1 << 63) - 1
+_NUMBERS: Final = ("version",)
+_STEPS: Final = {"append": "append", "r": "read"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The operations of one `f` of a model."""
+
+    layout: Layout
+    asked: tuple[str, ...] = ()
+    """Columns that the client states."""
+    answered: tuple[str, ...] = ()
+    """Columns that an ok answer tells."""
+    optional: frozenset[str] = frozenset()
+    """Of these, what may be null all the same: there was no value."""
+    numeric: bool = False
+    """`expected` is a version, or `value` a number to reckon with, and no mere name."""
+
+
+_ANY: Final = frozenset(("value",))
+
+SHAPES: Final[Mapping[Model, Mapping[str, Shape]]] = {
+    Model.VERSIONED_REGISTER: {
+        "read": Shape(layout=("version", "value"), answered=("version", "value"), optional=_ANY),
+        "write": Shape(layout=("version", "value"), asked=("value",), answered=("version",)),
+        "cas": Shape(
+            layout=("version", ("expected", "value")),
+            asked=("expected", "value"),
+            answered=("version",),
+        ),
+    },
+    Model.REGISTER: {
+        "read": Shape(layout="value", answered=("value",), optional=_ANY),
+        "write": Shape(layout="value", asked=("value",)),
+        "cas": Shape(
+            layout=("expected", "value"),
+            asked=("expected", "value"),
+            optional=frozenset(("expected",)),
+        ),
+    },
+    Model.LOG: {
+        "append": Shape(layout=("version", "value"), asked=("value",), answered=("version",)),
+        "read": Shape(
+            layout=("version", "value"), asked=("version",), answered=("value",), optional=_ANY
+        ),
+    },
+    Model.SET: {
+        "add": Shape(layout="value", asked=("value",)),
+        "read": Shape(layout="values", answered=("values",)),
+    },
+    Model.COUNTER: {
+        "add": Shape(layout="value", asked=("value",), numeric=True),
+        "read": Shape(layout="value", answered=("value",), numeric=True),
+    },
+}
+"""By model and `f`; transactions of list-append have steps instead."""
+
+
+def shape_of(model: Model, f: str) -> Shape:
+    """Raises RefusedError for an `f` that the model does not have."""
+    shape = SHAPES[model].get(f)
+    if shape is None:
+        raise RefusedError(f"expected f of a {model}: {', '.join(SHAPES[model])}; found {shown(f)}")
+    return shape
+
+
+def asked_cells(model: Model, f: str, key: str, value: Any) -> Cells:
+    """What an invocation says."""
+    shape = shape_of(model, f)
+    found = {} if value is None and not shape.asked else _leaves(shape.layout, value)
+    cells = _cells(key, f, found, keep=shape.asked)
+    return check_cells(model, cells, ok=False)
+
+
+def answered_cells(model: Model, asked: Cells, value: Any) -> Cells:
+    """What an ok answer to it says. Raises RefusedError if it answers something else."""
+    shape = shape_of(model, asked.f)
+    cells = _cells(
+        asked.key, asked.f, _leaves(shape.layout, value), keep=(*shape.asked, *shape.answered)
+    )
+    for name in shape.asked:
+        if getattr(cells, name) != getattr(asked, name):
+            raise RefusedError(
+                f"expected an answer with the {name} of its invocation, "
+                f"{shown(getattr(asked, name))}; found {shown(getattr(cells, name))}"
+            )
+    return check_cells(model, cells, ok=True)
+
+
+def check_cells(model: Model, cells: Cells, *, ok: bool) -> Cells:
+    """The same, if each column is as the model has it. Raises RefusedError."""
+    shape = shape_of(model, cells.f)
+    for name in ("expected", "version", "value", "values"):
+        found = getattr(cells, name)
+        told = name in shape.asked or (ok and name in shape.answered)
+        if found is None:
+            if told and name not in shape.optional:
+                raise RefusedError(f"expected {_named(model, name)} of this {cells.f}; found none")
+        elif not told:
+            raise RefusedError(
+                f"expected no {_named(model, name)} of this {cells.f}; found {shown(found)}"
+            )
+        elif _is_number(model, shape, name):
+            _refuse_no_number(model, name, found, least=-_INT64_MAX if shape.numeric else 0)
+    return cells
+
+
+def asked_value(model: Model, cells: Cells) -> Any:
+    """The value of the invocation."""
+    shape = SHAPES[model][cells.f]
+    return _filled(shape.layout, cells, keep=shape.asked, as_set=False)
+
+
+def answer_value(model: Model, cells: Cells) -> Any:
+    """The value of the ok answer."""
+    shape = SHAPES[model][cells.f]
+    keep = (*shape.asked, *shape.answered)
+    return _filled(shape.layout, cells, keep=keep, as_set=model is Model.SET)
+
+
+def steps_of(value: Any, *, ok: bool) -> tuple[Cells, ...]:
+    """The steps of a transaction over lists."""
+    if not isinstance(value, tuple):
+        raise RefusedError(f"expected the steps of a transaction; found {shown(value)}")
+    return tuple(_step(step, ok=ok) for step in value)
+
+
+def steps_value(steps: tuple[Cells, ...], *, ok: bool) -> tuple[Any, ...]:
+    """The value of an invocation, or of an ok answer. A list that is empty is nil, as in Elle."""
+    return tuple(
+        (Keyword("append"), step.key, step.value)
+        if step.f == "append"
+        else (Keyword("r"), step.key, (step.values or None) if ok else None)
+        for step in steps
+    )
+
+
+def _step(step: Any, *, ok: bool) -> Cells:
+    if not isinstance(step, tuple) or len(step) != 3:  # noqa: PLR2004  # f, key, value
+        raise RefusedError(
+            f"expected a step [:append key value] or [:r key values]; found {shown(step)}"
+        )
+    f = step[0].name if isinstance(step[0], Keyword) else step[0]
+    if f not in _STEPS:
+        raise RefusedError(f"expected a step {' or '.join(_STEPS)}; found {shown(step[0])}")
+    key = key_text(step[1])
+    if f == "append":
+        if step[2] is None:
+            raise RefusedError(f"expected the value that is appended; found {shown(step)}")
+        return Cells(key=key, f="append", value=step[2])
+    if not ok:
+        return Cells(key=key, f="read")
+    return Cells(key=key, f="read", values=() if step[2] is None else _elements(step[2]))
+
+
+def _leaves(layout: Layout, value: Any) -> dict[str, Any]:
+    """What stands at each column of the layout."""
+    if layout == "values":
+        return {layout: None if value is None else _elements(value)}
+    if isinstance(layout, str):
+        return {layout: value}
+    if not isinstance(value, tuple) or len(value) != len(layout):
+        raise RefusedError(f"expected a value {_drawn(layout)}; found {shown(value)}")
+    found: dict[str, Any] = {}
+    for part, item in zip(layout, value, strict=True):
+        found |= _leaves(part, item)
+    return found
+
+
+def _elements(value: Any) -> tuple[Any, ...]:
+    items = value.items if isinstance(value, EdnSet) else value
+    if not isinstance(items, tuple):
+        raise RefusedError(f"expected elements; found {shown(value)}")
+    return items
+
+
+def _filled(layout: Layout, cells: Cells, *, keep: tuple[str, ...], as_set: bool) -> Any:
+    if isinstance(layout, str):
+        found = getattr(cells, layout) if layout in keep else None
+        return (
+            EdnSet(tuple(found)) if as_set and layout == "values" and found is not None else found
+        )
+    return tuple(_filled(part, cells, keep=keep, as_set=as_set) for part in layout)
+
+
+def _cells(key: str, f: str, found: Mapping[str, Any], *, keep: tuple[str, ...]) -> Cells:
+    extra = {name: item for name, item in found.items() if name not in keep and item is not None}
+    return Cells(key=key, f=f, **({name: found.get(name) for name in keep} | extra))
+
+
+def _is_number(model: Model, shape: Shape, name: str) -> bool:
+    versioned = name == "expected" and model is Model.VERSIONED_REGISTER
+    return name in _NUMBERS or versioned or (shape.numeric and name == "value")
+
+
+def _refuse_no_number(model: Model, name: str, found: Any, *, least: int) -> None:
+    if type(found) is not int or not least <= found <= _INT64_MAX:
+        raise RefusedError(f"expected {_named(model, name)}: an integer; found {shown(found)}")
+
+
+def _named(model: Model, name: str) -> str:
+    return "offset" if model is Model.LOG and name == "version" else name
+
+
+def _drawn(layout: Layout) -> str:
+    return layout if isinstance(layout, str) else f"[{' '.join(map(_drawn, layout))}]"
