@@ -9,7 +9,6 @@ A file is judged as it was sealed or not at all: its digest is compared with the
 schema with `history.schema`, name by name and type by type.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.storage import file_size, parquet_file, sha256
 from history.failure import HarnessError
 from history.manifest import Manifest
 from history.reader import load_table, table_files
@@ -44,11 +43,13 @@ __all__ = [
     "load_faults",
     "load_samples",
     "operation_files",
+    "opened",
     "operations_in",
     "record_files",
     "row_count",
     "rows_in",
     "scanned",
+    "stretches_of",
     "task_count",
 ]
 
@@ -68,6 +69,7 @@ class SealedFile:
     """A file of a sealed table."""
 
     path: str
+    """Or its URI, where tasks run on machines that do not see the path."""
     digest: str
     """SHA-256 when it was sealed; empty if the manifest does not know it."""
 
@@ -159,22 +161,23 @@ def operations_in(file: SealedFile, columns: Sequence[str]) -> pa.Table:
 
     Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
-    with _opened(file, "operations") as parquet:
+    with opened(file, "operations") as parquet:
         return parquet.read(columns=list(columns))
 
 
 def byte_count(file: SealedFile) -> int:
     """The size of a file; 0 if it is not there, which the task that would read it says."""
     try:
-        return Path(file.path).stat().st_size
-    except OSError:
+        return file_size(file.path)
+    except (OSError, pa.ArrowException):
         return 0
 
 
 def row_count(file: SealedFile) -> int | None:
     """How many rows a file says it has; None if it cannot be read."""
     try:
-        return int(pq.read_metadata(file.path).num_rows)
+        with parquet_file(file.path, words=[]) as parquet:
+            return int(parquet.metadata.num_rows)
     except (OSError, pa.ArrowException):
         return None
 
@@ -184,7 +187,7 @@ def rows_in(file: SealedFile, name: str) -> pa.Table:
 
     Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
-    with _opened(file, name) as parquet:
+    with opened(file, name) as parquet:
         return parquet.read().cast(TABLES[name])
 
 
@@ -195,7 +198,7 @@ def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.
     by key.
     """
     done: set[str] = set()
-    with _opened(file, "records") as parquet:
+    with opened(file, "records") as parquet:
         for key, rows in _runs(parquet, columns):
             if key in done:
                 raise HarnessError(f"{file.path} is not sorted by key: {key} comes twice")
@@ -222,7 +225,7 @@ def _runs(parquet: Any, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]
     current: str | None = None
     for group in range(parquet.num_row_groups):
         table = parquet.read_row_group(group, columns=list(columns))
-        for key, rows in _stretches(table):
+        for key, rows in stretches_of(table):
             if key != current and current is not None:
                 yield current, pa.concat_tables(waiting)
                 waiting = []
@@ -232,7 +235,7 @@ def _runs(parquet: Any, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]
         yield current, pa.concat_tables(waiting)
 
 
-def _stretches(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+def stretches_of(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """Neighbouring rows of one key, as slices of the table."""
     for chunk in table.to_batches():
         key = chunk.column("key")
@@ -243,24 +246,19 @@ def _stretches(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 @contextmanager
-def _opened(file: SealedFile, name: str) -> Iterator[Any]:
+def opened(file: SealedFile, name: str) -> Iterator[Any]:
     """The Parquet file of the table `name`, if it is the one that was sealed."""
     try:
-        if file.digest and (found := _digest(file.path)) != file.digest:
+        if file.digest and (found := sha256(file.path)) != file.digest:
             raise HarnessError(
                 f"{file.path} is not what was sealed: SHA-256 {found}, expected {file.digest}"
             )
         words = [field.name for field in TABLES[name] if field.name in _WORDS]
-        with pq.ParquetFile(file.path, read_dictionary=words) as parquet:
+        with parquet_file(file.path, words=words) as parquet:
             _refuse_other_schema(parquet.schema_arrow, file, name)
             yield parquet
     except (OSError, pa.ArrowException) as error:
         raise HarnessError(f"cannot read {file.path}: {_reason(str(error))}") from error
-
-
-def _digest(path: str) -> str:
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _refuse_other_schema(schema: pa.Schema, file: SealedFile, name: str) -> None:
@@ -285,6 +283,9 @@ def _reason(text: str) -> str:
 
 def _sealed(run: RunDirectory, manifest: Manifest, paths: Iterable[Path]) -> tuple[SealedFile, ...]:
     return tuple(
-        SealedFile(path=str(path), digest=manifest.digests.get(str(path.relative_to(run.root)), ""))
-        for path in paths
+        SealedFile(
+            path=f"{run.source}/{name}" if run.source else str(run.root / name),
+            digest=manifest.digests.get(name, ""),
+        )
+        for name in (path.relative_to(run.root).as_posix() for path in paths)
     )

@@ -4,14 +4,17 @@ from pathlib import Path
 
 import click
 
-from clusters.java import find_java
+from checkers.mirror import mirrored
+from checkers.session import is_local, spark_session
+from checkers.storage import is_uri, local_path
+from clusters.java import Java, find_java, spark_java_home
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
 from harness.judge import judge, write_reports
 from harness.progress import terminal_progress
 from harness.run import RunOutcome
 from history.failure import SpecError, UsageError
-from history.run_directory import find_run
+from history.run_directory import RunDirectory, find_run
 from nemesis.words import duration_s
 from report.sequence import Window
 
@@ -24,9 +27,9 @@ __all__ = ["check", "report"]
 @spark_master_option
 @as_json
 def check(runs: tuple[str, ...], results: Path, spark_master: str, as_json: bool) -> int:
-    """Judge stored RUNs again: a path, a scenario's name (its last run), or 'latest'."""
-    found = [find_run(text, results) for text in runs]
+    """Judge stored RUNs again: a path, a URI, a scenario's name (its last run), or 'latest'."""
     java = find_java()
+    found = [_run_at(text, results, java=java, master=spark_master) for text in runs]
     outcomes = []
     with terminal_progress() as progress:
         for run in found:
@@ -58,6 +61,19 @@ def report(run: str, window: str | None, results: Path, as_json: bool) -> int:
     else:
         click.echo(f"{found.report_path}\n{found.junit_path}")
     return 0
+
+
+def _run_at(text: str, results: Path, *, java: Java, master: str) -> RunDirectory:
+    """The run that a user means; one that lies elsewhere is copied into the results."""
+    path = local_path(text) if is_uri(text) else text
+    if path is not None:
+        return find_run(path, results)
+    return mirrored(
+        text,
+        results=results,
+        session=lambda: spark_session(java_home=spark_java_home(java), master=master),
+        elsewhere=not is_local(master),
+    )
 
 
 def _window(text: str) -> Window:
