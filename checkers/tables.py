@@ -24,9 +24,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.memory import out_of_memory
 from checkers.storage import file_size, parquet_file, sha256
 from history.failure import HarnessError
 from history.manifest import Manifest
+from history.models import MODEL_TABLES
 from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT, TABLES
@@ -88,9 +90,9 @@ def record_files(run: RunDirectory, manifest: Manifest) -> tuple[SealedFile, ...
 def cluster_file(
     run: RunDirectory, manifest: Manifest, name: str, *, bucket: int = 0
 ) -> SealedFile:
-    """The file of a table, missing or not: of `records` and `replica_records`, that of a bucket."""
+    """The file of a table, missing or not: of those that are spread by key, that of a bucket."""
     path = run.table_path(name)
-    if name in ("records", "replica_records"):
+    if name in ("records", "replica_records", *MODEL_TABLES.values()):
         path = path / bucket_file(run.history, bucket).name
     return _sealed(run, manifest, [path])[0]
 
@@ -257,6 +259,8 @@ def opened(file: SealedFile, name: str) -> Iterator[Any]:
         with parquet_file(file.path, words=words) as parquet:
             _refuse_other_schema(parquet.schema_arrow, file, name)
             yield parquet
+    except MemoryError as error:
+        raise HarnessError(f"cannot read {file.path}: {out_of_memory(error)}") from error
     except (OSError, pa.ArrowException) as error:
         raise HarnessError(f"cannot read {file.path}: {_reason(str(error))}") from error
 
