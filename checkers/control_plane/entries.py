@@ -8,6 +8,7 @@ __all__ = ["CONTROL_PLANE_ENTRIES"]
 
 _LOG: Final = ("metadata_log",)
 _LOG_AND_WIRE: Final = ("metadata_log", "wire")
+_SESSIONS: Final = ("metadata_log", "wire", "node_settings")
 
 CONTROL_PLANE_ENTRIES: Final = (
     Entry(
@@ -113,6 +114,32 @@ CONTROL_PLANE_ENTRIES: Final = (
         source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
         strength=Strength.NEVER,
         needs=_LOG,
+    ),
+    Entry(
+        id="C8a",
+        name="fencing-too-early",
+        title="A broker was fenced whose session had not ended",
+        kind=Kind.ANOMALY,
+        rule="A broker that neither left nor asked for it was fenced, and the latest that this can "
+        "have been decided is less than the session time-out after the earliest that the same "
+        "controller can have taken the last heartbeat that it had accepted.",
+        meaning="A living broker loses its leaderships, and partitions move for nothing.",
+        source="KIP-631",
+        strength=Strength.NEVER,
+        needs=_SESSIONS,
+    ),
+    Entry(
+        id="C8b",
+        name="fencing-too-late",
+        title="A broker was not fenced though its session had ended",
+        kind=Kind.ANOMALY,
+        rule="A broker stayed unfenced for 5 s longer than the session time-out after the latest "
+        "that its controller can have heard of it, while that controller wrote records at least "
+        "every 2 s.",
+        meaning="Partitions led by a broker that is gone stay without a leader.",
+        source="KIP-631",
+        strength=Strength.NEVER,
+        needs=_SESSIONS,
     ),
     Entry(
         id="C9a",

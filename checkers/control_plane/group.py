@@ -7,6 +7,7 @@ from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
 from checkers.control_plane import (
     epoch_check_bypassed,
     epochs,
+    fencing,
     illegal_isr,
     illegal_transition,
     ineligible_member,
@@ -33,6 +34,8 @@ _KERNELS: Final[Mapping[str, tuple[ClusterKernel, tuple[str, ...]]]] = {
         metadata_divergence.metadata_divergences,
         ("wire", "metadata_offsets", "metadata_writes"),
     ),
+    fencing.EARLY: (fencing.fenced_too_early, ()),
+    fencing.LATE: (fencing.fenced_too_late, ()),
     illegal_isr.EMPTY: (illegal_isr.empty_isrs, ()),
     illegal_isr.NOT_IN_REPLICAS: (illegal_isr.strange_isrs, ()),
     illegal_isr.ELR_OVERLAPS: (illegal_isr.elr_overlaps, ()),

@@ -21,7 +21,7 @@ _COLUMNS: Final = (
     *("frame", "item", "connection", "source", "target", "direction", "time_ns", "forwarded_ns"),
     *("action", "api", "api_version", "correlation_id", "error", "topic", "topic_id", "partition"),
     *("broker_id", "broker_epoch", "leader_id", "leader_epoch", "partition_epoch"),
-    *("isr", "isr_epochs", "fetch_offset"),
+    *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
 )
 """What checks ask of a request or an answer."""
 

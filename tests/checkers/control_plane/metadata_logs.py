@@ -24,8 +24,9 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 9812 broker-1 alter t-0 expecting 5 isr 1,2 -> INVALID_UPDATE_VERSION at 9900
     at 9812 passed 12000 broker-1 alter … -> ok 6 isr 1,2 at 12100 passed never
     at 9812 held broker-1 alter … -> nothing
-    at 3000 broker-2 register -> ok 33 at 3005
+    at 3000 broker-2 register [incarnation b] -> ok 33 at 3005
     at 3000 broker-2 heartbeat epoch 33 offset 40 -> ok at 3001
+    at 3000 broker-2 heartbeat epoch 33 asking leave -> ok told leave at 3001   or asking fenced
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
@@ -241,8 +242,8 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
             **_told_epoch(rest),
         }
     if verb == "producer-ids":
-        columns = {"broker_id": int(rest[1]), **_told_epoch(rest)}
-        return {"type": "ProducerIdsRecord", "value": subject, **columns}
+        of_broker = {"broker_id": int(rest[1]), **_told_epoch(rest)}
+        return {"type": "ProducerIdsRecord", "value": subject, **of_broker}
     if verb == "feature":
         return {"type": "FeatureLevelRecord", "name": subject, "value": rest[0]}
     if verb in ("topic", "delete", "clear-elr"):
@@ -368,9 +369,12 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     answer: Row = {}
     items: Row = {}
     if found["verb"] == "register":
+        asked["incarnation_id"] = told.get("incarnation", f"{broker}-{found['at']}")
         answer["broker_epoch"] = int(answered[0]) if answered else -1
     elif found["verb"] == "heartbeat":
         asked |= {"broker_epoch": int(told["epoch"]), "fetch_offset": int(told.get("offset", -1))}
+        asked |= _wishes(told.get("asking"))
+        answer |= _wishes(answered[-1] if answered else None)
     else:
         items |= {"topic": "__cluster_metadata", "partition": 0}
         asked["leader_epoch"] = int(told["epoch"])
@@ -382,6 +386,10 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
         if led:
             answer |= {"leader_id": int(led["leader"]), "leader_epoch": int(led["epoch"])}
     return asked | items, answer | items, items
+
+
+def _wishes(word: str | None) -> Row:
+    return {"fenced": word == "fenced", "shutting_down": word == "leave"}
 
 
 def _alter(words: list[str], answered: list[str], broker: int) -> tuple[Row, Row, Row]:

@@ -1,0 +1,220 @@
+"""C8: fencing-too-early and fencing-too-late, from the tape and the log of record.
+
+A controller fences a broker whose session has ended: it has taken no heartbeat of that registration
+for the session time-out. Both sides are compared by bounds (`checkers.kernels.sessions`), each
+taken so that it speaks for the controller:
+
+- *too early*: the latest that the fencing can have been decided is less than the time-out after the
+  earliest moment at which the same controller, in the same term, can have taken the last heartbeat
+  that it had surely accepted by then. A broker that is leaving, or that asks to be fenced, is;
+- *too late*: a broker was unfenced for `SLACK_NS` longer than the time-out after the latest moment
+  at which the controller can have heard of it, itself in office by then; and for all of that slack
+  the controller wrote records (a living one does so twice a second), so that it was neither paused
+  nor starved. A heartbeat that reached it and was not answered may have been taken at any time, so
+  no silence is told of until an answered one follows. It must have accepted one before: a broker
+  whose heartbeats are not on the tape is not judged.
+
+The time-out is the controller's own setting. That a broker goes on serving its clients after its
+session has ended is no breach: brokers of Apache Kafka do not fence themselves, they learn it from
+the metadata log.
+
+Source: KIP-631; `BrokerHeartbeatManager`, `QuorumController.maybeFenceReplicas`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rpcs import Rpc
+from checkers.kernels.sessions import (
+    Contacts,
+    Term,
+    contacts_of,
+    session_timeouts_ns,
+    term_at,
+    terms_of,
+)
+
+__all__ = ["EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
+
+EARLY: Final = "fencing-too-early"
+LATE: Final = "fencing-too-late"
+SLACK_NS: Final = 5_000_000_000
+"""A controller looks for ended sessions several times a time-out; on a machine with too few cores,
+340 ms late was the worst of 490 fencings."""
+
+_ALIVE_GAP_NS: Final = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sessions:
+    """What both checks start from."""
+
+    seen: View
+    terms: Sequence[Term]
+    contacts: Mapping[tuple[int, int, str], Contacts]
+    timeouts_ns: Mapping[str, int]
+
+    def with_controller(self, broker: BrokerHistory, version: BrokerVersion, node: str) -> Contacts:
+        """The heartbeats of this registration to that controller."""
+        place = (broker.broker_id, version.broker_epoch, node)
+        return self.contacts.get(place, Contacts(heartbeats=()))
+
+
+_Proofs = Callable[[BrokerHistory, _Sessions], Iterator[Proof]]
+
+
+def fenced_too_early(tables: Tables, facts: Facts) -> Judged:
+    """Fencings of living brokers, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
+    return _judged(EARLY, tables, facts, _early)
+
+
+def fenced_too_late(tables: Tables, facts: Facts) -> Judged:
+    """Silences without a fencing, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
+    return _judged(LATE, tables, facts, _late)
+
+
+def _judged(check: str, tables: Tables, facts: Facts, proofs: _Proofs) -> Judged:
+    seen = view(tables, facts)
+    timeouts_ns = session_timeouts_ns(tables["node_settings"])
+    doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
+    if doubt:
+        yield from doubtful(check, doubt)
+        return
+    sessions = _Sessions(
+        seen=seen,
+        terms=terms_of(seen.log, facts),
+        contacts=contacts_of(tables["wire"]),
+        timeouts_ns=timeouts_ns,
+    )
+    for broker in seen.brokers.values():
+        key = f"broker {broker.broker_id}"
+        yield key, spelled(check, key, list(proofs(broker, sessions)))
+
+
+def _early(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof]:
+    since_ms = 0
+    for before, version in pairwise(broker.versions):
+        if before.fenced or not before.registered:
+            since_ms = version.timestamp_ms
+        amended = version.registration_offset == before.registration_offset
+        if version.fenced and before.eligible and version.registered and amended:
+            yield from _fencing(broker, version, since_ms, sessions)
+
+
+def _fencing(
+    broker: BrokerHistory, version: BrokerVersion, since_ms: int, sessions: _Sessions
+) -> Iterator[Proof]:
+    """A fencing of a broker that had been unfenced since then."""
+    term = term_at(sessions.terms, version.metadata_offset)
+    timeout_ns = None if term is None else sessions.timeouts_ns.get(term.node)
+    if term is None or timeout_ns is None:
+        return
+    facts = sessions.seen.facts
+    contacts = sessions.with_controller(broker, version, term.node)
+    last = contacts.last_before(facts.earliest_ns(version.timestamp_ms))
+    latest_ns = facts.latest_ns(version.timestamp_ms)
+    asked = any(
+        contacts.asked(wish, from_ns=facts.earliest_ns(since_ms), until_ns=latest_ns)
+        for wish in ("fenced", "shutting_down")
+    )
+    if last is None or last.reached_ns is None or asked or last.asked_ns < term.begin_ns:
+        return
+    silent_ns = latest_ns - last.reached_ns
+    if silent_ns < timeout_ns:
+        yield _proof(
+            version,
+            last,
+            f"broker {broker.broker_id} was fenced at metadata offset {version.metadata_offset}, "
+            f"at most {_seconds(silent_ns)} after {term.node} had been given its heartbeat at "
+            f"{clock(last.reached_ns)} (frame {last.frame}), which it accepted; the session "
+            f"time-out is {_seconds(timeout_ns)}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stay:
+    """A time for which a broker was unfenced, under one controller; bounds that it surely has."""
+
+    version: BrokerVersion
+    term: Term
+    from_ns: int
+    until_ns: int
+
+
+def _late(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof]:
+    for stay in _stays(broker, sessions):
+        timeout_ns = sessions.timeouts_ns.get(stay.term.node)
+        if timeout_ns is not None:
+            yield from _silences(broker, stay, timeout_ns, sessions)
+
+
+def _stays(broker: BrokerHistory, sessions: _Sessions) -> Iterator[_Stay]:
+    facts, terms = sessions.seen.facts, sessions.terms
+    offset_ends = [term.begin_offset for term in terms[1:]] + [sessions.seen.log.end_offset]
+    following = [*broker.versions[1:], None]
+    for version, after in zip(broker.versions, following, strict=True):
+        if version.fenced or not version.registered:
+            continue
+        for term, offset_end in zip(terms, offset_ends, strict=True):
+            ended = after is not None and after.metadata_offset < term.begin_offset
+            if ended or version.metadata_offset >= offset_end or not len(term.written_ms):
+                continue
+            within = after is not None and after.metadata_offset < offset_end
+            until_ms = after.timestamp_ms if after and within else int(term.written_ms[-1])
+            yield _Stay(
+                version=version,
+                term=term,
+                from_ns=max(facts.latest_ns(version.timestamp_ms), term.begin_ns),
+                until_ns=facts.earliest_ns(until_ms),
+            )
+
+
+def _silences(
+    broker: BrokerHistory, stay: _Stay, timeout_ns: int, sessions: _Sessions
+) -> Iterator[Proof]:
+    contacts = sessions.with_controller(broker, stay.version, stay.term.node)
+    for silence in contacts.silences(from_ns=stay.from_ns, until_ns=stay.until_ns):
+        due_ns = silence.begin_ns + timeout_ns
+        end_ns = due_ns + SLACK_NS
+        if silence.last is None or silence.end_ns <= end_ns:
+            continue
+        if _wrote(stay.term, sessions.seen.facts, from_ns=due_ns, until_ns=end_ns):
+            yield _proof(
+                stay.version,
+                silence.last,
+                f"broker {broker.broker_id} was unfenced (metadata offset "
+                f"{stay.version.metadata_offset}) and {stay.term.node} cannot have heard of it "
+                f"from {clock(silence.begin_ns)} (last heartbeat: frame {silence.last.frame}) to "
+                f"{clock(silence.end_ns)}, {_seconds(silence.length_ns)}, and went on writing "
+                f"records; the session time-out is {_seconds(timeout_ns)}",
+            )
+
+
+def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
+    """Whether the controller wrote all the time between these."""
+    times_ns = term.written_ms * 1_000_000 - facts.origin_utc_ns
+    inside = times_ns[(times_ns >= from_ns) & (times_ns <= until_ns)]
+    steps_ns = np.diff(np.concatenate([[from_ns], inside, [until_ns]]))
+    return bool(np.all(steps_ns <= _ALIVE_GAP_NS))
+
+
+def _proof(version: BrokerVersion, last: Rpc, words: str) -> Proof:
+    frames = (last.frame,) if last.answer_frame is None else (last.frame, last.answer_frame)
+    return Proof(
+        offsets=(version.metadata_offset,),
+        values=(version.broker_epoch,),
+        frames=frames,
+        detail=words,
+    )
+
+
+def _seconds(time_ns: int) -> str:
+    return f"{time_ns / 1_000_000_000:.3f} s"

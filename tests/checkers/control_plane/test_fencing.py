@@ -1,0 +1,186 @@
+"""C8: brokers are fenced when their sessions have ended, and not before."""
+
+from itertools import pairwise
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from metadata_logs import doubts, facts, said, sentence, tables
+
+from checkers.anomaly import Found
+from checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
+from checkers.kernels.facts import Judged
+from history.cluster_schema import NODE_SETTINGS
+
+TIMEOUT_MS = 3000
+SLACK_MS = SLACK_NS // 1_000_000
+FACTS = facts(controllers=1)
+BEGIN = """
+    0 leader 1000 at 0
+    1 register 1 at 100
+    2 unfence 1 at 200
+"""
+
+
+def settings(**others: str) -> pa.Table:
+    own = {"broker.session.timeout.ms": str(TIMEOUT_MS), **others}
+    rows = [{"node": "controller-1", "name": name, "value": own[name]} for name in own]
+    return pa.Table.from_pylist(rows, schema=NODE_SETTINGS)
+
+
+def early(log: str, frames: str) -> dict[str, list[str]]:
+    given_tables = tables(BEGIN + log, frames, node_settings=settings())
+    return said(fenced_too_early(given_tables, FACTS))
+
+
+def late(
+    log: str, frames: str, *, end_ms: int = 30_000, step_ms: int = 500, epoch: int = 1
+) -> list[str]:
+    first = 1 + max([2, *(int(line.split()[0]) for line in log.split("\n") if line.strip())])
+    beats = [
+        f"{first + number} noop epoch {epoch} at {at}"
+        for number, at in enumerate(range(10_000, end_ms + 1, step_ms))
+    ]
+    given_tables = tables(BEGIN + log + "\n" + "\n".join(beats), frames, node_settings=settings())
+    return said(fenced_too_late(given_tables, FACTS)).get("broker 1", [])
+
+
+def test_a_broker_is_fenced_within_its_session() -> None:
+    frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    assert early("3 fence 1 at 7800", frames) == {
+        "broker 1": [
+            sentence(
+                """
+                broker 1 was fenced at metadata offset 3, at most 2.908 s after controller-1 had
+                been given its heartbeat at 5.000 s (frame 0), which it accepted; the session
+                time-out is 3.000 s
+                """
+            )
+        ]
+    }
+    assert not early("3 fence 1 at 8000", frames)
+    assert not early("3 register 1 at 7800", frames)
+
+
+def test_only_what_the_controller_surely_accepted_keeps_a_session() -> None:
+    fence = "3 fence 1 at 7800"
+    for answer in (
+        "nothing",
+        "STALE_BROKER_EPOCH at 5002",
+        "ok at 7790",
+        "ok at 5001 by the proxy",
+    ):
+        assert not early(fence, f"at 5000 broker-1 heartbeat epoch 1 -> {answer}"), answer
+    assert not early(fence, "at 5000 broker-1 heartbeat epoch 0 -> ok at 5002")
+    assert not early(fence, "at 5000 held broker-1 heartbeat epoch 1 -> nothing")
+    assert not early(fence, "at 5000 broker-1 to controller-2 heartbeat epoch 1 -> ok at 5002")
+
+
+def test_a_session_is_of_one_term() -> None:
+    frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    assert not early("3 leader 1000 epoch 2 at 5500\n4 fence 1 epoch 2 at 7800", frames)
+
+
+def test_a_broker_that_leaves_or_asks_for_it_is_fenced() -> None:
+    fence = "3 fence 1 at 5003"
+    for wish in ("leave", "fenced"):
+        frames = f"""
+            at 4000 broker-1 heartbeat epoch 1 -> ok at 4002
+            at 5000 broker-1 heartbeat epoch 1 asking {wish} -> ok told leave at 5010
+        """
+        assert not early(fence, frames)
+        assert early(fence, frames.replace(f" asking {wish}", ""))
+    before = """
+        at 60 broker-1 heartbeat epoch 1 asking fenced -> ok at 65
+        at 4000 broker-1 heartbeat epoch 1 -> ok at 4002
+    """
+    assert early(fence, before)  # it asked before it was unfenced
+
+
+def test_a_silent_broker_stays_unfenced() -> None:
+    frames = """
+        at 5000 broker-1 heartbeat epoch 1 -> ok at 5002
+        at 14000 broker-1 heartbeat epoch 1 -> ok at 14002
+    """
+    found = late("", frames)
+    assert len(found) == 2
+    assert found[0] == sentence(
+        """
+        broker 1 was unfenced (metadata offset 2) and controller-1 cannot have heard of it from
+        5.002 s (last heartbeat: frame 0) to 14.000 s, 8.998 s, and went on writing records; the
+        session time-out is 3.000 s
+        """
+    )
+    assert "from 14.002 s" in found[1]
+    assert not late("3 fence 1 at 12900", frames.replace("14000", "12999"))
+    assert not late("", frames.replace("14000", "13001"), end_ms=21_000)
+
+
+def test_a_controller_that_may_not_have_lived_is_not_accused() -> None:
+    frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    assert late("", frames)
+    assert not late("", frames, step_ms=2100)
+    assert not late("", frames, end_ms=12_000)
+
+
+def test_a_request_without_an_answer_may_have_been_taken_at_any_time() -> None:
+    answered = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002\n"
+    assert not late("", answered + "at 6000 broker-1 heartbeat epoch 1 -> nothing")
+    assert late("", answered + "at 6000 held broker-1 heartbeat epoch 1 -> nothing")
+    assert late("", answered + "at 6000 broker-1 heartbeat epoch 0 -> nothing")
+
+
+def test_a_broker_whose_heartbeats_are_not_on_the_tape_is_not_judged() -> None:
+    assert not late("", "at 14000 broker-1 heartbeat epoch 1 -> ok at 14002", end_ms=15_000)
+
+
+def test_a_new_controller_begins_anew() -> None:
+    frames = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    (found,) = late("3 leader 1000 epoch 2 at 9000", frames, epoch=2)
+    assert "from 9.109 s (last heartbeat: frame 0) to 29.870 s" in found
+    assert not late("3 leader 1000 epoch 2 at 22000", frames, epoch=2)
+
+
+def test_without_a_log_or_settings_no_session_is_judged() -> None:
+    for kernel in (fenced_too_early, fenced_too_late):
+        empty = NODE_SETTINGS.empty_table()
+        assert doubts(kernel(tables("", node_settings=settings()), FACTS))
+        assert "settings" in doubts(kernel(tables(BEGIN, node_settings=empty), FACTS))["metadata"]
+
+
+def test_a_setting_that_nobody_made_is_the_release_s_own() -> None:
+    own = settings()
+    unset = own.set_column(1, own.schema.field("name"), pa.array(["node.id"]))
+    frames = "at 1000 broker-1 heartbeat epoch 1 -> ok at 1002"
+    log = BEGIN + "3 fence 1 at {}"
+    for at_ms, bad in ((9800, True), (10_000, False)):
+        judged = fenced_too_early(tables(log.format(at_ms), frames, node_settings=unset), FACTS)
+        assert bool(said(judged)) == bad
+
+
+TIMES = st.lists(st.integers(301, 25_000), min_size=1, max_size=8, unique=True)
+
+
+@given(TIMES, st.integers(300, 26_000))
+def test_what_is_early_and_what_is_late_agree_with_a_slow_look_at_every_millisecond(
+    heartbeats: list[int], fenced_ms: int
+) -> None:
+    """Heartbeats are taken and answered at once, so the bounds differ by the clocks' alone."""
+    at = sorted(heartbeats)
+    frames = "\n".join(f"at {ms} broker-1 heartbeat epoch 1 -> ok at {ms}" for ms in at)
+    beats = "\n".join(f"{10 + n} noop at {ms}" for n, ms in enumerate(range(400, fenced_ms, 400)))
+    log = f"{BEGIN}\n{beats}\n{999} fence 1 at {fenced_ms}\n1000 noop at {fenced_ms}"
+    given_tables = tables(log, frames, node_settings=settings())
+    slack_ms = 100 + fenced_ms / 1000
+    heard = [ms for ms in at if ms < fenced_ms - slack_ms]
+    expected = bool(heard) and fenced_ms + slack_ms - heard[-1] < TIMEOUT_MS
+    assert _found(fenced_too_early(given_tables, FACTS)) == expected
+    known = [ms for ms in at if ms < fenced_ms - slack_ms]
+    steps = pairwise([*known, fenced_ms - slack_ms])
+    silent = any(end - begin > TIMEOUT_MS + SLACK_MS for begin, end in steps)
+    assert _found(fenced_too_late(given_tables, FACTS)) == silent
+
+
+def _found(judged: Judged) -> bool:
+    found: list[Found] = [one for _, one in judged]
+    return any(one.never_count for one in found)
