@@ -26,6 +26,7 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import Entry
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
 from checkers.kernels.facts import Facts, Judged, Tables, facts_of
+from checkers.memory import out_of_memory
 from checkers.results import anomalies_found, file_answers, result_of
 from checkers.tables import (
     JobError,
@@ -104,6 +105,8 @@ def findings_of_task(task: _Task, shelf: _Shelf) -> pa.Table:
         ]
     except HarnessError as error:
         unreadable = str(error)
+    except MemoryError as error:
+        rows = [unknown_row(name, out_of_memory(error), seconds=0.0) | {"key": ""}]
     except Exception as error:  # noqa: BLE001  # whatever it is, this check alone is unknown
         reason = f"the check crashed: {type(error).__name__}: {error}"
         rows = [unknown_row(name, reason, seconds=0.0) | {"key": ""}]

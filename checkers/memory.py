@@ -14,7 +14,13 @@ import resource
 from pathlib import Path
 from typing import Final
 
-__all__ = ["MAPPED_BYTES", "machine_memory_bytes", "out_of_memory", "worker_limit_bytes"]
+__all__ = [
+    "MAPPED_BYTES",
+    "machine_memory_bytes",
+    "out_of_memory",
+    "share_bytes",
+    "worker_limit_bytes",
+]
 
 MAPPED_BYTES: Final = 1536 << 20
 """What a worker that has imported all checks has mapped (1.4 GB, of which it uses a tenth)."""
@@ -38,12 +44,18 @@ def worker_limit_bytes(memory_bytes: int, *, workers: int) -> int:
     return memory_bytes // workers + MAPPED_BYTES
 
 
+def share_bytes() -> int:
+    """What the process that asks may take: its share if it is a worker, or all that workers may."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return machine_memory_bytes()
+    return max(0, limit - MAPPED_BYTES)
+
+
 def out_of_memory(error: MemoryError) -> str:
     """The reason of an answer that needed more, in the worker that could not get it."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    share = "" if limit == resource.RLIM_INFINITY else f" of {_gigabytes(limit - MAPPED_BYTES)}"
     what = f" ({error})" if str(error) else ""
-    return f"it ran out of its memory{share}{what}"
+    return f"it ran out of its {share_bytes() / (1 << 30):.2f} GiB of memory{what}"
 
 
 def _container_limits() -> list[int]:
@@ -54,7 +66,3 @@ def _container_limits() -> list[int]:
         except (OSError, ValueError):  # no such control group, or "max"
             continue
     return found
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / (1 << 30):.2f} GiB"

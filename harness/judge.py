@@ -5,7 +5,7 @@ Works on any stored run, without a cluster.
 
 from dataclasses import replace
 
-from checkers.check import check_run
+from checkers.check import BUDGET_S, check_run
 from checkers.session import spark_session
 from checkers.verdict import Verdict
 from clusters.java import Java, spark_java_home
@@ -20,16 +20,29 @@ from report.sequence import Window
 __all__ = ["judge", "write_reports"]
 
 
-def judge(run: RunDirectory, java: Java, *, master: str, progress: Progress) -> Verdict:
-    """Seal the run's history if it is not sealed yet, check it, write verdict and reports."""
+def judge(
+    run: RunDirectory,
+    java: Java,
+    *,
+    master: str,
+    progress: Progress,
+    budget_s: float = BUDGET_S,
+    memory_bytes: int | None = None,
+) -> Verdict:
+    """Seal the run's history if it is not sealed yet, check it, write verdict and reports.
+
+    `budget_s`: of one pass of checks; `memory_bytes`: of all workers together (by default a share
+    of this machine). What does not come to an end within them is unknown.
+    """
     progress.say("sealing the history")
     seal(run)
     _advance(run, RunState.RECORDED)
     progress.say("checking on Spark")
     # It stays for the next run of a series, which then is checked in a third of the time, and ends
     # with this process.
-    spark = spark_session(java_home=spark_java_home(java), master=master)
-    verdict = check_run(run, spark=spark)
+    home = spark_java_home(java)
+    spark = spark_session(java_home=home, master=master, memory_bytes=memory_bytes)
+    verdict = check_run(run, spark=spark, budget_s=budget_s)
     _advance(run, RunState.CHECKED)
     write_reports(run)
     return verdict

@@ -1,13 +1,27 @@
 """Flags that several commands share."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-__all__ = ["as_json", "emit_json", "results_option", "spark_master_option"]
+from history.failure import SpecError
+from nemesis.words import duration_s
+
+__all__ = [
+    "as_json",
+    "budget_option",
+    "emit_json",
+    "memory_option",
+    "results_option",
+    "spark_master_option",
+]
+
+_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([MGT])(?:i?B)?", re.IGNORECASE)
+_SIZE_BYTES: Final = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -27,6 +41,42 @@ spark_master_option: Callable[[Command], Command] = click.option(
     default="local[*]",
     show_default=True,
     help="Where the checkers run.",
+)
+
+
+def _seconds(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return duration_s(text)
+    except SpecError as error:
+        raise click.BadParameter(error.message) from None
+
+
+def _bytes(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or float(found[1]) == 0:
+        raise click.BadParameter(f"{text!r} is not a size; write 512M, 2G or 1.5G")
+    return int(float(found[1]) * _SIZE_BYTES[found[2].upper()])
+
+
+budget_option: Callable[[Command], Command] = click.option(
+    "--budget",
+    "budget_s",
+    metavar="DURATION",
+    default="1h",
+    show_default=True,
+    callback=_seconds,
+    help="How long one pass of checks may take; those that take longer are unknown.",
+)
+memory_option: Callable[[Command], Command] = click.option(
+    "--memory",
+    "memory_bytes",
+    metavar="SIZE",
+    callback=_bytes,
+    help="What the checkers' workers may take together (2G). [default: 60 % of this machine]",
 )
 
 

@@ -1,14 +1,23 @@
 """`fencepost check` and `fencepost report`: stored runs, again, without a cluster."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
+from pyspark.sql import SparkSession
 
 from checkers.mirror import mirrored
 from checkers.session import is_local, spark_session
 from checkers.storage import is_uri, local_path
-from clusters.java import Java, find_java, spark_java_home
-from harness.cli.options import as_json, emit_json, results_option, spark_master_option
+from clusters.java import find_java, spark_java_home
+from harness.cli.options import (
+    as_json,
+    budget_option,
+    emit_json,
+    memory_option,
+    results_option,
+    spark_master_option,
+)
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
 from harness.judge import judge, write_reports
 from harness.progress import terminal_progress
@@ -25,15 +34,38 @@ __all__ = ["check", "report"]
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @results_option
 @spark_master_option
+@budget_option
+@memory_option
 @as_json
-def check(runs: tuple[str, ...], results: Path, spark_master: str, as_json: bool) -> int:
+def check(
+    *,
+    runs: tuple[str, ...],
+    results: Path,
+    spark_master: str,
+    budget_s: float,
+    memory_bytes: int | None,
+    as_json: bool,
+) -> int:
     """Judge stored RUNs again: a path, a URI, a scenario's name (its last run), or 'latest'."""
     java = find_java()
-    found = [_run_at(text, results, java=java, master=spark_master) for text in runs]
+
+    def session() -> SparkSession:
+        home = spark_java_home(java)
+        return spark_session(java_home=home, master=spark_master, memory_bytes=memory_bytes)
+
+    elsewhere = not is_local(spark_master)
+    found = [_run_at(text, results, session=session, elsewhere=elsewhere) for text in runs]
     outcomes = []
     with terminal_progress() as progress:
         for run in found:
-            verdict = judge(run, java, master=spark_master, progress=progress)
+            verdict = judge(
+                run,
+                java,
+                master=spark_master,
+                progress=progress,
+                budget_s=budget_s,
+                memory_bytes=memory_bytes,
+            )
             outcome = RunOutcome(run=run, verdict=verdict, as_expected=None)
             say_verdict(outcome, aside=as_json)
             outcomes.append(outcome)
@@ -63,17 +95,14 @@ def report(run: str, window: str | None, results: Path, as_json: bool) -> int:
     return 0
 
 
-def _run_at(text: str, results: Path, *, java: Java, master: str) -> RunDirectory:
-    """The run that a user means; one that lies elsewhere is copied into the results."""
+def _run_at(
+    text: str, results: Path, *, session: Callable[[], SparkSession], elsewhere: bool
+) -> RunDirectory:
+    """The run that a user means; one that lies on no disk of this machine is copied to results."""
     path = local_path(text) if is_uri(text) else text
     if path is not None:
         return find_run(path, results)
-    return mirrored(
-        text,
-        results=results,
-        session=lambda: spark_session(java_home=spark_java_home(java), master=master),
-        elsewhere=not is_local(master),
-    )
+    return mirrored(text, results=results, session=session, elsewhere=elsewhere)
 
 
 def _window(text: str) -> Window:
