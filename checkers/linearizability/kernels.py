@@ -1,12 +1,22 @@
-"""The kernel of each model: the rows of one key in, what is wrong with them out."""
+"""The kernel of each model: the rows of one key in, what is wrong with them out.
+
+Each is exact, within its budget. Registers of unique values, sets and counters of equal adds have
+near-linear kernels of their own; the others are searched.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from checkers.anomaly import Found
 from checkers.linearizability.budget import Budget
+from checkers.linearizability.counters import counter
+from checkers.linearizability.operations import columns_of
+from checkers.linearizability.register import register
+from checkers.linearizability.searched import searched
+from checkers.linearizability.sets import grow_only_set
 from history.models import Model
 
 __all__ = ["KERNELS", "KeyKernel"]
@@ -18,4 +28,22 @@ of the check `nonlinearizable`. Whatever could not be decided within the budget 
 Raises ValueError, naming the operation, if the rows are no history of the model.
 """
 
-KERNELS: Final[Mapping[Model, KeyKernel]] = {}
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """A search for orders of a model that has no kernel of its own."""
+
+    model: Model
+
+    def __call__(self, key: str, rows: pa.Table, budget: Budget) -> Found:
+        return searched(key, columns_of(rows, self.model), model=self.model, budget=budget)
+
+
+KERNELS: Final[Mapping[Model, KeyKernel]] = {
+    Model.VERSIONED_REGISTER: _Searched(Model.VERSIONED_REGISTER),
+    Model.REGISTER: register,
+    Model.LOG: _Searched(Model.LOG),
+    Model.SET: grow_only_set,
+    Model.COUNTER: counter,
+}
+"""Of every model whose keys are objects of their own; lists are judged across keys."""

@@ -1,0 +1,207 @@
+"""The kernel of any model: search; where nothing fits, the smallest part that still fits no order.
+
+How a part of a history can prove anything of the whole. What is left out is not taken for undone:
+
+- what comes first and had returned is summed up as a state of which nothing is known
+  (`checkers.linearizability.sequential.UNKNOWN`);
+- what was called after the return that no order gets past has no part in it, and what was still
+  open then may have taken effect or not;
+- of the others, reads and refusals are dropped, and a change that is left out may have taken effect
+  at any moment, once, or never.
+
+Each of these allows more than the history does. So a part that fits no order even so proves the
+whole not linearizable; and the part alone, read as a history of its own, is none either.
+
+The part is the shortest run of operations back from that return (their number doubled until it is
+wrong), made 1-minimal by leaving out piece after piece.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from checkers.anomaly import Found, Proof, found, none
+from checkers.kernels.rows import OPEN_NS
+from checkers.linearizability.budget import Budget, Meter, OverBudgetError
+from checkers.linearizability.minimal import minimal
+from checkers.linearizability.operations import Columns, Effect, Operation, operations_of
+from checkers.linearizability.search import Stuck, stuck
+from checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN, Sequential, State
+from checkers.linearizability.words import cited
+from history.models import Model
+
+__all__ = ["CHECK", "searched"]
+
+CHECK: Final = "nonlinearizable"
+
+_OPERATION_BYTES: Final = 700
+"""Of an operation, its place in the list and what is kept of it: measured, rounded up."""
+_ALWAYS: Final = -OPEN_NS
+_WINDOW_FIRST: Final = 4
+_PROOF_SECONDS: Final = 20.0
+"""For making a proof small; what is wrong is known by then."""
+_TRIAL_SHARE: Final = 20
+"""What one trial may cost: this part of the time for the proof."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Operations that are kept, and what is known of the others."""
+
+    kept: tuple[Operation, ...]
+    optional: tuple[Operation, ...]
+    """Changes that are left out and may have taken effect."""
+    start: State
+
+
+def searched(key: str, columns: Columns, *, model: Model, budget: Budget) -> Found:
+    """What a search finds of the operations of one key: one contradiction, or none, or a doubt."""
+    if len(columns) * _OPERATION_BYTES > budget.bytes:
+        doubt = f"a search of {len(columns)} operations needs more than {budget.bytes >> 20} MiB"
+        return none(CHECK, key, doubt=doubt)
+    meter = Meter.started(budget)
+    operations = operations_of(columns, model)
+    try:
+        why = _contradiction(_whole(operations, SEQUENTIAL[model]), model=model, meter=meter)
+    except OverBudgetError as error:
+        return none(CHECK, key, doubt=f"{error}, with {len(columns)} operations")
+    if why is None:
+        return none(CHECK, key)
+    part = _narrowed(operations, why.operation.end, model=model, budget=meter.rest)
+    proof = _proof(part, why, model=model, budget=meter.rest)
+    return found(CHECK, key, never=np.zeros(1, dtype=np.int64), proof=lambda _: proof)
+
+
+def _whole(operations: Sequence[Operation], sequential: Sequential) -> _Part:
+    return _Part(kept=tuple(operations), optional=(), start=sequential.initial)
+
+
+def _contradiction(part: _Part, *, model: Model, meter: Meter) -> Stuck | None:
+    operations = sorted([*part.kept, *part.optional], key=lambda one: (one.call, one.index))
+    return stuck(
+        _useful(operations, model), step=SEQUENTIAL[model].step, start=part.start, meter=meter
+    )
+
+
+def _useful(operations: Sequence[Operation], model: Model) -> Sequence[Operation]:
+    """Without what may have happened and could help nothing.
+
+    In a register, a value that is never read nor expected only stands in the way, except of a
+    refusal; of a counter, 0 changes nothing.
+    """
+    if model is Model.COUNTER:
+        return [one for one in operations if one.effect is not Effect.MAY or one.value != 0]
+    is_plain = all(one.effect is not Effect.REFUSED for one in operations)
+    if model is not Model.REGISTER or not is_plain:
+        return operations
+    wanted = {one.value for one in operations if one.f == "read"}
+    wanted |= {one.expected for one in operations if one.f == "cas"}
+    return [one for one in operations if one.effect is not Effect.MAY or one.value in wanted]
+
+
+def _narrowed(
+    operations: Sequence[Operation], latest: int, *, model: Model, budget: Budget
+) -> _Part:
+    """The smallest part that was found to fit no order; `latest`: a return that none gets past."""
+    spare = Meter.started(replace(budget, seconds=min(budget.seconds, _PROOF_SECONDS)))
+    part = _window(_until(operations, latest), model=model, meter=spare)
+    by_index = {one.index: one for one in part.kept}
+
+    def kept_of(rows: pa.Table) -> _Part:
+        return _without(part, [by_index[index] for index in rows.column("index").to_pylist()])
+
+    def is_wrong(rows: pa.Table) -> bool:
+        meter = Meter.started(_trial(spare.rest))
+        return _contradiction(kept_of(rows), model=model, meter=meter) is not None
+
+    rows = pa.table({"index": pa.array(list(by_index), type=pa.int64())})
+    return kept_of(minimal(rows, is_wrong=is_wrong, budget=spare.rest))
+
+
+def _trial(budget: Budget) -> Budget:
+    return replace(budget, seconds=budget.seconds / _TRIAL_SHARE)
+
+
+def _until(operations: Sequence[Operation], latest: int) -> list[Operation]:
+    """What was called by then; what was open then may or may not have taken effect."""
+    called = [one for one in operations if one.call <= latest]
+    over = [one for one in called if one.end <= latest or one.effect is Effect.MAY]
+    is_open = [one for one in called if one.end > latest and one.effect is Effect.MUST]
+    changes = [_left_out(one, call=one.call) for one in is_open if not one.passive]
+    return sorted([*over, *changes], key=lambda one: (one.call, one.index))
+
+
+def _window(operations: Sequence[Operation], *, model: Model, meter: Meter) -> _Part:
+    """The last few operations that fit no order, whatever was there before."""
+    must = [one for one in operations if one.effect is not Effect.MAY]
+    may = tuple(one for one in operations if one.effect is Effect.MAY)
+    count = _WINDOW_FIRST
+    while count < len(must):
+        kept, before = must[-count:], must[:-count]
+        across = [one for one in before if one.end >= kept[0].call and not one.passive]
+        part = _Part(
+            kept=tuple(kept),
+            optional=(*may, *(_left_out(one, call=_ALWAYS) for one in across)),
+            start=UNKNOWN,
+        )
+        if _is_wrong_in_time(part, model=model, meter=meter):
+            return part
+        count *= 2
+    return _Part(kept=tuple(must), optional=may, start=SEQUENTIAL[model].initial)
+
+
+def _is_wrong_in_time(part: _Part, *, model: Model, meter: Meter) -> bool:
+    try:
+        trial = Meter.started(_trial(meter.rest))
+        return _contradiction(part, model=model, meter=trial) is not None
+    except OverBudgetError:
+        return False
+
+
+def _without(part: _Part, kept: Sequence[Operation]) -> _Part:
+    """A part of a part."""
+    rest = set(part.kept).difference(kept)
+    others = [_left_out(one, call=_ALWAYS) for one in part.kept if one in rest and not one.passive]
+    return replace(part, kept=tuple(kept), optional=(*part.optional, *others))
+
+
+def _left_out(operation: Operation, *, call: int) -> Operation:
+    return replace(operation, effect=Effect.MAY, call=call, end=OPEN_NS)
+
+
+def _proof(part: _Part, why: Stuck, *, model: Model, budget: Budget) -> Proof:
+    """The kept operations, and the answer that fits none of the states there can have been."""
+    with suppress(OverBudgetError):  # The part was found wrong before, which is as true.
+        why = _contradiction(part, model=model, meter=Meter.started(budget)) or why
+    wrong = why.operation
+    return Proof(
+        operations=tuple(sorted({one.index for one in part.kept} | {wrong.index})),
+        values=tuple(_numbers(wrong, why, model)),
+        detail=f"{cited(wrong, model)} returned at {wrong.end} ns and fits no order of what took "
+        f"effect until then: there {_states(why, model)}",
+    )
+
+
+def _states(why: Stuck, model: Model) -> str:
+    words = [SEQUENTIAL[model].shown(state) for state in why.states if state is not UNKNOWN]
+    more = why.state_count - len(words)
+    if not words:
+        return "is no state in which it could have been answered so"
+    rest = f", or one of {more} other states" if more else ""
+    return f"can only have been {' or '.join(words)}{rest}"
+
+
+def _numbers(wrong: Operation, why: Stuck, model: Model) -> Iterator[int]:
+    """What was answered or expected, and what there can have been instead."""
+    answered = wrong.expected if wrong.f == "cas" else wrong.value
+    if answered is not None:
+        yield answered
+    for state in why.states:
+        if model is Model.COUNTER and isinstance(state, int):
+            yield state
+        elif model is Model.REGISTER and isinstance(state, tuple) and state[0] is not None:
+            yield state[0]
