@@ -18,7 +18,7 @@ from checkers.kernels.send_order import nonmonotonic_sends
 from checkers.kernels.unseen import unseen
 from checkers.kernels.vanished import vanished
 
-__all__ = ["CHECKS", "KEY_ASSUMPTIONS", "Kernel"]
+__all__ = ["BY_PLACE", "CHECKS", "KEY_ASSUMPTIONS", "Kernel"]
 
 Kernel = Callable[[KeyLog], Found]
 
@@ -42,3 +42,16 @@ CHECKS: Final[Mapping[str, Kernel]] = {
     "vanished": vanished,
 }
 """In the order of the catalogue."""
+
+BY_PLACE: Final = frozenset(
+    (
+        "inconsistent-offset",
+        "nonmonotonic-poll",
+        "skipped-poll",
+        "internal-nonmonotonic-poll",
+        "internal-skipped-poll",
+        "nonmonotonic-send",
+    )
+)
+"""Those that compare a record with what stands at its offset or comes before it; the others, and
+the assumptions, compare it with all records of its value (`checkers.kernels.key_segment`)."""

@@ -5,7 +5,7 @@ A file that cannot be read leaves the keys in it unknown for all checks. So each
 one row a key and check, and one for itself, without which it counts as not answered.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -13,15 +13,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from checkers.catalogue import entry_of
+from checkers.data_plane.answers import answers_of, crash, judged_rows
 from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
-from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
-from checkers.kernels.key_log import KeyLog, Setting, key_log
+from checkers.finding_rows import FINDINGS, findings_table, unknown_row
+from checkers.kernels.key_log import Setting, key_log
 from checkers.kernels.rows import COLUMNS
 from checkers.tables import SealedFile, keys_in, scanned
 from history.failure import HarnessError
 
-__all__ = ["findings", "findings_in"]
+__all__ = ["findings", "findings_in", "unknown_rows"]
 
 
 def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel]) -> DataFrame:
@@ -56,40 +56,17 @@ def _of_key(
     setting: Setting,
     checks: Mapping[str, Kernel],
 ) -> pa.Table:
-    names = (*KEY_ASSUMPTIONS, *checks)
     try:
         log = key_log(key, records, setting)
     except Exception as error:  # noqa: BLE001  # whatever it is, this key alone is unknown
-        rows = [unknown_row(name, _crash(key, error), seconds=0.0) for name in names]
+        rows = list(unknown_rows(key, checks, crash(key, error)))
     else:
-        rows = list(_rows(log, checks))
+        answers = answers_of(log, {**KEY_ASSUMPTIONS, **checks})
+        rows = list(judged_rows(key, tuple(checks), answers))
     return findings_table([row | {"path": file.path, "key": key} for row in rows])
 
 
-def _rows(log: KeyLog, checks: Mapping[str, Kernel]) -> Iterator[dict[str, Any]]:
-    """The assumptions first; a check that rests on one that this key breaks does not judge it."""
-    broken: set[str] = set()
-    for name, kernel in KEY_ASSUMPTIONS.items():
-        row = _row(log, name, kernel)
-        if row["unknown"] or row["never_count"]:
-            broken.add(name)
-        yield row
-    for name, kernel in checks.items():
-        missing = sorted(broken.intersection(entry_of(name).rests_on))
-        if missing:
-            yield unknown_row(name, f"{log.key} breaks {' and '.join(missing)}", seconds=0.0)
-        else:
-            yield _row(log, name, kernel)
-
-
-def _row(log: KeyLog, name: str, kernel: Kernel) -> dict[str, Any]:
-    started = perf_counter()
-    try:
-        found = kernel(log)
-        return found_row(name, found) | {"seconds": perf_counter() - started}
-    except Exception as error:  # noqa: BLE001  # one check's crash must not silence the others
-        return unknown_row(name, _crash(log.key, error), seconds=perf_counter() - started)
-
-
-def _crash(key: str, error: Exception) -> str:
-    return f"the check crashed on {key}: {type(error).__name__}: {error}"
+def unknown_rows(key: str, checks: Iterable[str], reason: str) -> Iterator[dict[str, Any]]:
+    """Rows of FINDINGS of a key that nothing can judge; path is the caller's."""
+    for name in (*KEY_ASSUMPTIONS, *checks):
+        yield unknown_row(name, reason, seconds=0.0) | {"key": key}

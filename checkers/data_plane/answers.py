@@ -1,0 +1,117 @@
+"""What checks answer of the rows of a key, and how the answers on parts of a key add up.
+
+A check finds every anomaly in one part and no other, so counts add up; the first proofs of the key
+are among the first of each part. A check that crashed on a part is unknown for the key.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.anomaly import ANOMALIES, PROOFS_MAX, Found
+from checkers.catalogue import entry_of
+from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
+from checkers.finding_rows import found_row, unknown_row
+from checkers.kernels.key_log import KeyLog
+from checkers.kernels.lost_writes import unread_below_doubt
+from checkers.kernels.unseen import unread_doubt
+
+__all__ = ["Answer", "added_up", "answer_of", "answers_of", "crash", "judged_rows"]
+
+_DOUBTS: Final = {"lost-write": unread_below_doubt, "unseen": unread_doubt}
+"""What doubts of several parts come to: a sentence about the sum of what they count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Of one check, on a key or a part of it."""
+
+    found: Found | None
+    """None if it crashed."""
+    crash: str = ""
+    seconds: float
+
+
+def answer_of(log: KeyLog, kernel: Kernel) -> Answer:
+    """What one check answers; a crash of it must not silence the others."""
+    started = perf_counter()
+    try:
+        found = kernel(log)
+    except Exception as error:  # noqa: BLE001  # whatever it is, this check alone is unknown
+        return Answer(found=None, crash=crash(log.key, error), seconds=perf_counter() - started)
+    return Answer(found=found, seconds=perf_counter() - started)
+
+
+def answers_of(log: KeyLog, kernels: Mapping[str, Kernel]) -> dict[str, Answer]:
+    """What each of these checks answers."""
+    return {name: answer_of(log, kernel) for name, kernel in kernels.items()}
+
+
+def judged_rows(
+    key: str, checks: Sequence[str], answer: Mapping[str, Answer]
+) -> Iterator[dict[str, Any]]:
+    """Rows of FINDINGS, without their path: of the assumptions, and of these checks.
+
+    A check that rests on an assumption which the key breaks does not judge it.
+    """
+    broken: set[str] = set()
+    for name in KEY_ASSUMPTIONS:
+        row = _row(name, answer[name])
+        if row["unknown"] or row["never_count"]:
+            broken.add(name)
+        yield row
+    for name in checks:
+        missing = sorted(broken.intersection(entry_of(name).rests_on))
+        if missing:
+            yield unknown_row(name, f"{key} breaks {' and '.join(missing)}", seconds=0.0)
+        else:
+            yield _row(name, answer[name])
+
+
+def added_up(check: str, key: str, parts: Iterable[Answer]) -> Answer:
+    """The answer on a key, of those on all its parts."""
+    answers = list(parts)
+    seconds = sum(one.seconds for one in answers)
+    crashed = next((one.crash for one in answers if one.crash), "")
+    if crashed:
+        return Answer(found=None, crash=crashed, seconds=seconds)
+    founds = [one.found for one in answers if one.found is not None]
+    count = sum(found.doubt_count for found in founds)
+    doubts = [found.doubt for found in founds if found.doubt]
+    doubt = _DOUBTS[check](key, count) if check in _DOUBTS else next(iter(doubts), "")
+    found = Found(
+        table=_first_proofs(founds),
+        never_count=sum(found.never_count for found in founds),
+        allowed_count=sum(found.allowed_count for found in founds),
+        doubt=doubt,
+        doubt_count=count,
+    )
+    return Answer(found=found, seconds=seconds)
+
+
+def crash(key: str, error: Exception) -> str:
+    """Why a check does not answer on a key."""
+    return f"the check crashed on {key}: {type(error).__name__}: {error}"
+
+
+def _row(name: str, answer: Answer) -> dict[str, Any]:
+    if answer.found is None:
+        return unknown_row(name, answer.crash, seconds=answer.seconds)
+    return found_row(name, answer.found) | {"seconds": answer.seconds}
+
+
+def _first_proofs(founds: Sequence[Found]) -> pa.Table:
+    """The first proofs of all: those that are never allowed first, each by the order of its key."""
+    table = pa.concat_tables([ANOMALIES.empty_table(), *(found.table for found in founds)])
+    if not table.num_rows:
+        return table
+    order = np.concatenate([np.array(found.order, dtype=np.int64) for found in founds])
+    allowed: NDArray[np.bool_] = table["allowed"].to_numpy()
+    first = np.lexsort((order, allowed))[:PROOFS_MAX]
+    return pc.take(table, pa.array(first))
