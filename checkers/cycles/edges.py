@@ -1,0 +1,121 @@
+"""Edges of the dependency graph, as arrays that travel.
+
+A node is a transaction, by its index. A *fan* is many edges told in few: where each of r readers
+precedes each of w writers, the readers lead to a node that belongs to no transaction (negative) and
+that leads to the writers; r + w edges instead of r * w.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "EDGE",
+    "Edges",
+    "Kind",
+    "edges_of",
+    "merged",
+    "segments_of",
+    "spans_backwards",
+    "within",
+]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+EDGE: Final = np.dtype(
+    [
+        ("source", "<i8"),
+        ("target", "<i8"),
+        ("kind", "<i4"),
+        # Why it holds: the key, by its place in the row group, the last element before it and the
+        # element that it is about; `steps.NONE` where there is none.
+        ("key", "<i4"),
+        ("before", "<i8"),
+        ("element", "<i8"),
+    ]
+)
+Edges = NDArray[np.void]
+"""Of `EDGE`."""
+
+
+class Kind(IntEnum):
+    """Why the source comes before the target."""
+
+    WW = 0
+    """It appended the element before the one that the target appended."""
+    WR = 1
+    """It appended what the target read."""
+    RW = 2
+    """It read a list without what the target appended."""
+    PROCESS = 3
+    """The same process called the target later."""
+    REALTIME = 4
+    """It returned before the target was called."""
+    FREE = 5
+    """Inside a fan: how the edge into it goes on."""
+
+
+def edges_of(
+    source: Ints,
+    target: Ints,
+    kind: Kind,
+    *,
+    key: Ints,
+    before: Ints,
+    element: Ints,
+) -> Edges:
+    """These edges, without those of a transaction to itself."""
+    kept = np.flatnonzero(source != target)
+    made = np.zeros(len(kept), EDGE)
+    made["kind"] = kind
+    columns = {
+        "source": source,
+        "target": target,
+        "key": key,
+        "before": before,
+        "element": element,
+    }
+    for name, column in columns.items():
+        made[name] = column[kept]
+    return made
+
+
+def spans_backwards(edges: Edges) -> Ints:
+    """What edges to an earlier transaction span: first, last; merged, one row each."""
+    back = edges[(edges["target"] >= 0) & (edges["target"] < edges["source"])]
+    return merged([np.stack([back["target"], back["source"]], axis=1)])
+
+
+def merged(spans: Sequence[Ints]) -> Ints:
+    """The union of spans (first, last), both included, as disjoint ones in order."""
+    every = np.concatenate([np.empty((0, 2), np.int64), *spans])
+    every = every[np.argsort(every[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(every[:, 1]) if len(every) else every[:, 1]
+    opens = np.ones(len(every), np.bool_)
+    opens[1:] = every[1:, 0] > reach[:-1]
+    starts = np.flatnonzero(opens)
+    if not len(starts):
+        return every
+    return np.stack([every[starts, 0], np.maximum.reduceat(reach, starts)], axis=1)
+
+
+def within(edges: Edges, segments: Ints) -> Edges:
+    """The edges inside one of these segments; of fans, those at transactions of any of them."""
+    source, target = (segments_of(edges[name], segments) for name in ("source", "target"))
+    kept = ((source >= 0) & (source == target)) | ((edges["source"] < 0) & (target >= 0))
+    kept |= (edges["target"] < 0) & ((source >= 0) | (edges["source"] < 0))
+    inside: Edges = edges[kept]
+    return inside
+
+
+def segments_of(transactions: Ints, segments: Ints) -> Ints:
+    """Which of the disjoint, ascending segments each of these lies in; -1: in none."""
+    if not len(segments):
+        return np.full(len(transactions), -1, np.int64)
+    place = np.searchsorted(segments[:, 0], transactions, side="right") - 1
+    inside = (place >= 0) & (transactions <= segments[place, 1])
+    return np.where(inside, place, -1)

@@ -1,0 +1,179 @@
+"""The graph of all transactions that may lie on a cycle, and its strongly connected components.
+
+Every cycle lies in one strongly connected component. Components are looked for in five graphs, each
+with more edges than the one before: ww; and wr; and rw; and the order of processes; and real time.
+One that holds a component of an earlier graph tells nothing new: its transactions break a weaker
+level already. The others are *new*, and each of them is one anomaly, whose class is found by the
+same means, without a search:
+
+- in ww it is G0, in ww and wr it is G1c (without a wr edge the component had been one of ww);
+- with rw it is G-single or G-nonadjacent exactly if a cycle has no two rw in a row, that is, if the
+  graph of pairs (transaction, whether the edge into it was rw), in which no rw follows an rw, has a
+  component; else it is G2-item;
+- with processes or real time likewise, of the edges of the class and of the order together.
+
+So the level that a component breaks is certain, however large it is; only to find its shortest
+cycle takes a search, which has a budget (`shortest`).
+
+Source: Tarjan 1972, by scipy; Adya 1999, chapter 4, for the classes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from checkers.cycles.edges import Edges, Kind
+from checkers.cycles.inference import Nodes
+from checkers.cycles.order import process_edges, realtime_edges
+
+__all__ = ["ORDERS", "Component", "Graph", "components", "graph_of", "labels", "on_cycles"]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+ORDERS: Final = (
+    (Kind.WW,),
+    (Kind.WW, Kind.WR),
+    (Kind.WW, Kind.WR, Kind.RW),
+    (Kind.WW, Kind.WR, Kind.RW, Kind.PROCESS),
+    (Kind.WW, Kind.WR, Kind.RW, Kind.PROCESS, Kind.REALTIME),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """Nodes are numbered from 0; those from `len(transaction)` on are of fans and barriers."""
+
+    transaction: Ints
+    """The index of each transaction, ascending."""
+    node_count: int
+    source: Ints
+    target: Ints
+    kind: Ints
+
+    def of_kinds(self, kinds: Sequence[Kind]) -> "Graph":
+        """Only edges of these kinds, and what is inside fans."""
+        return self.kept(np.isin(self.kind, [*kinds, Kind.FREE]))
+
+    def kept(self, edges: Mask) -> "Graph":
+        """Only these edges."""
+        return replace(
+            self, source=self.source[edges], target=self.target[edges], kind=self.kind[edges]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Transactions that precede each other in a circle."""
+
+    order: int
+    """In which graph of `ORDERS` it is new."""
+    graph: Graph
+    """Its edges in that graph; nodes are numbered as in the whole."""
+    transactions: int
+    """How many it has."""
+
+
+def graph_of(nodes: Nodes, edges: Edges, *, timed: bool = True) -> Graph:
+    """The graph of these transactions.
+
+    nodes: by transaction, without those that did not take place; edges: of them, negative ends of
+    fans unique; edges at other transactions are left out. `timed`: with processes and real time.
+    """
+    transaction = nodes["transaction"].copy()
+    source, target = (edges[name].copy() for name in ("source", "target"))
+    fans = np.unique(np.concatenate([source[source < 0], target[target < 0]]))
+    ends = [_places(column, transaction, fans) for column in (source, target)]
+    kept = (ends[0] >= 0) & (ends[1] >= 0)
+    sources, targets = [ends[0][kept]], [ends[1][kept]]
+    kinds = [edges["kind"][kept].astype(np.int64)]
+    node_count = len(transaction) + len(fans)
+    if timed:
+        before, after = process_edges(nodes)
+        sources.append(before)
+        targets.append(after)
+        kinds.append(np.full(len(before), Kind.PROCESS, np.int64))
+        before, after, barriers, entries = realtime_edges(nodes)
+        sources.append(np.where(before >= len(nodes), before + len(fans), before))
+        targets.append(np.where(after >= len(nodes), after + len(fans), after))
+        kinds.append(np.full(len(before), Kind.FREE, np.int64))
+        kinds[-1][:entries] = Kind.REALTIME
+        node_count += barriers
+    return Graph(
+        transaction=transaction,
+        node_count=node_count,
+        source=np.concatenate(sources),
+        target=np.concatenate(targets),
+        kind=np.concatenate(kinds),
+    )
+
+
+def _places(ends: Ints, transaction: Ints, fans: Ints) -> Ints:
+    """The node of each end; -1 of one that is not in the graph."""
+    if not len(transaction):
+        return np.full(len(ends), -1, np.int64)
+    place = np.minimum(np.searchsorted(transaction, ends), len(transaction) - 1)
+    place = np.where(transaction[place] == ends, place, -1)
+    fan = ends < 0
+    place[fan] = len(transaction) + np.searchsorted(fans, ends[fan])
+    return place
+
+
+def labels(graph: Graph) -> tuple[Ints, Mask]:
+    """The component of each node, and whether it has more than one."""
+    ones = np.ones(len(graph.source), np.int8)
+    shape = (graph.node_count, graph.node_count)
+    matrix = coo_array((ones, (graph.source, graph.target)), shape=shape).tocsr()
+    _, label = connected_components(matrix, directed=True, connection="strong")
+    return label.astype(np.int64), (np.bincount(label) > 1)[label]
+
+
+def on_cycles(graph: Graph) -> Graph:
+    """Only the edges that lie on cycles."""
+    label, _ = labels(graph)
+    return graph.kept(label[graph.source] == label[graph.target])
+
+
+def components(graph: Graph) -> Iterator[Component]:
+    """The new components, graph by graph, in the order of their first transactions."""
+    graph = on_cycles(graph)
+    old = np.zeros(graph.node_count, np.bool_)
+    for number, kinds in enumerate(ORDERS):
+        partial = graph.of_kinds(kinds)
+        if not len(partial.source):
+            continue
+        label, circular = labels(partial)
+        holds_old = np.zeros(int(label.max()) + 1, np.bool_)
+        holds_old[label[old]] = True
+        new = circular & ~holds_old[label]
+        old |= circular
+        yield from _split(partial, label, new, order=number)
+
+
+def _split(graph: Graph, label: Ints, new: Mask, *, order: int) -> Iterator[Component]:
+    """The components of the nodes in `new`, each with its edges."""
+    inside = new[graph.source] & (label[graph.source] == label[graph.target])
+    graph = graph.kept(inside)
+    transactions = np.flatnonzero(new[: len(graph.transaction)])
+    wanted, first, counts = np.unique(label[transactions], return_index=True, return_counts=True)
+    of_edge = label[graph.source]
+    by_label = np.argsort(of_edge, kind="stable")
+    starts = np.searchsorted(of_edge[by_label], wanted)
+    ends = np.searchsorted(of_edge[by_label], wanted, side="right")
+    for one in np.argsort(first, kind="stable").tolist():
+        edges = by_label[starts[one] : ends[one]]
+        yield Component(
+            order=order,
+            graph=replace(
+                graph,
+                source=graph.source[edges],
+                target=graph.target[edges],
+                kind=graph.kind[edges],
+            ),
+            transactions=int(counts[one]),
+        )

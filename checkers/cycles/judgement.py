@@ -1,0 +1,156 @@
+"""From what the lists say to the cycles, and from these to sentences.
+
+This is the whole check of a list-append history, apart from where its parts are computed. Parts of
+the history are worked on alone (`inference`); then
+
+1. the spans of all parts, merged, are the *segments*: transactions are numbered by their calls, and
+   a cycle has to come back, so each cut between its first and its last transaction is spanned by an
+   edge to an earlier one. Hence every cycle lies in one segment. (Process and real time only lead
+   to transactions that were called later.)
+2. the edges and transactions inside segments, of all parts, are the graph (`graph_of`);
+3. the edges of the cycles that were found are looked up in the parts again, for their reasons.
+
+An info transaction that was read of was committed; others are left out, as if they had not taken
+place, which explains at least as much. Under a promise of read-uncommitted, to have been read
+proves nothing, and all of them are left out.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.cycles.cycles import Cycles, cycles_of
+from checkers.cycles.edges import Edges, Kind, merged, segments_of, within
+from checkers.cycles.graph import graph_of
+from checkers.cycles.inference import Inferred, Nodes
+from checkers.cycles.levels import level_of_cycle
+from checkers.cycles.oddities import Oddity
+from checkers.cycles.shortest import Cycle, Link
+from checkers.cycles.steps import NONE
+from checkers.kernels.rows import INFO, OK
+from history.models import Isolation
+
+__all__ = [
+    "Reason",
+    "Reasons",
+    "cycles_in",
+    "joined",
+    "reasons_in",
+    "spelled_cycle",
+    "taking_part",
+]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why one edge holds."""
+
+    key: str
+    before: int
+    """The element before, or `steps.NONE`."""
+    element: int
+
+
+Reasons = Mapping[Link, Reason]
+
+
+def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
+    """The transactions that took place, as far as anybody can tell, by index."""
+    seen = np.isin(nodes["transaction"], observed) & (nodes["outcome"] == INFO)
+    if promise is Isolation.READ_UNCOMMITTED:
+        seen[:] = False
+    kept = np.flatnonzero((nodes["outcome"] == OK) | seen)
+    ordered: Nodes = nodes[kept[np.argsort(nodes["transaction"][kept], kind="stable")]]
+    return ordered
+
+
+def joined(parts: Iterable[Edges], *, dtype: np.dtype[np.void]) -> Edges:
+    """The edges of several parts; the nodes inside fans of one are none of another."""
+    used = 0
+    every = [np.empty(0, dtype)]
+    for part in parts:
+        edges = part.copy()
+        lowest = 0
+        for name in ("source", "target"):
+            lowest = min(lowest, int(edges[name].min(initial=0)))
+            edges[name][edges[name] < 0] -= used
+        used -= lowest
+        every.append(edges)
+    return np.concatenate(every)
+
+
+def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
+    """The cycles of a history whose parts are all at hand."""
+    segments = merged([part.spans for part in parts])
+    edges = joined((within(part.edges, segments) for part in parts), dtype=parts[0].edges.dtype)
+    nodes = np.concatenate([part.nodes for part in parts])
+    nodes = nodes[segments_of(nodes["transaction"], segments) >= 0]
+    observed = np.concatenate([part.observed for part in parts])
+    return cycles_of(graph_of(taking_part(nodes, observed, promise=promise), edges))
+
+
+def reasons_in(edges: Edges, names: Sequence[str], links: Iterable[Link]) -> dict[Link, Reason]:
+    """Why these hold, as far as these edges of one part tell; `names`: of its keys."""
+    found: dict[Link, Reason] = {}
+    for link in links:
+        if link.kind > Kind.RW:
+            continue
+        out = edges[(edges["source"] == link.source) & (edges["kind"] == link.kind)]
+        direct = out[out["target"] == link.target]
+        if len(direct):
+            found[link] = _reason(direct[0], direct[0], names)
+        elif link.kind is Kind.RW and (out["target"] < 0).any():
+            into = edges[(edges["target"] == link.target) & (edges["source"] < 0)]
+            for edge in into[np.isin(into["key"], out["key"][out["target"] < 0])][:1]:
+                entry = out[(out["key"] == edge["key"]) & (out["target"] < 0)][0]
+                found[link] = _reason(entry, edge, names)
+    return found
+
+
+def _reason(entry: np.void, end: np.void, names: Sequence[str]) -> Reason:
+    return Reason(
+        key=names[int(entry["key"])], before=int(entry["before"]), element=int(end["element"])
+    )
+
+
+def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
+    """A cycle as a proof: each edge, and why it holds."""
+    suffix = ("", "", "", "-process", "-realtime")[cycle.order]
+    level = level_of_cycle(cycle.kind, plain=cycle.plain)
+    known = [reasons[link] for link in cycle.links if link in reasons]
+    steps = "; ".join(_step(link, reasons.get(link)) for link in cycle.links)
+    most = "" if cycle.shortest else "; shorter ones may exist"
+    return Oddity(
+        key=known[0].key if known else "",
+        level=level,
+        transactions=tuple(link.source for link in cycle.links),
+        values=tuple(reason.element for reason in known),
+        detail=f"{cycle.kind}{suffix}, which {level} forbids: {steps} (one component of "
+        f"{cycle.transactions} transactions{most})",
+    )
+
+
+def _step(link: Link, reason: Reason | None) -> str:
+    source, target = link.source, link.target
+    match link.kind:
+        case Kind.PROCESS:
+            return f"{target} came after {source} in one process"
+        case Kind.REALTIME:
+            return f"{target} was called after {source} had returned"
+        case _:
+            pass
+    if reason is None:
+        return f"{source} comes before {target} ({link.kind.name.lower()})"
+    key, element = reason.key, reason.element
+    match link.kind:
+        case Kind.WW:
+            return f"{target} appended {element} to {key} after {source} had {reason.before}"
+        case Kind.WR:
+            return f"{target} read {element} in {key}, which {source} appended"
+        case _:
+            upto = "empty" if reason.before == NONE else f"up to {reason.before}"
+            return f"{source} read {key} {upto}, without {element}, which {target} appended"

@@ -1,0 +1,57 @@
+"""Process and real-time edges: what follows from who called when.
+
+Transaction a precedes b in real time if a returned before b was called. Told pair by pair that is
+quadratic; told through *barriers* it is linear. Let the transactions be sorted by their calls. A
+barrier stands before some of them, leads to all from there up to the next barrier, and to that one.
+A transaction that returned leads to the barrier before the first one that was called later. So
+there is a way from a to b through barriers exactly if a precedes b.
+
+An info transaction may take effect at any time after its call: nothing follows it. Of a process
+only transactions that did not overlap are ordered; consecutive ok ones suffice, for the order of a
+process is transitive.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.cycles.inference import Nodes
+from checkers.kernels.rows import OK, OPEN_NS
+
+__all__ = ["process_edges", "realtime_edges"]
+
+Ints = NDArray[np.int64]
+
+
+def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
+    """Sources and targets, by place in `nodes`, which are in the order of their calls."""
+    by_process = np.argsort(nodes["process"], kind="stable")
+    ends = np.flatnonzero((nodes["outcome"] == OK)[by_process])
+    following = by_process
+    # The last ok one at or before each place, and so before the next place.
+    latest = np.full(len(nodes), -1)
+    latest[ends] = ends
+    before = np.concatenate([[-1], np.maximum.accumulate(latest)[:-1]])[: len(nodes)]
+    some = np.flatnonzero(before >= 0)
+    source, target = by_process[before[some]], following[some]
+    same = nodes["process"][source] == nodes["process"][target]
+    same &= nodes["return_ns"][source] <= nodes["call_ns"][target]
+    return source[same], target[same]
+
+
+def realtime_edges(nodes: Nodes) -> tuple[Ints, Ints, int, int]:
+    """Sources and targets, by place in `nodes`, which are in the order of their calls.
+
+    Places from len(nodes) on are barriers: how many, is the third; the first edges lead from
+    transactions into barriers, and how many these are, is the fourth.
+    """
+    ended = np.flatnonzero((nodes["outcome"] == OK) & (nodes["return_ns"] < OPEN_NS))
+    following = np.searchsorted(nodes["call_ns"], nodes["return_ns"][ended], side="right")
+    ended, following = ended[following < len(nodes)], following[following < len(nodes)]
+    stands = np.unique(following)
+    barriers = len(nodes) + np.arange(len(stands))
+    into = barriers[np.searchsorted(stands, following)]
+    reached = np.arange(int(stands[0]), len(nodes)) if len(stands) else np.empty(0, np.int64)
+    out_of = barriers[np.searchsorted(stands, reached, side="right") - 1]
+    source = np.concatenate([ended, out_of, barriers[:-1]])
+    target = np.concatenate([into, reached, barriers[1:]])
+    return source, target, len(stands), len(ended)

@@ -1,0 +1,129 @@
+"""The rows of `history.schema.MICRO_OPERATIONS` of whole keys, as numpy arrays.
+
+Keys are many and short, so nothing here or in the kernels loops over them: the rows of all keys of
+a row group are worked on at once.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.kernels.rows import OK, OPEN_NS, codes
+from history.schema import Outcome
+
+__all__ = ["COLUMNS", "NONE", "Steps", "steps_of"]
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+COLUMNS: Final = (
+    *("key", "transaction", "position", "process", "f"),
+    *("call_ns", "return_ns", "outcome", "value", "values"),
+)
+"""The columns of MICRO_OPERATIONS that the checks read."""
+
+NONE: Final = int(np.iinfo(np.int64).min)
+"""No element: the list was empty, or the step appended none."""
+
+_FS: Final = ("append", "read")
+_OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Steps of transactions, parallel arrays, by key, transaction and position."""
+
+    names: list[str]
+    """Of the keys."""
+    key: Ints
+    """Its place in `names`; ascending."""
+    transaction: Ints
+    position: Ints
+    process: Ints
+    call_ns: Ints
+    return_ns: Ints
+    """`checkers.kernels.rows.OPEN_NS` if the end was never seen."""
+    outcome: NDArray[np.int8]
+    """Of the transaction: OK, FAIL or INFO of `checkers.kernels.rows`."""
+    appends: Mask
+    value: Ints
+    """Appended."""
+    known: Mask
+    """Reads of ok transactions whose list is known: only they are evidence."""
+    start: Ints
+    """Where in `elements` the list that was read begins …"""
+    end: Ints
+    """… and ends."""
+    elements: Ints
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def length(self) -> Ints:
+        """How many elements were read."""
+        return self.end - self.start
+
+    def list_of(self, row: int) -> Ints:
+        """What was read."""
+        return self.elements[self.start[row] : self.end[row]]
+
+
+def steps_of(table: pa.Table) -> Steps:
+    """The steps of a table with `COLUMNS`, of whole keys whose rows follow each other.
+
+    Raises ValueError for words that the schema does not know, an append without its value, or a
+    key that comes in two pieces.
+    """
+    table = _in_order(table.select(list(COLUMNS)).combine_chunks())
+    encoded = _encoded(table["key"])
+    appends = codes(table["f"], _FS) == 0
+    outcome = codes(table["outcome"], tuple(_OUTCOMES))
+    if pc.any(pc.and_(pc.is_null(table["value"]), pa.array(appends))).as_py():
+        raise ValueError("an append without the value that it appended")
+    lists = _one(table["values"])
+    offsets = lists.offsets.to_numpy()
+    listed = pc.is_valid(lists).to_numpy(zero_copy_only=False)
+    return Steps(
+        names=encoded.dictionary.to_pylist(),
+        key=encoded.indices.to_numpy().astype(np.int64),
+        transaction=table["transaction"].to_numpy(),
+        position=table["position"].to_numpy().astype(np.int64),
+        process=table["process"].to_numpy(),
+        call_ns=table["call_ns"].to_numpy(),
+        return_ns=pc.fill_null(table["return_ns"], OPEN_NS).to_numpy(),
+        outcome=outcome,
+        appends=appends,
+        value=pc.fill_null(table["value"], NONE).to_numpy(),
+        known=~appends & listed & (outcome == OK),
+        start=offsets[:-1].astype(np.int64),
+        end=offsets[1:].astype(np.int64),
+        elements=pc.fill_null(lists.values, NONE).to_numpy(),
+    )
+
+
+def _in_order(table: pa.Table) -> pa.Table:
+    """By key as they come, then by transaction and position: as files are sealed."""
+    key = _encoded(table["key"]).indices.to_numpy().astype(np.int64)
+    if len(np.flatnonzero(np.diff(key))) + 1 > len(np.unique(key)) > 0:
+        raise ValueError("the rows of a key do not follow each other")
+    transaction, position = (table[name].to_numpy() for name in ("transaction", "position"))
+    later = (np.diff(key) != 0) | (np.diff(transaction) > 0)
+    if np.all(later | ((np.diff(transaction) == 0) & (np.diff(position) > 0))):
+        return table
+    place = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
+    return table.take(pa.array(np.lexsort((position, transaction, place)))).combine_chunks()
+
+
+def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Codes that ascend with the rows, so that a key's code is its place in the table."""
+    plain = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+    return _one(plain).dictionary_encode()
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,69 @@
+"""Visits: the steps of one transaction on one key, in its order; and which reads say what.
+
+The first read of a visit that follows no append of it is its *external* read: it shows what others
+left there. Every later read must show the same and the visit's own appends since, in order.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.cycles.steps import Steps
+
+__all__ = ["Visits", "visits_of"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visits:
+    """Of every row: its visit, and what came before it there."""
+
+    visit: Ints
+    """Dense from 0."""
+    appends: Ints
+    """The rows that append, of all visits."""
+    appended: Ints
+    """How many rows append, of all visits, before this row."""
+    first: Ints
+    """Of each visit, its first row."""
+    last_append: Ints
+    """Of each visit, the last row that appends; -1 without any."""
+    external: Ints
+    """Of each visit, the row of its external read; -1 without any."""
+    before: Ints
+    """Of each row, the last known read of its visit before it; -1 without any."""
+
+    def own_appends(self, row: int) -> Ints:
+        """The rows that its visit appended before this row, since its last known read."""
+        since = self.before[row] if self.before[row] >= 0 else self.first[self.visit[row]]
+        return self.appends[self.appended[since] : self.appended[row]]
+
+
+def visits_of(steps: Steps) -> Visits:
+    """The visits of these steps."""
+    rows = np.arange(len(steps))
+    opens = np.ones(len(steps), np.bool_)
+    opens[1:] = (np.diff(steps.key) != 0) | (np.diff(steps.transaction) != 0)
+    visit = np.cumsum(opens) - 1
+    first = np.flatnonzero(opens)
+    appended: Ints = np.cumsum(steps.appends) - steps.appends
+    appends = np.flatnonzero(steps.appends)
+    last_append = np.full(len(first), -1, np.int64)
+    last_append[visit[appends]] = appends
+    latest = np.maximum.accumulate(np.where(steps.known, rows, -1))
+    before = np.concatenate([[-1], latest[:-1]])[: len(steps)]
+    before = np.where(before >= first[visit], before, -1) if len(steps) else before
+    outside = steps.known & (before < 0) & (appended == appended[first[visit]])
+    external = np.full(len(first), -1, np.int64)
+    external[visit[outside]] = rows[outside]
+    return Visits(
+        visit=visit,
+        appends=appends,
+        appended=appended,
+        first=first,
+        last_append=last_append,
+        external=external,
+        before=before,
+    )
