@@ -10,6 +10,7 @@ from typing import Final
 
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.entry import Entry, Kind, Strength
+from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 from checkers.replicas.entries import REPLICA_ENTRIES
 from checkers.transactions.entries import HANGING, TORN
 from checkers.visibility.entries import VISIBILITY
@@ -302,6 +303,7 @@ CATALOGUE: Final = (
     *REPLICA_ENTRIES,
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,
+    *LIFE_CYCLE_ENTRIES,
 )
 """All checks, in the order of a verdict."""
 

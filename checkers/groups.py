@@ -4,6 +4,7 @@ from typing import Final
 
 from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
+from checkers.life_cycle.group import LIFE_CYCLE
 from checkers.replicas.group import REPLICAS
 from checkers.transactions.group import TRANSACTIONS_GROUP
 from checkers.visibility.group import VISIBILITY_GROUP
@@ -15,4 +16,5 @@ GROUPS: Final[tuple[CheckGroup, ...]] = (
     REPLICAS,
     CONTROL_PLANE,
     VISIBILITY_GROUP,
+    LIFE_CYCLE,
 )

@@ -1,0 +1,1 @@
+"""Brokers as they come and go: whose id it is, and who may run."""

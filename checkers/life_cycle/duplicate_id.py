@@ -1,0 +1,93 @@
+"""L3 duplicate-id: a broker id is given to another incarnation while the one that has it lives.
+
+A controller refuses a registration (DUPLICATE_BROKER_REGISTRATION) as long as the session of an
+unfenced broker of that id lasts, unless it is leaving. So where the log of record has a
+registration of another incarnation, and the same controller, in the same term, had accepted a
+heartbeat of the one before less than the session time-out ago, an id was taken from the living.
+The times are bounds that speak for the controller, as in C8 (`checkers.kernels.sessions`): the
+latest that the registration can have been decided, the earliest that the heartbeat can have been
+taken. What the one before does with its heartbeats afterwards is C6's.
+
+Source: KIP-631; `ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.hasValidSession`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import clock, doubtful, spelled, view
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rpcs import Rpc
+from checkers.kernels.sessions import (
+    Contacts,
+    Term,
+    contacts_of,
+    session_timeouts_ns,
+    term_at,
+    terms_of,
+)
+
+__all__ = ["NAME", "duplicate_ids"]
+
+NAME: Final = "duplicate-id"
+
+
+def duplicate_ids(tables: Tables, facts: Facts) -> Judged:
+    """Registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
+    seen = view(tables, facts)
+    timeouts_ns = session_timeouts_ns(tables["node_settings"])
+    doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
+    if doubt:
+        yield from doubtful(NAME, doubt)
+        return
+    terms, contacts = terms_of(seen.log, facts), contacts_of(tables["wire"])
+    for broker in seen.brokers.values():
+        key = f"broker {broker.broker_id}"
+        proofs = _proofs(broker, terms, contacts, timeouts_ns, facts)
+        yield key, spelled(NAME, key, list(proofs))
+
+
+def _proofs(
+    broker: BrokerHistory,
+    terms: Sequence[Term],
+    contacts: Mapping[tuple[int, int, str], Contacts],
+    timeouts_ns: Mapping[str, int],
+    facts: Facts,
+) -> Iterator[Proof]:
+    for before, version in pairwise(broker.versions):
+        term = term_at(terms, version.metadata_offset)
+        if term is None or term.node not in timeouts_ns or not _replaced(before, version):
+            continue
+        heard = contacts.get((broker.broker_id, before.broker_epoch, term.node))
+        latest_ns = facts.latest_ns(version.timestamp_ms)
+        if heard is None or heard.asked("shutting_down", from_ns=0, until_ns=latest_ns):
+            continue
+        last = heard.last_before(facts.earliest_ns(version.timestamp_ms))
+        if last is None or last.reached_ns is None or last.asked_ns < term.begin_ns:
+            continue
+        if latest_ns - last.reached_ns < timeouts_ns[term.node]:
+            yield _proof(broker, before, version, last)
+
+
+def _replaced(before: BrokerVersion, version: BrokerVersion) -> bool:
+    """Whether another incarnation took the place of an unfenced one."""
+    registered = version.registration_offset == version.metadata_offset
+    other = version.incarnation_id != before.incarnation_id
+    return registered and other and before.eligible and not version.snapshot
+
+
+def _proof(
+    broker: BrokerHistory, before: BrokerVersion, version: BrokerVersion, last: Rpc
+) -> Proof:
+    return Proof(
+        offsets=(before.registration_offset, version.metadata_offset),
+        values=(before.broker_epoch, version.broker_epoch),
+        frames=(last.frame,),
+        detail=f"incarnation {version.incarnation_id} registered as broker {broker.broker_id} at "
+        f"metadata offset {version.metadata_offset} (broker epoch {version.broker_epoch}), while "
+        f"the session of incarnation {before.incarnation_id} (broker epoch {before.broker_epoch}) "
+        f"lasted: {last.target} accepted its heartbeat of {clock(last.reached_ns or 0)} (frame "
+        f"{last.frame})",
+    )

@@ -1,0 +1,68 @@
+"""What the catalogue says of the checks of the life cycle of brokers.
+
+Of what a protocol of identities may promise, these are the rules that Apache Kafka has and that a
+tape and a metadata log can show. The others are of systems of their own, and are not asked of it:
+
+- L2 wrong-id and L4 lost or garbage mapping: ids that are looked up by host name in ZooKeeper;
+- L5 served-while-fenced: a broker of Apache Kafka does not fence itself. It learns from the
+  metadata log that it was fenced, and may serve until then; so who was served by a fenced broker is
+  no breach.
+"""
+
+from typing import Final
+
+from checkers.entry import Entry, Kind, Strength
+
+__all__ = ["LIFE_CYCLE_ENTRIES"]
+
+LIFE_CYCLE_ENTRIES: Final = (
+    Entry(
+        id="L1",
+        name="refused-but-running",
+        title="A broker that was refused goes on",
+        kind=Kind.ANOMALY,
+        rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
+        "AlterPartition before it tried again; none of its tries was accepted or left unanswered.",
+        meaning="A broker that nobody knows takes part.",
+        source="KIP-631",
+        strength=Strength.NEVER,
+        needs=("wire",),
+    ),
+    Entry(
+        id="L3",
+        name="duplicate-id",
+        title="A broker id was given away while its holder lived",
+        kind=Kind.ANOMALY,
+        rule="Another incarnation registered under the id of an unfenced broker that was not "
+        "leaving, and the latest that this can have been decided is less than the session time-out "
+        "after the earliest that the same controller can have taken the holder's last heartbeat.",
+        meaning="Two processes take themselves for one broker.",
+        source="KIP-631",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "wire", "node_settings"),
+    ),
+    Entry(
+        id="L6",
+        name="unsafe-shutdown",
+        title="A broker was told that it may go while it led a partition",
+        kind=Kind.ANOMALY,
+        rule="The answer to a heartbeat told a broker that it may go, and from before its request "
+        "had been passed on until after its answer had arrived the broker led some partition.",
+        meaning="A planned restart takes partitions off line.",
+        source="KIP-631",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "wire"),
+    ),
+    Entry(
+        id="L7",
+        name="incarnation-went-back",
+        title="An incarnation registered again after another took its place",
+        kind=Kind.ANOMALY,
+        rule="In the registrations of a broker id, no incarnation comes again after another one.",
+        meaning="A registration out of the past replaces the broker that lives now.",
+        source="KIP-631",
+        strength=Strength.NEVER,
+        needs=("metadata_log",),
+    ),
+)
+"""In the order of their ids."""

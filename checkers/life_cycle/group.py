@@ -1,0 +1,30 @@
+"""The checks of the life cycle of brokers: entries, kernels and the tables that each is given."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
+from checkers.life_cycle import (
+    duplicate_id,
+    incarnation_went_back,
+    refused_but_running,
+    unsafe_shutdown,
+)
+from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
+
+__all__ = ["LIFE_CYCLE"]
+
+_KERNELS: Final[Mapping[str, ClusterKernel]] = {
+    refused_but_running.NAME: refused_but_running.refused_but_running,
+    duplicate_id.NAME: duplicate_id.duplicate_ids,
+    unsafe_shutdown.NAME: unsafe_shutdown.unsafe_shutdowns,
+    incarnation_went_back.NAME: incarnation_went_back.incarnations_that_went_back,
+}
+
+LIFE_CYCLE: Final = cluster_group(
+    "the life cycle of brokers",
+    [
+        ClusterCheck(entry=entry, kernel=_KERNELS[entry.name], tables=entry.needs)
+        for entry in LIFE_CYCLE_ENTRIES
+    ],
+)

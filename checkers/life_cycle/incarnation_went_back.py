@@ -1,0 +1,57 @@
+"""L7 incarnation-went-back: an incarnation registers again after another one took its place.
+
+Each process start of a broker has an incarnation id of its own. It may register several times in a
+row (4.x amends a registration that way), but once another incarnation holds the id, it is dead or
+must learn that it is no longer meant: a registration of it that is accepted then comes from the
+past, as one that lay in the network does.
+
+Exact: the log of record has the registrations in the order in which they were decided.
+
+Source: KIP-631, "Incarnation id"; `ClusterControlManager.registerBroker`.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, doubtful, spelled, view
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
+from checkers.kernels.facts import Facts, Judged, Tables
+
+__all__ = ["NAME", "incarnations_that_went_back"]
+
+NAME: Final = "incarnation-went-back"
+
+
+def incarnations_that_went_back(tables: Tables, facts: Facts) -> Judged:
+    """Registrations out of the past, by broker. Reads `metadata_log`."""
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    if not seen.brokers:
+        yield METADATA, spelled(NAME, METADATA, [])
+    for broker in seen.brokers.values():
+        key = f"broker {broker.broker_id}"
+        yield key, spelled(NAME, key, list(_proofs(broker)))
+
+
+def _proofs(broker: BrokerHistory) -> Iterator[Proof]:
+    replaced: dict[str, BrokerVersion] = {}
+    holder: BrokerVersion | None = None
+    for version in broker.registrations():
+        if version.incarnation_id is None:
+            continue
+        if holder is not None and holder.incarnation_id != version.incarnation_id:
+            assert holder.incarnation_id is not None
+            replaced[holder.incarnation_id] = version
+        if (by := replaced.get(version.incarnation_id)) is not None:
+            yield Proof(
+                offsets=(by.metadata_offset, version.metadata_offset),
+                values=(by.broker_epoch, version.broker_epoch),
+                detail=f"incarnation {version.incarnation_id} registered as broker "
+                f"{broker.broker_id} at metadata offset {version.metadata_offset}, after "
+                f"incarnation {by.incarnation_id} had taken its place at metadata offset "
+                f"{by.metadata_offset}",
+            )
+        holder = version

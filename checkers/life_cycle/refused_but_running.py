@@ -1,0 +1,75 @@
+"""L1 refused-but-running: an incarnation whose registration was refused goes on all the same.
+
+Without a broker epoch a broker has no identity: until it is registered it may only try again. So
+after a refusal that reached it, and before its next try, no heartbeat and no AlterPartition may
+come from it. An incarnation of which some try was accepted, or was never answered, is not judged:
+it may be registered.
+
+Heartbeats do not name the incarnation. A frame is the refused one's if it came from the same node
+on a connection that was accepted no earlier than that of the refused registration: connections are
+numbered in that order, and an earlier process of the node was dead when this one started.
+
+Source: KIP-631, "Broker registration"; `BrokerLifecycleManager`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import clock, doubtful, spelled
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rows import OPEN_NS
+from checkers.kernels.rpcs import Rpc, rpcs
+
+__all__ = ["NAME", "refused_but_running"]
+
+NAME: Final = "refused-but-running"
+
+
+def refused_but_running(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+    """What refused incarnations did, by node. Reads `wire`."""
+    registrations = _by_source(tables["wire"], "BrokerRegistration")
+    if not registrations:
+        yield from doubtful(NAME, "no registration of a broker is on the tape")
+    works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")
+    for node in sorted(registrations):
+        proofs = list(_proofs(registrations[node], works.get(node, [])))
+        yield node, spelled(NAME, node, proofs)
+
+
+def _by_source(wire: pa.Table, *apis: str) -> dict[str, list[Rpc]]:
+    found: dict[str, list[Rpc]] = {}
+    for rpc in rpcs(wire, *apis):
+        if rpc.of("item") == 0:
+            found.setdefault(rpc.source, []).append(rpc)
+    return found
+
+
+def _proofs(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proof]:
+    registered: set[str] = set()
+    for place, rpc in enumerate(registrations):
+        incarnation = rpc.of("incarnation_id")
+        if rpc.ok or (rpc.response is None and rpc.reached_ns is not None):
+            registered.add(incarnation)
+        if incarnation in registered or rpc.response is None or rpc.returned_ns is None:
+            continue
+        following = registrations[place + 1 : place + 2]
+        until_ns = following[0].asked_ns if following else OPEN_NS
+        for work in works:
+            mine = work.connection >= rpc.connection
+            if mine and rpc.returned_ns < work.asked_ns < until_ns:
+                yield _proof(rpc, work)
+                break
+
+
+def _proof(refused: Rpc, work: Rpc) -> Proof:
+    return Proof(
+        values=(work.of("broker_epoch"),) if work.of("broker_epoch") is not None else (),
+        frames=(refused.frame, work.frame),
+        detail=f"{refused.target} refused to register incarnation {refused.of('incarnation_id')} "
+        f"of {refused.source} with {refused.error} at {clock(refused.returned_ns or 0)} (frame "
+        f"{refused.frame}), and without another try it sent a {work.api} at "
+        f"{clock(work.asked_ns)} (frame {work.frame})",
+    )

@@ -1,0 +1,87 @@
+"""L6 unsafe-shutdown: a broker that was told it may go still leads a partition.
+
+In a controlled shutdown the controller moves the leaderships away first; the answer to a heartbeat
+tells the broker when it may go. The answer was decided after its request had been passed on, and
+before it arrived at the proxy. So a partition that the broker led, by the log of record, from
+before the first to after the second moment is one that it led when it was told. Timestamps of the
+log count as they are bounded (`Facts`), so that a leadership which began or ended near the answer
+is not told of; and a log that ends before the answer says nothing of its time.
+
+A registration that was never unfenced is left out: it may stand for partitions that the incarnation
+before it led, until the controller comes to fence that one.
+
+Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBrokerState`.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
+from checkers.kernels.rows import OPEN_NS
+from checkers.kernels.rpcs import Rpc, rpcs
+
+__all__ = ["NAME", "unsafe_shutdowns"]
+
+NAME: Final = "unsafe-shutdown"
+
+_Lead = tuple[int, int, PartitionHistory, PartitionVersion]
+"""From when to when, surely; of which partition; by which version."""
+
+
+def unsafe_shutdowns(tables: Tables, facts: Facts) -> Judged:
+    """Brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    leads = _leads(seen)
+    told: dict[int, list[Proof]] = {broker_id: [] for broker_id in seen.brokers}
+    for rpc in rpcs(tables["wire"], "BrokerHeartbeat"):
+        if rpc.ok and rpc.answered("shutting_down") and _was_unfenced(rpc, seen):
+            broker_id = rpc.of("broker_id")
+            told[broker_id] += list(_proofs(rpc, leads.get(broker_id, [])))[:1]
+    for broker_id, proofs in told.items():
+        key = f"broker {broker_id}"
+        yield key, spelled(NAME, key, proofs)
+
+
+def _was_unfenced(rpc: Rpc, seen: View) -> bool:
+    history = seen.brokers.get(rpc.of("broker_id"))
+    epoch = rpc.of("broker_epoch")
+    return history is not None and any(
+        version.broker_epoch == epoch and not version.fenced for version in history.versions
+    )
+
+
+def _leads(seen: View) -> dict[int, list[_Lead]]:
+    """The leaderships of each broker id, each as long as nothing of its partition changes."""
+    facts = seen.facts
+    log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
+    found: dict[int, list[_Lead]] = {}
+    for history in seen.histories():
+        ends_ns = [facts.earliest_ns(version.timestamp_ms) for version in history.versions[1:]]
+        last_ns = OPEN_NS if history.deleted_ms is None else facts.earliest_ns(history.deleted_ms)
+        ends_ns.append(min(last_ns, log_end_ns))
+        for version, end_ns in zip(history.versions, ends_ns, strict=True):
+            begin_ns = facts.latest_ns(version.timestamp_ms)
+            if begin_ns < end_ns:
+                found.setdefault(version.leader, []).append((begin_ns, end_ns, history, version))
+    return found
+
+
+def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
+    assert rpc.answered_ns is not None
+    for begin_ns, end_ns, history, version in leads:
+        if rpc.reached_ns is not None and begin_ns <= rpc.reached_ns and rpc.answered_ns <= end_ns:
+            yield Proof(
+                offsets=(version.metadata_offset,),
+                values=(rpc.of("broker_epoch"),),
+                frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
+                detail=f"{rpc.target} told broker {rpc.of('broker_id')} at "
+                f"{clock(rpc.answered_ns)} that it may go (frame {rpc.answer_frame}), while it led "
+                f"{history.key} since metadata offset {version.metadata_offset} and until after "
+                f"{clock(end_ns)}",
+            )
