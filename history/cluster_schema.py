@@ -336,6 +336,31 @@ TRANSACTIONS: Final = pa.schema(
     ]
 )
 
+GROUP_OFFSETS: Final = pa.schema(
+    [
+        # One row a time that a transactional producer asked for its group's committed offsets, or
+        # sent new ones with a transaction; dense, in the order of the calls.
+        pa.field("index", pa.int64(), nullable=False),
+        # The producer's.
+        pa.field("process", pa.int32(), nullable=False),
+        # "fetch-offsets", "send-offsets".
+        pa.field("f", pa.string(), nullable=False),
+        pa.field("group", pa.string(), nullable=False),
+        pa.field("call_ns", pa.int64(), nullable=False),
+        pa.field("return_ns", pa.int64()),
+        # Of offsets that were sent: as of the records of their transaction.
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("error", pa.string()),
+        # Of a fetch: every key. Of offsets that were sent: the keys of which records were taken.
+        pa.field("keys", pa.list_(pa.field("element", pa.string())), nullable=False),
+        # Where each is read on from. Of a fetch: as committed, -1 where nothing is; empty without
+        # an answer.
+        pa.field("offsets", pa.list_(pa.field("element", pa.int64())), nullable=False),
+        # Of offsets that were sent: where the transaction began to take.
+        pa.field("offsets_before", pa.list_(pa.field("element", pa.int64()))),
+    ]
+)
+
 STABLE_OFFSETS: Final = pa.schema(
     [
         # What a key's leader said when every producer had ended: one row an observation that
@@ -388,6 +413,7 @@ CLUSTER_TABLES: Final = {
     "metadata_writes": METADATA_WRITES,
     "partition_writes": PARTITION_WRITES,
     "transactions": TRANSACTIONS,
+    "group_offsets": GROUP_OFFSETS,
     "stable_offsets": STABLE_OFFSETS,
     "node_settings": NODE_SETTINGS,
     "log_findings": LOG_FINDINGS,

@@ -10,7 +10,7 @@ the seal knows when its writer lives; the lock dies with the process.
     wire.jsonl      {"frame": n, "columns": {…}, "items": [{…}, …]}, as a frame arrives, and
                     {"fate": n, "action": …, "forwarded_ns": …}, where that changes later
     describes.jsonl {"read": n, "columns": {…}, "items": [{…}, …]}, as a read ends
-    metadata_writes.jsonl, partition_writes.jsonl, transactions.jsonl
+    metadata_writes.jsonl, partition_writes.jsonl, transactions.jsonl, group_offsets.jsonl
                     {"begin": n, …} before it is done, then {"note": n, …} and {"end": n, …}
     TABLE.jsonl     any other table of `cluster_schema`: a row each, what is null left out
 

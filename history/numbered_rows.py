@@ -24,6 +24,7 @@ NUMBERED: Final = {
     "metadata_writes": ("index", "call_ns"),
     "partition_writes": ("index", "call_ns"),
     "transactions": ("index", "begin_ns"),
+    "group_offsets": ("index", "call_ns"),
 }
 """Of each table, the column of the number and that of the time it follows."""
 
@@ -32,6 +33,7 @@ _OPEN: Final[dict[str, dict[str, Any]]] = {
     "metadata_writes": {"outcome": "info"},
     "partition_writes": {"outcome": "info"},
     "transactions": {"outcome": "info", "keys": [], "values": []},
+    "group_offsets": {"outcome": "info", "keys": [], "offsets": []},
 }
 
 _Rows = list[dict[str, Any]]
