@@ -89,7 +89,7 @@ def tables_of(scenario: Scenario) -> tuple[str, ...]:
     """The tables of the cluster that the scenario's clients set out to record."""
     found: list[str] = []
     if isinstance(scenario.workload, TransactionsSpec):
-        found += transactions.TABLES
+        found += transactions.tables(scenario.workload)
     if scenario.metadata is not None:
         found += metadata.RECORDED
     if scenario.membership is not None:

@@ -28,16 +28,19 @@ from workloads.clients.transactional_config import OffsetsConfig, TransactorConf
 from workloads.transactions_plan import WATCH, TransactionsPlan
 from workloads.transactions_spec import TransactionsSpec
 
-__all__ = ["TABLES", "Transactions", "TransactionsSpec"]
+__all__ = ["Transactions", "TransactionsSpec", "tables"]
 
-TABLES: Final = ("transactions", "stable_offsets")
-"""The tables of the cluster that this workload sets out to record."""
 _CONSUMER_STOP_S: Final = 9.0
 """To poll what was sent last."""
 _READ_S: Final = 20.0
 """Of the time for the final reads, what is left to them when stable offsets were waited for."""
 _SLACK_S: Final = 2.0
 """For a client to end, after it gave up."""
+
+
+def tables(spec: TransactionsSpec) -> tuple[str, ...]:
+    """The tables of the cluster that this workload sets out to record."""
+    return ("transactions", "stable_offsets", *(("group_offsets",) if spec.takes else ()))
 
 
 class Transactions:

@@ -9,7 +9,7 @@ from workloads.client_plan import FINAL_READERS_MAX
 from workloads.clients.config import ClientConfig, ConsumerConfig, FinalReaderConfig
 from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
-from workloads.clients.transactional_config import OffsetsConfig, TransactorConfig
+from workloads.clients.transactional_config import IntakeConfig, OffsetsConfig, TransactorConfig
 from workloads.librdkafka import FAST_FAILOVER, consumer_settings, final_reader_settings
 from workloads.transactional_settings import (
     java_consumer_settings,
@@ -122,6 +122,20 @@ class TransactionsPlan:
             value_bytes=spec.value_bytes,
             delivery_timeout_ms=spec.delivery_timeout_ms,
             end_timeout_ms=spec.end_timeout_ms,
+            intake=self._intake(index) if spec.takes else None,
+        )
+
+    def _intake(self, index: int) -> IntakeConfig:
+        """Processes after those of the final readers."""
+        settings = consumer_settings(
+            bootstrap_servers=self.bootstrap_servers, isolation=_ISOLATION, settings={}
+        )
+        first = self.spec.producers + self.spec.consumers + FINAL_READERS_MAX
+        return IntakeConfig(
+            group=f"{self.spec.transactional_id(index)}-intake",
+            process=first + index,
+            records_max=self.spec.takes,
+            settings=settings,
         )
 
     def _settings(self) -> dict[str, str]:
@@ -147,7 +161,7 @@ class TransactionsPlan:
         return ClientConfig(
             client=name,
             process=process,
-            process_stride=self.spec.producers + self.spec.consumers + FINAL_READERS_MAX,
+            process_stride=2 * self.spec.producers + self.spec.consumers + FINAL_READERS_MAX,
             raw=str(self.run.raw.resolve()),
             origin_ns=self.origin_ns,
             keys=self.keys,

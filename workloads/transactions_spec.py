@@ -55,6 +55,10 @@ class TransactionsSpec:
     records_per_transaction: Annotated[int, Field(ge=1, le=10_000)] = 4
     """The first half, rounded up, before the transaction is left open, the rest afterwards. Of each
     transaction every key gets a record before one gets two."""
+    takes: Annotated[int, Field(ge=0, le=500)] = 0
+    """So many committed records at most a transaction takes in first, and sends the offsets after
+    them with it (consume, transform, produce), for a group that each transactional id has to
+    itself; 0: it only produces."""
     open_ms: Annotated[int, Field(ge=0, le=600_000)] = 0
     """How long a transaction is left open after its first half was acknowledged."""
     pattern: tuple[Intent, ...] = ()

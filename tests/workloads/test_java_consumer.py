@@ -38,7 +38,8 @@ class FakeKafka:
             self.calls.append((name, *arguments))
             if self.throws is not None:
                 raise Py4JJavaError("it threw", self.throws)
-            return self.polled if name == "poll" else None
+            records = SimpleNamespace(iterator=lambda: iter(self.polled))
+            return records if name == "poll" else None
 
         return call
 

@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from workloads.clients.java_transactions import JavaTransactions
-from workloads.clients.transactional_client import Severity, TransactionError
+from workloads.clients.transactional_client import Group, Severity, TransactionError
 
 CODES = {"TimeoutException": 7, "ProducerFencedException": 90, "InvalidTxnStateException": 48}
 
@@ -38,6 +38,7 @@ class FakeMachine:
     throws: dict[str, list[Thrown]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     sent: int = 0
+    offsets: Any = None
 
     @property
     def classes(self) -> Any:
@@ -48,9 +49,16 @@ class FakeMachine:
         producer = SimpleNamespace(
             KafkaProducer=lambda _: self, ProducerRecord=lambda *parts: parts
         )
+        consumer = SimpleNamespace(
+            OffsetAndMetadata=lambda offset: ("at", offset),
+            ConsumerGroupMetadata=lambda name: ("group", name),
+        )
         kafka = SimpleNamespace(
-            clients=SimpleNamespace(producer=producer),
-            common=SimpleNamespace(protocol=SimpleNamespace(Errors=errors)),
+            clients=SimpleNamespace(producer=producer, consumer=consumer),
+            common=SimpleNamespace(
+                protocol=SimpleNamespace(Errors=errors),
+                TopicPartition=lambda *place: place,
+            ),
         )
         duration = SimpleNamespace(ofMillis=lambda number: number)
         return SimpleNamespace(
@@ -60,6 +68,10 @@ class FakeMachine:
 
     def map_of(self, content: dict[str, str]) -> Any:
         return content
+
+    def sendOffsetsToTransaction(self, positions: Any, group: Any) -> None:  # noqa: N802  # Java's
+        self.offsets = (positions, group)
+        self._call("sendOffsetsToTransaction")
 
     def send(self, record: Any) -> Any:
         self._call("send")
@@ -149,3 +161,10 @@ def test_a_fenced_record_is_fatal() -> None:
     made.begin()
     made.send("t", 0, b"payload", value=7)
     assert caught(made, "flush").severity is Severity.FATAL
+
+
+def test_offsets_are_sent_for_the_group_and_again_after_a_time_out() -> None:
+    made, machine = client(sendOffsetsToTransaction=[Thrown("TimeoutException")])
+    made.send_offsets({("t", 1): 9}, group=Group(name="g", metadata=None), timeout_s=5)
+    assert machine.offsets == ({("t", 1): ("at", 9)}, ("group", "g"))
+    assert machine.calls.count("sendOffsetsToTransaction") == 2

@@ -105,9 +105,9 @@ def test_committed_records_are_read_and_aborted_ones_are_not(make: Make, client:
 def test_a_java_reader_and_one_of_librdkafka_read_what_is_committed_and_nothing_else(
     make: Make,
 ) -> None:
-    workload, run = make(rate=20, consumers=2, readers=["librdkafka", "java"], reassign_s=3)
+    workload, run = make(rate=20, consumers=2, readers=["librdkafka", "java"], reassign_s=0.5)
     workload.start()
-    wait_until(lambda: workload.counts().ok > 80, "20 transactions committed")
+    wait_until(lambda: workload.counts().ok > 320, "80 transactions committed, which is 6 s")
     tables = finished(workload, run)
     assert workload.failures() == ()
     records = tables["records"]
@@ -123,6 +123,36 @@ def test_a_java_reader_and_one_of_librdkafka_read_what_is_committed_and_nothing_
     assert len(set(own["session"])) > 1
     shown = own[["key", "offset", "value"]].drop_duplicates()
     assert not shown.duplicated(["key", "offset"]).any()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_transaction_took_in_is_taken_once_by_those_that_committed(
+    make: Make, client: str
+) -> None:
+    workload, run = make(client=client, producers=2, rate=10, takes=5, abort_share=0.3)
+    workload.start()
+    wait_until(lambda: workload.counts().ok > 100, "25 transactions committed")
+    wait_until(lambda: workload.counts().fail > 20, "5 transactions aborted")
+    finished(workload, run)
+    assert workload.failures() == ()
+    rows = load_table(run, "group_offsets").to_pylist()
+    sent = [row for row in rows if row["f"] == "send-offsets"]
+    assert {row["outcome"] for row in sent} == {"ok", "fail"}
+    reached: dict[tuple[str, str], int] = {}
+    for row in rows:  # one instance a group: its rows are in the order in which they happened
+        if row["f"] == "fetch-offsets":
+            assert row["outcome"] == "ok"
+            for key, offset in zip(row["keys"], row["offsets"], strict=True):
+                assert offset == reached.get((row["group"], key), -1)
+        elif row["outcome"] == "ok":
+            taken = zip(row["keys"], row["offsets_before"], row["offsets"], strict=True)
+            for key, before, after in taken:
+                assert before == max(0, reached.get((row["group"], key), 0))
+                assert after > before
+                reached[row["group"], key] = after
+    assert len({group for group, _ in reached}) == 2
+    # After each abort, and at the start.
+    assert sum(row["f"] == "fetch-offsets" for row in rows) > 5
 
 
 @pytest.mark.parametrize("client", CLIENTS)

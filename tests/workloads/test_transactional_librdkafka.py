@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from kafka_doubles import message
 
-from workloads.clients.transactional_client import Severity, TransactionError
+from workloads.clients.transactional_client import Group, Severity, TransactionError
 from workloads.clients.transactional_librdkafka import LibrdkafkaTransactions
 
 FENCED = KafkaError(KafkaError._FENCED, fatal=True)
@@ -29,6 +29,7 @@ class FakeProducer:
     calls: list[str] = field(default_factory=list)
     queue: list[Report] = field(default_factory=list)
     answered: int = 0
+    positions: list[tuple[str, int, int]] = field(default_factory=list)
 
     def init_transactions(self, timeout: float) -> None:
         assert timeout > 0
@@ -44,6 +45,14 @@ class FakeProducer:
     def abort_transaction(self, timeout: float) -> None:
         assert timeout > 0
         self._call("abort")
+
+    def send_offsets_to_transaction(
+        self, positions: list[TopicPartition], group_metadata: object, timeout: float
+    ) -> None:
+        assert timeout > 0
+        assert group_metadata == b"metadata"
+        self.positions = [(one.topic, one.partition, one.offset) for one in positions]
+        self._call("send_offsets")
 
     def produce(self, topic: str, value: bytes, *, partition: int, on_delivery: Report) -> None:
         assert (topic, partition, value) == ("t", 0, b"payload")
@@ -181,3 +190,21 @@ def test_closing_never_fails() -> None:
     made, fake = client(close=[FENCED])
     made.close()
     assert fake.calls == ["purge", "close"]
+
+
+GROUP = Group(name="g", metadata=b"metadata")
+
+
+def test_offsets_are_sent_for_the_group_and_again_while_that_may_help() -> None:
+    made, fake = client(send_offsets=[AGAIN])
+    made.send_offsets({("t", 0): 7, ("t", 1): 9}, group=GROUP, timeout_s=5)
+    assert fake.positions == [("t", 0, 7), ("t", 1, 9)]
+    assert fake.calls == ["send_offsets"] * 2
+
+
+def test_offsets_that_are_refused_leave_an_abort_or_less() -> None:
+    for error, severity in ((ABORTABLE, Severity.ABORTABLE), (FENCED, Severity.FATAL)):
+        made, _ = client(send_offsets=[error])
+        with pytest.raises(TransactionError) as caught:
+            made.send_offsets({("t", 0): 7}, group=GROUP, timeout_s=5)
+        assert caught.value.severity is severity

@@ -37,13 +37,38 @@ def common_of(config: Any) -> ClientConfig:
 
 
 def test_no_two_logical_clients_have_one_number_over_all_generations() -> None:
-    spec = TransactionsSpec(producers=3, consumers=2, readers=(Client.LIBRDKAFKA, Client.JAVA))
+    spec = TransactionsSpec(
+        producers=3, consumers=2, readers=(Client.LIBRDKAFKA, Client.JAVA), takes=5
+    )
     made = plan(spec, java=JAVA)
+    intakes = [producer.intake for producer in made.producers()]
     readers = made.final_readers(KEYS, deadline_ns=1)
     clients = [common_of(one) for one in (*made.producers(), *made.consumers(), *readers)]
     numbers = [client.process_of(generation) for client in clients for generation in range(4)]
     assert len(clients) == 7
+    numbers += [
+        intake.process + generation * clients[0].process_stride
+        for intake in intakes
+        for generation in range(4)
+        if intake is not None
+    ]
+    assert len(numbers) == 4 * (7 + 3)
     assert len(set(numbers)) == len(numbers)
+
+
+def test_what_is_taken_in_is_committed_and_a_group_is_that_of_a_transactional_id() -> None:
+    spec = TransactionsSpec(producers=3, transactional_ids=2, takes=5)
+    intakes = [producer.intake for producer in plan(spec).producers()]
+    assert [intake.group for intake in intakes if intake is not None] == [
+        "fencepost-0-intake",
+        "fencepost-1-intake",
+        "fencepost-0-intake",
+    ]
+    for intake in intakes:
+        assert intake is not None
+        assert intake.settings["isolation.level"] == "read_committed"
+        assert intake.settings["enable.auto.commit"] == "false"
+    assert [producer.intake for producer in plan(TransactionsSpec()).producers()] == [None, None]
 
 
 def test_every_reader_is_at_read_committed() -> None:

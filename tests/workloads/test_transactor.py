@@ -11,7 +11,8 @@ from kafka_doubles import SendNotes
 from history.clock import Clock
 from history.operation import Outcome
 from workloads.clients.config import ClientConfig
-from workloads.clients.transactional_client import Severity, TransactionError
+from workloads.clients.intake import Taken
+from workloads.clients.transactional_client import Group, Severity, TransactionError
 from workloads.clients.transactional_config import TransactorConfig
 from workloads.clients.transactor import Ending, Transactor
 from workloads.generators.intents import Intent, Intents
@@ -31,6 +32,7 @@ class ScriptedClient:
     failures: dict[str, TransactionError] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
+    sent_offsets: list[Any] = field(default_factory=list)
     before: Callable[[str], None] = lambda _: None
 
     @property
@@ -53,6 +55,13 @@ class ScriptedClient:
     def flush(self, timeout_s: float) -> None:
         del timeout_s
         self._call("flush")
+
+    def send_offsets(
+        self, offsets: Mapping[tuple[str, int], int], *, group: Group, timeout_s: float
+    ) -> None:
+        del timeout_s
+        self._call("send_offsets")
+        self.sent_offsets.append((group.name, dict(offsets)))
 
     def commit(self, timeout_s: float) -> None:
         del timeout_s
@@ -97,7 +106,11 @@ class Bench:
     """A transactor between its doubles, which runs so many transactions of this pattern."""
 
     def __init__(
-        self, *pattern: Intent, transactions: int | None = None, stop_on_failure: bool = False
+        self,
+        *pattern: Intent,
+        transactions: int | None = None,
+        stop_on_failure: bool = False,
+        intake: Any = None,
     ) -> None:
         self.client, self.sends, self.notes = ScriptedClient(), SendNotes(), Notes()
         self.limit = len(pattern) if transactions is None else transactions
@@ -134,6 +147,7 @@ class Bench:
             intents=Intents(pattern, abort_share=0, rng=np.random.default_rng(1)),
             clock=Clock.start(),
             stopped=self._stopped,
+            intake=intake,
         )
 
     def _stopped(self) -> bool:
@@ -256,3 +270,64 @@ def test_an_instance_that_gets_no_producer_id_gives_way_to_another() -> None:
     bench.client.failures["init"] = error(Severity.FATAL)
     assert bench.transactor.run() is Ending.FATAL
     assert not bench.notes.rows
+
+
+@dataclass
+class ScriptedIntake:
+    """An intake that has one record for each transaction, and notes how they ended."""
+
+    group: Group = field(default_factory=lambda: Group(name="g", metadata=b""))
+    taken_count: int = 0
+    ends: list[Outcome] = field(default_factory=list)
+    is_empty: bool = False
+
+    def take(self) -> Taken | None:
+        if self.is_empty:
+            return None
+        self.taken_count += 1
+        before, after = self.taken_count - 1, self.taken_count
+        return Taken(offsets_before={1: before}, offsets={1: after})
+
+    def sending(self, taken: Taken) -> dict[tuple[str, int], int]:
+        return {("t", 1): taken.offsets[1]}
+
+    def ended(self, outcome: Outcome, *, error: int = 0) -> None:
+        del error
+        self.ends.append(outcome)
+
+
+def test_offsets_are_sent_before_the_end_and_have_the_outcome_of_their_transaction() -> None:
+    intake = ScriptedIntake()
+    bench = Bench(COMMIT, ABORT, intake=intake)
+    bench.transactor.run()
+    assert bench.client.sent_offsets == [("g", {("t", 1): 1}), ("g", {("t", 1): 2})]
+    ends = [call for call in bench.client.calls if call in ("send_offsets", "commit", "abort")]
+    assert ends == ["send_offsets", "commit", "send_offsets", "abort"]
+    assert intake.ends == [OK, FAIL]
+
+
+def test_a_transaction_for_which_nothing_was_taken_sends_no_offsets() -> None:
+    intake = ScriptedIntake(is_empty=True)
+    bench = Bench(COMMIT, intake=intake)
+    bench.transactor.run()
+    assert "send_offsets" not in bench.client.calls
+    assert bench.outcomes() == [OK, OK]
+    assert intake.ends == [OK]
+
+
+def test_a_transaction_whose_offsets_were_refused_is_aborted() -> None:
+    intake = ScriptedIntake()
+    bench = Bench(COMMIT, intake=intake)
+    bench.client.failures["send_offsets"] = error(Severity.ABORTABLE)
+    bench.transactor.run()
+    assert bench.ends() == [("abort", "ok")]
+    assert intake.ends == [FAIL]
+
+
+def test_what_became_of_offsets_is_as_unknown_as_what_became_of_records() -> None:
+    intake = ScriptedIntake()
+    bench = Bench(COMMIT, intake=intake)
+    bench.client.failures["commit"] = error(Severity.FATAL)
+    bench.transactor.run()
+    assert bench.outcomes() == [INFO, INFO]
+    assert intake.ends == [INFO]

@@ -35,7 +35,7 @@ from workloads.clients.sessions import Sessions
 from workloads.clients.shutdown import pause, stop_on_sigterm
 from workloads.generators.reassign import Reassign
 
-__all__ = ["GENERATIONS_MAX", "Poller", "consume", "main"]
+__all__ = ["GENERATIONS_MAX", "Poller", "consume", "main", "poll_outcome"]
 
 _GROUP: Final = "fencepost"
 _POLL_RECORDS_MAX: Final = 5000
@@ -121,7 +121,7 @@ class Poller:
             offsets=polled.offsets,
             values=polled.values,
             sessions=self._sessions.end_poll(polled.keys, polled.offsets),
-            outcome=_outcome(errors, returned=len(polled.keys) > 0),
+            outcome=poll_outcome(errors, returned=len(polled.keys) > 0),
             error=errors[0].code() if errors else 0,
         )
         self._reassign.read(polled.keys, polled.offsets)
@@ -213,7 +213,7 @@ def consume(
     return False
 
 
-def _outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome:
+def poll_outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome:
     """Of a poll: an error makes it info at least where it returned something all the same."""
     if not errors:
         return Outcome.OK

@@ -105,7 +105,7 @@ class JavaConsumer:
         records = self._call(lambda: self._consumer.poll(timeout))
         return [
             _Record(record.topic(), record.partition(), record.offset(), _bytes(record.value()))
-            for record in records
+            for record in records.iterator()
         ]
 
     def close(self) -> None:

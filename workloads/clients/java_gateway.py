@@ -73,7 +73,7 @@ class JavaVirtualMachine:
         """Java's classes, by their full names."""
         return self._gateway.jvm
 
-    def map_of(self, content: Mapping[str, str]) -> Any:
+    def map_of(self, content: Mapping[Any, Any]) -> Any:
         """A java.util.HashMap."""
         made = self._gateway.jvm.java.util.HashMap()
         for name, value in content.items():

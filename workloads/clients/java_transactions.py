@@ -7,7 +7,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JJavaError
 
 from workloads.clients.java_gateway import JavaVirtualMachine
-from workloads.clients.transactional_client import Severity, TransactionError
+from workloads.clients.transactional_client import Group, Severity, TransactionError
 
 __all__ = ["JavaTransactions"]
 
@@ -34,6 +34,7 @@ class JavaTransactions:
     """`Transacts` by a KafkaProducer."""
 
     def __init__(self, settings: Mapping[str, str], *, machine: JavaVirtualMachine) -> None:
+        self._machine = machine
         self._kafka = machine.classes.org.apache.kafka
         self._duration = machine.classes.java.time.Duration
         producer = self._kafka.clients.producer
@@ -74,6 +75,19 @@ class JavaTransactions:
             if metadata.hasOffset():
                 self._offsets[value] = metadata.offset()
 
+    def send_offsets(
+        self, offsets: Mapping[tuple[str, int], int], *, group: Group, timeout_s: float
+    ) -> None:
+        """Make it part of the transaction that this group reads on from there."""
+        positions = self._machine.map_of(
+            {
+                self._kafka.common.TopicPartition(*place): self._position(offset)
+                for place, offset in offsets.items()
+            }
+        )
+        of_group = self._kafka.clients.consumer.ConsumerGroupMetadata(group.name)
+        self._again(lambda: self._producer.sendOffsetsToTransaction(positions, of_group), timeout_s)
+
     def commit(self, timeout_s: float) -> None:
         """Commit, and wait for the acknowledgement."""
         self._again(self._producer.commitTransaction, timeout_s)
@@ -85,6 +99,9 @@ class JavaTransactions:
     def close(self) -> None:
         """Disconnect; what has no end by now is given up."""
         self._call(lambda: self._producer.close(self._duration.ofMillis(0)))
+
+    def _position(self, offset: int) -> Any:
+        return self._kafka.clients.consumer.OffsetAndMetadata(offset)
 
     def _again(self, call: Callable[[], object], timeout_s: float) -> None:
         """Call, and again after a time-out (`max.block.ms`) while there is time."""

@@ -3,6 +3,7 @@
 See `history.segment` for the recorders of a run.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from history.operation import F, Outcome
 
-__all__ = ["RecordsPolls", "RecordsSends"]
+__all__ = ["RecordsEvents", "RecordsPolls", "RecordsSends"]
 
 
 class RecordsSends(Protocol):
@@ -61,3 +62,16 @@ class RecordsPolls(Protocol):
         error: int = 0,
     ) -> None:
         """Record the end of an operation, and what it returned besides."""
+
+
+class RecordsEvents(Protocol):
+    """As `history.journal.EventJournal`."""
+
+    def begin(self, columns: Mapping[str, object]) -> int:
+        """Record an event before it happens; its number."""
+
+    def note(self, number: int, columns: Mapping[str, object]) -> None:
+        """Record more of it."""
+
+    def end(self, number: int, columns: Mapping[str, object]) -> None:
+        """Record how it ended."""

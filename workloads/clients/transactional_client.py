@@ -6,10 +6,11 @@ only a new instance.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
 
-__all__ = ["Severity", "TransactionError", "Transacts"]
+__all__ = ["Group", "Severity", "TransactionError", "Transacts"]
 
 
 class Severity(Enum):
@@ -33,6 +34,15 @@ class TransactionError(Exception):
         self.severity = severity
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A consumer group whose offsets are sent with transactions."""
+
+    name: str
+    metadata: object
+    """As librdkafka's consumer hands it out for librdkafka's producer."""
+
+
 class Transacts(Protocol):
     """A transactional producer of some library; each call raises TransactionError."""
 
@@ -47,6 +57,11 @@ class Transacts(Protocol):
 
     def flush(self, timeout_s: float) -> None:
         """Wait until every record has an end. The first bad one is the error."""
+
+    def send_offsets(
+        self, offsets: Mapping[tuple[str, int], int], *, group: Group, timeout_s: float
+    ) -> None:
+        """Make it part of the transaction that this group reads on from there, by partition."""
 
     @property
     def offsets(self) -> Mapping[int, int]:

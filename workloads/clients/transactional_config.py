@@ -10,9 +10,23 @@ from workloads.clients.config import ClientConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.generators.intents import Intent
 
-__all__ = ["OffsetsConfig", "TransactorConfig", "read_as", "write_as"]
+__all__ = ["IntakeConfig", "OffsetsConfig", "TransactorConfig", "read_as", "write_as"]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntakeConfig:
+    """What a transactional producer is told of the records that it takes in."""
+
+    group: str
+    """Whose offsets are sent with transactions: all instances of a transactional id have one."""
+    process: int
+    """Under which the first instance's polls are recorded."""
+    records_max: int
+    """Of one transaction."""
+    settings: dict[str, str]
+    """For librdkafka's consumer, but for its client.id and group.id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +48,8 @@ class TransactorConfig:
     value_bytes: int
     delivery_timeout_ms: int
     end_timeout_ms: int
+    intake: IntakeConfig | None = None
+    """None: it takes nothing in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

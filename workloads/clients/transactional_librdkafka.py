@@ -6,9 +6,9 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any, Final, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from workloads.clients.transactional_client import Severity, TransactionError
+from workloads.clients.transactional_client import Group, Severity, TransactionError
 
 __all__ = ["LibrdkafkaTransactions", "TransactionalProducer"]
 
@@ -40,6 +40,11 @@ class TransactionalProducer(Protocol):
         *,
         partition: int,
         on_delivery: Callable[[KafkaError | None, Message], None],
+    ) -> None:
+        """As there."""
+
+    def send_offsets_to_transaction(
+        self, positions: list[TopicPartition], group_metadata: object, timeout: float
     ) -> None:
         """As there."""
 
@@ -114,6 +119,17 @@ class LibrdkafkaTransactions:
         if self._in_flight:
             text = f"{self._in_flight} records have no end after {timeout_s:g} s"
             raise TransactionError(text, code=_TIMED_OUT, severity=Severity.ABORTABLE)
+
+    def send_offsets(
+        self, offsets: Mapping[tuple[str, int], int], *, group: Group, timeout_s: float
+    ) -> None:
+        """Make it part of the transaction that this group reads on from there."""
+        positions = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+
+        def send(left_s: float) -> None:
+            self._producer.send_offsets_to_transaction(positions, group.metadata, left_s)
+
+        self._again(send, timeout_s)
 
     def commit(self, timeout_s: float) -> None:
         """Commit, and wait for the acknowledgement."""

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from confluent_kafka import Consumer
 
 from history.journal import EventJournal
-from history.segment import SendRecorder
+from history.segment import PollRecorder, SendRecorder
+from workloads.clients.intake import Intake
 from workloads.clients.java_gateway import JavaVirtualMachine
 from workloads.clients.java_transactions import JavaTransactions
 from workloads.clients.shutdown import pause, stop_on_sigterm
@@ -28,6 +30,7 @@ __all__ = ["main", "transact"]
 _GENERATIONS_MAX: Final = 200
 """Logical clients of one process: a fault that ends each at once goes on for half a minute."""
 _GENERATION_GAP_S: Final = 0.5
+_INTAKE: Final = "-intake"
 
 Connect = Callable[[dict[str, str]], Transacts]
 
@@ -58,7 +61,11 @@ def transact(config: TransactorConfig, stopped: Callable[[], bool], *, connect: 
         abort_share=config.abort_share,
         rng=np.random.default_rng([common.seed, common.process, 1]),
     )
-    with EventJournal(Path(common.raw), "transactions", writer=common.client) as journal:
+    raw = Path(common.raw)
+    with (
+        EventJournal(raw, "transactions", writer=common.client) as journal,
+        EventJournal(raw, "group_offsets", writer=common.client) as offsets,
+    ):
         for generation in range(_GENERATIONS_MAX):
             ending = _one(
                 config,
@@ -66,6 +73,7 @@ def transact(config: TransactorConfig, stopped: Callable[[], bool], *, connect: 
                 connect=connect,
                 intents=intents,
                 journal=journal,
+                offsets=offsets,
                 stopped=stopped,
             )
             if ending is Ending.STOPPED:
@@ -81,6 +89,7 @@ def _one(
     connect: Connect,
     intents: Intents,
     journal: EventJournal,
+    offsets: EventJournal,
     stopped: Callable[[], bool],
 ) -> Ending:
     """One logical client, from its connection to its end."""
@@ -89,18 +98,20 @@ def _one(
         "client.id": common.name(generation),
         "transactional.id": config.transactional_id,
     }
-    with (
-        closing(
-            SendRecorder(
-                Path(common.raw),
-                client=common.name(generation),
-                process=common.process_of(generation),
-                keys=common.keys,
-                slot_count=_SLOTS,
+    with ExitStack() as stack:
+        recorder = stack.enter_context(
+            closing(
+                SendRecorder(
+                    Path(common.raw),
+                    client=common.name(generation),
+                    process=common.process_of(generation),
+                    keys=common.keys,
+                    slot_count=_SLOTS,
+                )
             )
-        ) as recorder,
-        closing(connect({**common.settings, **names})) as client,
-    ):
+        )
+        intake = _intake(config, generation, offsets=offsets, stack=stack)
+        client = stack.enter_context(closing(connect({**common.settings, **names})))
         return Transactor(
             config,
             process=common.process_of(generation),
@@ -110,7 +121,38 @@ def _one(
             intents=intents,
             clock=common.clock,
             stopped=stopped,
+            intake=intake,
         ).run()
+
+
+def _intake(
+    config: TransactorConfig, generation: int, *, offsets: EventJournal, stack: ExitStack
+) -> Intake | None:
+    """What one logical client takes in, if it does; closed with the stack."""
+    common = config.common
+    if config.intake is None:
+        return None
+    name = f"{common.name(generation)}{_INTAKE}"
+    recorder = PollRecorder(
+        Path(common.raw),
+        client=name,
+        process=config.intake.process + generation * common.process_stride,
+        keys=common.keys,
+        slot_count=_SLOTS,
+        record_count=_SLOTS,
+    )
+    stack.enter_context(closing(recorder))
+    intake = Intake(
+        config.intake,
+        keys=common.keys,
+        process=common.process_of(generation),
+        recorder=recorder,
+        journal=offsets,
+        clock=common.clock,
+        connect=lambda settings: Consumer({**settings, "client.id": name}),
+    )
+    stack.enter_context(closing(intake))
+    return intake
 
 
 _SLOTS: Final = 1 << 14

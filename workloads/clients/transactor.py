@@ -12,12 +12,15 @@ transaction:
   not happen, whatever became of the abort.
 
 A transaction that is open when the process dies leaves its sends open, which is info.
+
+With an intake each transaction first takes records in, and their offsets are sent with it: consume,
+transform, produce. They count if it commits, and have its outcome.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -25,8 +28,9 @@ from history.clock import Clock
 from history.errors import name_of
 from history.operation import Outcome
 from workloads.clients.columns import messages_of
+from workloads.clients.intake import Intake
 from workloads.clients.places import places_of
-from workloads.clients.recording import RecordsSends
+from workloads.clients.recording import RecordsEvents, RecordsSends
 from workloads.clients.shutdown import pause
 from workloads.clients.transactional_client import Severity, TransactionError, Transacts
 from workloads.clients.transactional_config import TransactorConfig
@@ -34,24 +38,11 @@ from workloads.generators.intents import Intent, Intents
 from workloads.generators.keys import KeyCycle
 from workloads.generators.pace import Pace
 
-__all__ = ["Ending", "RecordsTransactions", "Transactor"]
+__all__ = ["Ending", "Transactor"]
 
 _IDLE_S: Final = 0.5
 _FLUSH_SLACK_S: Final = 2.0
 """librdkafka's time-outs are looked at once a second."""
-
-
-class RecordsTransactions(Protocol):
-    """As `history.journal.EventJournal`."""
-
-    def begin(self, columns: Mapping[str, object]) -> int:
-        """Record a transaction before it begins; its number."""
-
-    def note(self, number: int, columns: Mapping[str, object]) -> None:
-        """Record more of it."""
-
-    def end(self, number: int, columns: Mapping[str, object]) -> None:
-        """Record how it ended."""
 
 
 class Ending(Enum):
@@ -80,10 +71,11 @@ class Transactor:
         process: int,
         client: Transacts,
         recorder: RecordsSends,
-        journal: RecordsTransactions,
+        journal: RecordsEvents,
         intents: Intents,
         clock: Clock,
         stopped: Callable[[], bool],
+        intake: Intake | None = None,
     ) -> None:
         self._config = config
         self._process = process
@@ -91,6 +83,7 @@ class Transactor:
         self._recorder = recorder
         self._journal = journal
         self._intents = intents
+        self._intake = intake
         self._clock = clock
         self._stopped = stopped
         self._failed = False
@@ -150,12 +143,19 @@ class Transactor:
         return self._end(transaction, intent)
 
     def _write(self, transaction: _Open) -> None:
+        taken = None if self._intake is None else self._intake.take()
         self._client.begin()
         count = self._config.records_per_transaction
         first = -(-count // 2)
         self._send(transaction, first)
         pause(self._config.open_ms / 1000, self._stopped)
         self._send(transaction, count - first)
+        if self._intake is not None and taken is not None:
+            self._client.send_offsets(
+                self._intake.sending(taken),
+                group=self._intake.group,
+                timeout_s=self._config.delivery_timeout_ms / 1000,
+            )
 
     def _send(self, transaction: _Open, count: int) -> None:
         """Write so many records, and wait until each has an end."""
@@ -223,6 +223,8 @@ class Transactor:
         end = {"outcome": str(outcome), "return_ns": now_ns, **self._records(transaction)}
         named = {"error": name_of(error)} if error else {}
         self._journal.end(transaction.number, end | named)
+        if self._intake is not None:
+            self._intake.ended(sends, error=error)
 
     def _records(self, transaction: _Open) -> dict[str, object]:
         keys = [self._config.common.keys[key] for key in transaction.keys]
