@@ -12,7 +12,7 @@ from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.entry import Entry, Kind, Strength
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 from checkers.replicas.entries import REPLICA_ENTRIES
-from checkers.transactions.entries import HANGING, TORN
+from checkers.transactions.entries import HANGING, PRECOMMITTED_READ, SKIPPED_SEND, TORN
 from checkers.visibility.entries import VISIBILITY
 
 __all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "asked", "entry_of", "names_of"]
@@ -298,6 +298,8 @@ CATALOGUE: Final = (
     *_ASSUMPTIONS,
     *_GROUNDS,
     *_DATA_PLANE,
+    SKIPPED_SEND,
+    PRECOMMITTED_READ,
     TORN,
     HANGING,
     *REPLICA_ENTRIES,

@@ -6,12 +6,14 @@ from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
 from checkers.life_cycle.group import LIFE_CYCLE
 from checkers.replicas.group import REPLICAS
+from checkers.transactions.by_key_group import TRANSACTIONS_BY_KEY
 from checkers.transactions.group import TRANSACTIONS_GROUP
 from checkers.visibility.group import VISIBILITY_GROUP
 
 __all__ = ["GROUPS"]
 
 GROUPS: Final[tuple[CheckGroup, ...]] = (
+    TRANSACTIONS_BY_KEY,
     TRANSACTIONS_GROUP,
     REPLICAS,
     CONTROL_PLANE,

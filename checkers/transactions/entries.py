@@ -4,7 +4,36 @@ from typing import Final
 
 from checkers.entry import Entry, Kind, Strength
 
-__all__ = ["HANGING", "TORN"]
+__all__ = ["HANGING", "PRECOMMITTED_READ", "SKIPPED_SEND", "TORN"]
+
+_RECORDED: Final = ("operations", "records", "transactions")
+
+SKIPPED_SEND: Final = Entry(
+    id="D9",
+    name="skipped-send",
+    title="Others stand between the records of a transaction",
+    kind=Kind.ANOMALY,
+    rule="Two neighbouring records that a transaction sent to a key stand more than one position "
+    "apart, the later one behind.",
+    meaning="Transactions of several producers share the partition, as they may.",
+    source="Jepsen, workload `kafka`, `int-send-skip`",
+    strength=Strength.ALLOWED_IF,
+    allowed_if="always: a partition keeps the order of a producer's records, and nothing more",
+    needs=_RECORDED,
+)
+
+PRECOMMITTED_READ: Final = Entry(
+    id="D10",
+    name="precommitted-read",
+    title="A value was read before its transaction was to be committed",
+    kind=Kind.ANOMALY,
+    rule="An ok read at read_committed, of whatever client, had returned a value before the client "
+    "that had sent it called commit or abort of its transaction.",
+    meaning="Consumers act on what may still be taken back.",
+    source="Jepsen, workload `kafka`, `precommitted-read`; KIP-98",
+    strength=Strength.NEVER,
+    needs=_RECORDED,
+)
 
 TORN: Final = Entry(
     id="D11",

@@ -1,0 +1,178 @@
+"""D9 skipped-send and D10 precommitted-read: what a key's records say of single transactions.
+
+In a recorded run a send is an operation of one record, so the operation with several records is the
+transaction: its records of one key, in the order in which they were sent.
+
+*D9*: between two neighbours of these, by position in the version order, stand values of others. A
+log promises nothing else, so it is reported and allowed. Neighbours whose offsets are not both
+known (a crashed send that nobody read) say nothing.
+
+*D10*: an ok read had returned a value before the client called commit or abort of the transaction
+that wrote it, be the reader somebody else or the client itself: at read_committed nobody is given
+what is not committed. Sound because values are unique, and because both times are of one clock: the
+read had *ended* before the end of the transaction was *asked* for, so it cannot have been
+committed, whatever the outcome was then. A transaction that was never ended is D2's. Readers of
+transactional keys are at read_committed, as for D2 and D11.
+
+Each call is given one bucket of `records`, and all transactions.
+
+Source: Jepsen's Kafka workload (`int-send-skip`, `precommitted-read`); KIP-98.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, found, none
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.membership import has_repeats
+from history.schema import F, Outcome
+
+__all__ = ["PRECOMMITTED", "SKIPPED", "precommitted_reads", "skipped_sends"]
+
+SKIPPED: Final = "skipped-send"
+PRECOMMITTED: Final = "precommitted-read"
+
+_UNKNOWN: Final = -1
+_NEVER_NS: Final = -1
+_COLUMNS: Final = ("key", "offset", "value", "operation", "f", "outcome", "return_ns")
+
+_Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """The values that transactions sent to one key, as parallel arrays, in the order of sending."""
+
+    value: _Numbers
+    transaction: _Numbers
+
+    def place_of(self, values: _Numbers) -> _Numbers:
+        """Where each of these stands here; -1 if it does not."""
+        if not len(self.value):
+            return np.full(len(values), -1, dtype=np.int64)
+        order = np.argsort(self.value, kind="stable")
+        place = np.searchsorted(self.value[order], values)
+        place[place == len(order)] = 0
+        return np.where(self.value[order[place]] == values, order[place], -1).astype(np.int64)
+
+
+def skipped_sends(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+    """Neighbours of a transaction with others between, by key. Reads `records`, `transactions`."""
+    for key, records, written in _keys(tables):
+        doubt = _doubt(records)
+        yield key, none(SKIPPED, key, doubt=doubt) if doubt else _skipped(key, records, written)
+
+
+def precommitted_reads(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+    """Reads of values before their commit, by key. Reads `records`, `transactions`."""
+    ends = tables["transactions"]["end_call_ns"]
+    end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()
+    for key, records, written in _keys(tables):
+        if doubt := _doubt(records):
+            yield key, none(PRECOMMITTED, key, doubt=doubt)
+        else:
+            yield key, _precommitted(key, records, written, end_ns)
+
+
+def _doubt(records: pa.Table) -> str:
+    """Why the records of a key cannot be told apart, or nothing."""
+    sent = records.filter(pc.equal(records["f"], F.SEND.value))
+    return "two sends carry one value" if has_repeats(_numbers(sent, "value")) else ""
+
+
+def _keys(tables: Tables) -> Iterator[tuple[str, pa.Table, _Written]]:
+    """The keys of the bucket that transactions wrote to, in order."""
+    transactions = tables["transactions"].combine_chunks()
+    keys = pc.list_flatten(transactions["keys"])
+    values = pc.list_flatten(transactions["values"]).to_numpy()
+    owners = pc.list_parent_indices(transactions["keys"]).to_numpy()
+    records = tables["records"].select(list(_COLUMNS))
+    here = set(pc.unique(records["key"]).to_pylist())
+    for key in sorted(here & set(pc.unique(keys).to_pylist())):
+        mine = pc.equal(keys, key).to_numpy(zero_copy_only=False)
+        written = _Written(value=values[mine], transaction=owners[mine].astype(np.int64))
+        yield key, records.filter(pc.equal(records["key"], key)), written
+
+
+def _numbers(table: pa.Table, name: str, null: int = _UNKNOWN) -> _Numbers:
+    numbers: _Numbers = pc.fill_null(table[name], null).to_numpy()
+    return numbers
+
+
+def _mask(condition: pa.ChunkedArray) -> NDArray[np.bool_]:
+    mask: NDArray[np.bool_] = condition.to_numpy()
+    return mask
+
+
+def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
+    acknowledged = pc.equal(records["outcome"], Outcome.OK.value)
+    read = pc.not_equal(records["f"], F.SEND.value)
+    seen = records.filter(pc.and_(pc.or_(acknowledged, read), pc.is_valid(records["offset"])))
+    offset, place = _offsets(seen, written)
+    position = np.searchsorted(np.unique(_numbers(seen, "offset")), offset)
+    known = offset != _UNKNOWN
+    pair = known[1:] & known[:-1] & (np.diff(written.transaction) == 0)
+    skips = np.flatnonzero(pair & (np.diff(position) > 1))
+    operation = _numbers(seen, "operation")
+
+    def proof(number: int) -> Proof:
+        first, second = int(skips[number]), int(skips[number]) + 1
+        between = int(position[second] - position[first]) - 1
+        values = (int(written.value[first]), int(written.value[second]))
+        return Proof(
+            operations=(int(operation[place[first]]), int(operation[place[second]])),
+            offsets=(int(offset[first]), int(offset[second])),
+            values=values,
+            detail=f"transaction {written.transaction[first]} sent value {values[0]} (offset "
+            f"{offset[first]}) and then value {values[1]} (offset {offset[second]}), with "
+            f"{between} records of others in between",
+        )
+
+    nothing = np.arange(0)
+    return found(SKIPPED, key, never=nothing, allowed=np.arange(len(skips)), proof=proof)
+
+
+def _offsets(seen: pa.Table, written: _Written) -> tuple[_Numbers, _Numbers]:
+    """(the offset of each value written, the row that told it); -1 where nobody knows."""
+    offset = np.full(len(written.value), _UNKNOWN, dtype=np.int64)
+    row = np.full(len(written.value), -1, dtype=np.int64)
+    place = written.place_of(_numbers(seen, "value"))
+    told = np.flatnonzero(place >= 0)[::-1]  # of several, the first one's is kept
+    offset[place[told]] = _numbers(seen, "offset")[told]
+    row[place[told]] = told
+    return offset, row
+
+
+def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbers) -> Found:
+    reads = records.filter(
+        pc.and_(
+            pc.equal(records["outcome"], Outcome.OK.value),
+            pc.not_equal(records["f"], F.SEND.value),
+        )
+    )
+    value, return_ns = _numbers(reads, "value"), _numbers(reads, "return_ns")
+    place = written.place_of(value)
+    row = np.flatnonzero(place >= 0)
+    transaction = written.transaction[place[row]]
+    early = return_ns[row] < end_ns[transaction]
+    row, transaction = row[early], transaction[early]
+    operation, offset = _numbers(reads, "operation"), _numbers(reads, "offset")
+
+    def proof(number: int) -> Proof:
+        read, one = row[number], int(transaction[number])
+        return Proof(
+            operations=(int(operation[read]),),
+            offsets=(int(offset[read]),),
+            values=(int(value[read]),),
+            detail=f"operation {operation[read]} returned value {value[read]} of transaction {one} "
+            f"by {return_ns[read] / 1e9:.6f} s, and the client called commit or abort only at "
+            f"{end_ns[one] / 1e9:.6f} s",
+        )
+
+    return found(PRECOMMITTED, key, never=np.arange(len(row)), proof=proof)

@@ -1,0 +1,160 @@
+"""D9 and D10: what a key's records say of single transactions."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+from histories import History, history
+from hypothesis import given
+from hypothesis import strategies as st
+from small_histories import KEY, histories
+
+from checkers.anomaly import anomalies_of
+from checkers.kernels.facts import Facts, Judged
+from checkers.transactions.by_key import precommitted_reads, skipped_sends
+from history.cluster_schema import TRANSACTIONS
+
+FACTS = Facts(node_ids={})
+SENT = """
+    p1 send t-0 v1 -> ok @0
+    p2 send t-0 v2 -> ok @{}
+    p1 send t-0 v3 -> ok @{}
+"""
+BETWEEN = (
+    "transaction 0 sent value 1 (offset 0) and then value 3 (offset 2), with 1 records of others "
+    "in between"
+)
+EARLY = (
+    "operation 1 returned value 1 of transaction 0 by 0.000000 s, and the client called commit or "
+    "abort only at 0.000000 s"
+)
+Transaction = tuple[int | None, Sequence[int]]
+"""When its end was asked for, and its values, all of t-0."""
+
+
+def transactions(*rows: Transaction) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {
+                "index": index,
+                "process": 0,
+                "transactional_id": "x",
+                "intent": "commit",
+                "begin_ns": 0,
+                "end_call_ns": end_ns,
+                "outcome": "ok",
+                "keys": [KEY] * len(values),
+                "values": list(values),
+            }
+            for index, (end_ns, values) in enumerate(rows)
+        ],
+        schema=TRANSACTIONS,
+    )
+
+
+def found(judged: Judged, *, allowed: bool) -> list[str]:
+    return [
+        one.detail
+        for _, answer in judged
+        for one in anomalies_of(answer.table)
+        if one.allowed is allowed
+    ]
+
+
+def skips(past: History, *rows: Transaction) -> list[str]:
+    tables = {"records": past.records, "transactions": transactions(*rows)}
+    assert not found(skipped_sends(tables, FACTS), allowed=False)
+    return found(skipped_sends(tables, FACTS), allowed=True)
+
+
+def early(past: History, *rows: Transaction) -> list[str]:
+    tables = {"records": past.records, "transactions": transactions(*rows)}
+    return found(precommitted_reads(tables, FACTS), allowed=False)
+
+
+def test_others_stand_between_and_may() -> None:
+    assert skips(history(SENT.format(1, 2)), (50, [1, 3]), (60, [2])) == [BETWEEN]
+
+
+def test_a_gap_and_a_step_back_are_no_skips() -> None:
+    assert not skips(history(SENT.format(5, 2)), (50, [1, 3]), (60, [2]))  # offset 1: a marker
+    assert not skips(history(SENT.format(1, 2)), (50, [1, 2, 3]))
+    assert not skips(history(SENT.format(1, 2)), (50, [3, 1]))  # that is nonmonotonic-send's
+
+
+def test_a_crashed_send_is_known_by_its_reads_alone() -> None:
+    crashed = SENT.format(1, 2).replace("v3 -> ok @2", "v3 -> info")
+    assert not skips(history(crashed), (50, [1, 3]))
+    assert skips(history(crashed + "c1 poll -> t-0 [v3@2]"), (50, [1, 3]))
+    middle = SENT.format(1, 2).replace("v2 -> ok @1", "v2 -> info") + "p3 send t-0 v4 -> ok @1"
+    assert not skips(history(middle), (50, [1, 2, 3]))  # nobody knows where value 2 stands
+
+
+def test_a_value_is_read_before_its_commit_was_asked_for() -> None:
+    past = history("p1 send t-0 v1 -> ok @0\nc1 poll -> t-0 [v1@0]")
+    assert early(past, (20, [1])) == [EARLY]
+    assert not early(past, (15, [1]))
+    assert not early(past, (20, [2]))
+    assert not early(past, (None, [1]))  # aborted-read's
+
+
+def test_a_crashed_read_and_one_that_was_under_way_prove_nothing() -> None:
+    sent = "p1 send t-0 v1 -> ok @0\n"
+    assert not early(history(sent + "c1 poll -> info t-0 [v1@0]"), (20, [1]))
+    assert not early(history(sent + "c1 poll -> t-0 [v1@0] in 10..25"), (20, [1]))
+    assert early(history(sent + "r1 final t-0 -> [v1@0] in 10..19"), (20, [1]))
+
+
+def test_values_that_are_not_unique_tell_nothing() -> None:
+    past = history("p1 send t-0 v1 -> ok @0\np1 send t-0 v1 -> ok @1\nc1 poll -> t-0 [v1@0]")
+    tables = {"records": past.records, "transactions": transactions((90, [1]))}
+    for kernel in (skipped_sends, precommitted_reads):
+        (judged,) = kernel(tables, FACTS)
+        assert judged[1].doubt == "two sends carry one value"
+
+
+@given(histories(), st.lists(st.integers(1, 8), unique=True, max_size=8), st.data())
+def test_the_kernels_agree_with_a_slow_look_at_every_pair(
+    past: History, order: list[int], data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(0, len(order)))
+    rows = [
+        (data.draw(st.sampled_from([None, 5, 9, 14])), part) for part in (order[:cut], order[cut:])
+    ]
+    records = past.records.to_pylist()
+    assert len(early(past, *rows)) == len(_slow_early(records, rows))
+    assert len(skips(past, *rows)) == len(_slow_skips(records, rows))
+
+
+Row = dict[str, object]
+
+
+def _slow_early(records: list[Row], rows: Sequence[Transaction]) -> list[Row]:
+    return [
+        row
+        for row in records
+        for end_ns, values in rows
+        if row["f"] != "send"
+        and row["outcome"] == "ok"
+        and row["value"] in values
+        and end_ns is not None
+        and row["return_ns"] < end_ns  # type: ignore[operator]
+    ]
+
+
+def _slow_skips(records: list[Row], rows: Sequence[Transaction]) -> list[tuple[int, int]]:
+    told = [
+        row
+        for row in records
+        if row["offset"] is not None and (row["f"] != "send" or row["outcome"] == "ok")
+    ]
+    offsets = sorted({row["offset"] for row in told})  # type: ignore[type-var]
+    place: dict[object, int] = {}
+    for row in told:
+        place.setdefault(row["value"], offsets.index(row["offset"]))
+    return [
+        (one, two)
+        for _, values in rows
+        for one, two in pairwise(values)
+        if one in place and two in place and place[two] - place[one] > 1
+    ]
