@@ -17,7 +17,6 @@ wrong), made 1-minimal by leaving out piece after piece.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -31,7 +30,7 @@ from checkers.linearizability.minimal import minimal
 from checkers.linearizability.operations import Columns, Effect, Operation, operations_of
 from checkers.linearizability.search import Stuck, stuck
 from checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN, Sequential, State
-from checkers.linearizability.words import cited
+from checkers.linearizability.words import cited, shown
 from history.models import Model
 
 __all__ = ["CHECK", "searched"]
@@ -72,7 +71,7 @@ def searched(key: str, columns: Columns, *, model: Model, budget: Budget) -> Fou
     if why is None:
         return none(CHECK, key)
     part = _narrowed(operations, why.operation.end, model=model, budget=meter.rest)
-    proof = _proof(part, why, model=model, budget=meter.rest)
+    proof = _proof(part, why, model=model)
     return found(CHECK, key, never=np.zeros(1, dtype=np.int64), proof=lambda _: proof)
 
 
@@ -173,26 +172,34 @@ def _left_out(operation: Operation, *, call: int) -> Operation:
     return replace(operation, effect=Effect.MAY, call=call, end=OPEN_NS)
 
 
-def _proof(part: _Part, why: Stuck, *, model: Model, budget: Budget) -> Proof:
-    """The kept operations, and the answer that fits none of the states there can have been."""
-    with suppress(OverBudgetError):  # The part was found wrong before, which is as true.
-        why = _contradiction(part, model=model, meter=Meter.started(budget)) or why
+def _proof(part: _Part, why: Stuck, *, model: Model) -> Proof:
+    """The operations of a part, and the answer that fits no state there can have been.
+
+    The states are those of the whole history; the part alone would allow others.
+    """
     wrong = why.operation
     return Proof(
         operations=tuple(sorted({one.index for one in part.kept} | {wrong.index})),
         values=tuple(_numbers(wrong, why, model)),
-        detail=f"{cited(wrong, model)} returned at {wrong.end} ns and fits no order of what took "
-        f"effect until then: there {_states(why, model)}",
+        detail=f"{cited(wrong, model)} fits no order of all that took effect: at its return, "
+        f"{wrong.end} ns, there was {_states(why, model)}, and at no moment since its call "
+        f"{_wanted(wrong, model)}",
     )
 
 
 def _states(why: Stuck, model: Model) -> str:
-    words = [SEQUENTIAL[model].shown(state) for state in why.states if state is not UNKNOWN]
+    words = [SEQUENTIAL[model].shown(state) for state in why.states]
     more = why.state_count - len(words)
-    if not words:
-        return "is no state in which it could have been answered so"
-    rest = f", or one of {more} other states" if more else ""
-    return f"can only have been {' or '.join(words)}{rest}"
+    return f"{' or '.join(words)}{f' or one of {more} other states' if more else ''}"
+
+
+def _wanted(operation: Operation, model: Model) -> str:
+    """What must have been there for its answer."""
+    if operation.effect is Effect.REFUSED:
+        return "anything else"
+    if model is Model.REGISTER:
+        return shown(operation.value if operation.f == "read" else operation.expected)
+    return shown(operation.value) if model is Model.COUNTER else "what it answers"
 
 
 def _numbers(wrong: Operation, why: Stuck, model: Model) -> Iterator[int]:
