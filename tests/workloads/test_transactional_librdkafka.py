@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 import pytest
@@ -208,3 +209,21 @@ def test_offsets_that_are_refused_leave_an_abort_or_less() -> None:
         with pytest.raises(TransactionError) as caught:
             made.send_offsets({("t", 0): 7}, group=GROUP, timeout_s=5)
         assert caught.value.severity is severity
+
+
+def test_an_instance_that_does_not_come_back_from_sending_offsets_is_given_up() -> None:
+    let_go = Event()
+
+    class Stuck(FakeProducer):
+        def send_offsets_to_transaction(
+            self, positions: list[TopicPartition], group_metadata: object, timeout: float
+        ) -> None:
+            del positions, group_metadata, timeout
+            let_go.wait(20)
+
+    made = LibrdkafkaTransactions({}, connect=lambda _: Stuck(), stuck_s=0.05)
+    with pytest.raises(TransactionError, match="still being sent") as caught:
+        made.send_offsets({("t", 0): 7}, group=GROUP, timeout_s=0.05)
+    let_go.set()
+    assert caught.value.severity is Severity.FATAL
+    assert caught.value.code == KafkaError._MSG_TIMED_OUT

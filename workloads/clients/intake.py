@@ -11,6 +11,7 @@ group was asked a new session begins: the same records may be read again.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
@@ -31,6 +32,7 @@ __all__ = ["Intake", "Taken"]
 _NOTHING_COMMITTED: Final = -1
 _FETCH_S: Final = 3.0
 _POLL_S: Final = 0.1
+_CLOSE_S_MAX: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +118,10 @@ class Intake:
         self._sending = None
 
     def close(self) -> None:
-        """Disconnect. It is in no group that it could leave."""
-        self._consumer.close()
+        """Disconnect, if that is possible at once; what counts is on disk already."""
+        closing = Thread(target=self._consumer.close, daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S_MAX)
 
     def _place(self) -> bool:
         """Ask where the group is, and read on from there."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, Protocol
 
@@ -15,6 +16,8 @@ __all__ = ["LibrdkafkaTransactions", "TransactionalProducer"]
 _WAIT_S_MAX: Final = 0.1
 """The longest wait inside librdkafka: signals are seen after it."""
 _CLOSE_S_MAX: Final = 5.0
+_STUCK_S: Final = 2.0
+"""After its time-out, a call is taken for one that never ends."""
 _TIMED_OUT: Final = KafkaError._MSG_TIMED_OUT  # noqa: SLF001  # the constant's name
 
 
@@ -66,8 +69,10 @@ class LibrdkafkaTransactions:
         settings: Mapping[str, str],
         *,
         connect: Callable[[dict[str, Any]], TransactionalProducer] = Producer,
+        stuck_s: float = _STUCK_S,
     ) -> None:
         self._producer = connect(dict(settings))
+        self._stuck_s = stuck_s
         self._in_flight = 0
         self._offsets: dict[int, int] = {}
         self._failure: KafkaError | None = None
@@ -123,13 +128,33 @@ class LibrdkafkaTransactions:
     def send_offsets(
         self, offsets: Mapping[tuple[str, int], int], *, group: Group, timeout_s: float
     ) -> None:
-        """Make it part of the transaction that this group reads on from there."""
+        """Make it part of the transaction that this group reads on from there.
+
+        librdkafka may not come back from that call when the group's coordinator moves, whatever
+        its time-out (its issue 5456). Such an instance is given up, which ends the transaction.
+        """
         positions = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+        answers: SimpleQueue[TransactionError | None] = SimpleQueue()
 
         def send(left_s: float) -> None:
             self._producer.send_offsets_to_transaction(positions, group.metadata, left_s)
 
-        self._again(send, timeout_s)
+        def answer() -> None:
+            try:
+                self._again(send, timeout_s)
+            except TransactionError as error:
+                answers.put(error)
+            else:
+                answers.put(None)
+
+        Thread(target=answer, daemon=True).start()
+        try:
+            failure = answers.get(timeout=timeout_s + self._stuck_s)
+        except Empty:
+            text = f"offsets were still being sent {self._stuck_s:g} s after their time-out"
+            raise TransactionError(text, code=_TIMED_OUT, severity=Severity.FATAL) from None
+        if failure is not None:
+            raise failure
 
     def commit(self, timeout_s: float) -> None:
         """Commit, and wait for the acknowledgement."""
