@@ -1,5 +1,7 @@
 """What stands under `workload`: which go together, and what cannot be, with its line."""
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,10 @@ import pytest
 from harness.clients import tables_of
 from harness.scenario import Scenario, load_scenario
 from history.failure import UsageError
+from workloads.membership_spec import MembershipSpec
+from workloads.metadata_spec import MetadataSpec
+from workloads.produce_poll_spec import ProducePollSpec
+from workloads.transactions_spec import TransactionsSpec
 
 THREE = """\
 name: three
@@ -110,3 +116,10 @@ def test_readers_that_no_consumer_would_be_are_refused(tmp_path: Path) -> None:
     )
     assert "2 readers for 1 consumers" in refusal(tmp_path, text)
     assert "workload.readers" in refusal(tmp_path, text.replace("[java, java]", "[sarama]"))
+
+
+@pytest.mark.parametrize("spec", [ProducePollSpec, TransactionsSpec, MetadataSpec, MembershipSpec])
+def test_every_word_of_a_workload_is_explained(spec: type) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
+    explained = set(re.findall(r"`(\w+)`", page[page.index("## workload: produce-poll") :]))
+    assert {field.name for field in fields(spec)} <= explained
