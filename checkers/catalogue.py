@@ -10,6 +10,7 @@ from typing import Final
 
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.entry import Entry, Kind, Strength
+from checkers.lag.entries import REAL_TIME_LAG
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 from checkers.replicas.entries import REPLICA_ENTRIES
 from checkers.transactions.entries import HANGING, PRECOMMITTED_READ, SKIPPED_SEND, TORN
@@ -298,6 +299,7 @@ CATALOGUE: Final = (
     *_ASSUMPTIONS,
     *_GROUNDS,
     *_DATA_PLANE,
+    REAL_TIME_LAG,
     SKIPPED_SEND,
     PRECOMMITTED_READ,
     TORN,

@@ -4,6 +4,7 @@ from typing import Final
 
 from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
+from checkers.lag.group import LAG_GROUP
 from checkers.life_cycle.group import LIFE_CYCLE
 from checkers.replicas.group import REPLICAS
 from checkers.transactions.by_key_group import TRANSACTIONS_BY_KEY
@@ -13,6 +14,7 @@ from checkers.visibility.group import VISIBILITY_GROUP
 __all__ = ["GROUPS"]
 
 GROUPS: Final[tuple[CheckGroup, ...]] = (
+    LAG_GROUP,
     TRANSACTIONS_BY_KEY,
     TRANSACTIONS_GROUP,
     REPLICAS,

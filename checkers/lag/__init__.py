@@ -1,0 +1,1 @@
+"""How far consumers are behind what is known."""
