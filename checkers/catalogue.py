@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Final
 
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
+from checkers.cycles.entries import CYCLE, LIST_ENTRIES
 from checkers.entry import Entry, Kind, Strength
 from checkers.lag.entries import REAL_TIME_LAG
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
@@ -304,6 +305,8 @@ CATALOGUE: Final = (
     PRECOMMITTED_READ,
     TORN,
     HANGING,
+    CYCLE,
+    *LIST_ENTRIES,
     *REPLICA_ENTRIES,
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,

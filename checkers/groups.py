@@ -4,6 +4,7 @@ from typing import Final
 
 from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
+from checkers.cycles.group import CYCLES_GROUP
 from checkers.lag.group import LAG_GROUP
 from checkers.life_cycle.group import LIFE_CYCLE
 from checkers.replicas.group import REPLICAS
@@ -17,6 +18,7 @@ GROUPS: Final[tuple[CheckGroup, ...]] = (
     LAG_GROUP,
     TRANSACTIONS_BY_KEY,
     TRANSACTIONS_GROUP,
+    CYCLES_GROUP,
     REPLICAS,
     CONTROL_PLANE,
     VISIBILITY_GROUP,

@@ -5,7 +5,8 @@ precedes each of w writers, the readers lead to a node that belongs to no transa
 that leads to the writers; r + w edges instead of r * w.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 __all__ = [
     "EDGE",
     "Edges",
+    "Ends",
     "Kind",
     "edges_of",
+    "joined",
     "merged",
     "segments_of",
     "spans_backwards",
@@ -40,6 +43,18 @@ EDGE: Final = np.dtype(
 )
 Edges = NDArray[np.void]
 """Of `EDGE`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Edges without their reasons: what travels, and what the graph is made of."""
+
+    source: Ints
+    target: Ints
+    kind: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.source)
 
 
 class Kind(IntEnum):
@@ -103,13 +118,31 @@ def merged(spans: Sequence[Ints]) -> Ints:
     return np.stack([every[starts, 0], np.maximum.reduceat(reach, starts)], axis=1)
 
 
-def within(edges: Edges, segments: Ints) -> Edges:
+def within(edges: Edges, segments: Ints) -> Ends:
     """The edges inside one of these segments; of fans, those at transactions of any of them."""
-    source, target = (segments_of(edges[name], segments) for name in ("source", "target"))
-    kept = ((source >= 0) & (source == target)) | ((edges["source"] < 0) & (target >= 0))
-    kept |= (edges["target"] < 0) & ((source >= 0) | (edges["source"] < 0))
-    inside: Edges = edges[kept]
-    return inside
+    source, target = edges["source"], edges["target"]
+    left, right = segments_of(source, segments), segments_of(target, segments)
+    kept = ((left >= 0) & (left == right)) | ((source < 0) & (right >= 0))
+    kept |= (target < 0) & ((left >= 0) | (source < 0))
+    chosen = np.flatnonzero(kept)
+    kind = edges["kind"][chosen].astype(np.int8)
+    return Ends(source=source[chosen], target=target[chosen], kind=kind)
+
+
+def joined(parts: Iterable[Ends]) -> Ends:
+    """The edges of several parts; the nodes inside fans of one are none of another."""
+    used = 0
+    sources, targets = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    kinds = [np.empty(0, np.int8)]
+    for part in parts:
+        lowest = min(int(ends.min(initial=0)) for ends in (part.source, part.target))
+        for ends, every in ((part.source, sources), (part.target, targets)):
+            every.append(np.where(ends < 0, ends - used, ends))
+        kinds.append(part.kind)
+        used -= lowest
+    return Ends(
+        source=np.concatenate(sources), target=np.concatenate(targets), kind=np.concatenate(kinds)
+    )
 
 
 def segments_of(transactions: Ints, segments: Ints) -> Ints:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from checkers.cycles.edges import Edges, Kind
+from checkers.cycles.edges import Ends, Kind
 from checkers.cycles.inference import Nodes
 from checkers.cycles.order import process_edges, realtime_edges
 
@@ -54,11 +54,13 @@ class Graph:
     node_count: int
     source: Ints
     target: Ints
-    kind: Ints
+    kind: NDArray[np.int8]
 
     def of_kinds(self, kinds: Sequence[Kind]) -> "Graph":
         """Only edges of these kinds, and what is inside fans."""
-        return self.kept(np.isin(self.kind, [*kinds, Kind.FREE]))
+        chosen = np.zeros(len(Kind), np.bool_)
+        chosen[[*kinds, Kind.FREE]] = True
+        return self.kept(chosen[self.kind])
 
     def kept(self, edges: Mask) -> "Graph":
         """Only these edges."""
@@ -79,31 +81,29 @@ class Component:
     """How many it has."""
 
 
-def graph_of(nodes: Nodes, edges: Edges, *, timed: bool = True) -> Graph:
+def graph_of(nodes: Nodes, ends: Ends, *, timed: bool = True) -> Graph:
     """The graph of these transactions.
 
-    nodes: by transaction, without those that did not take place; edges: of them, negative ends of
-    fans unique; edges at other transactions are left out. `timed`: with processes and real time.
+    nodes: by transaction, without those that did not take place; ends: of edges at any transaction,
+    negative where they are inside fans. `timed`: with the orders of processes and of real time.
     """
     transaction = nodes["transaction"].copy()
-    source, target = (edges[name].copy() for name in ("source", "target"))
-    fans = np.unique(np.concatenate([source[source < 0], target[target < 0]]))
-    ends = [_places(column, transaction, fans) for column in (source, target)]
-    kept = (ends[0] >= 0) & (ends[1] >= 0)
-    sources, targets = [ends[0][kept]], [ends[1][kept]]
-    kinds = [edges["kind"][kept].astype(np.int64)]
-    node_count = len(transaction) + len(fans)
+    place = _Places(transaction, ends)
+    source, target = place.of(ends.source), place.of(ends.target)
+    kept = np.flatnonzero((source >= 0) & (target >= 0))
+    sources, targets, kinds = [source[kept]], [target[kept]], [ends.kind[kept]]
+    node_count = len(transaction) + place.fans
     if timed:
         before, after = process_edges(nodes)
         sources.append(before)
         targets.append(after)
-        kinds.append(np.full(len(before), Kind.PROCESS, np.int64))
-        before, after, barriers, entries = realtime_edges(nodes)
-        sources.append(np.where(before >= len(nodes), before + len(fans), before))
-        targets.append(np.where(after >= len(nodes), after + len(fans), after))
-        kinds.append(np.full(len(before), Kind.FREE, np.int64))
-        kinds[-1][:entries] = Kind.REALTIME
-        node_count += barriers
+        kinds.append(np.full(len(before), Kind.PROCESS, np.int8))
+        barriers = realtime_edges(nodes)
+        for edges, every in ((barriers.source, sources), (barriers.target, targets)):
+            every.append(np.where(edges >= len(nodes), edges + place.fans, edges))
+        kinds.append(np.full(len(barriers.source), Kind.FREE, np.int8))
+        kinds[-1][: barriers.entries] = Kind.REALTIME
+        node_count += barriers.count
     return Graph(
         transaction=transaction,
         node_count=node_count,
@@ -113,15 +113,23 @@ def graph_of(nodes: Nodes, edges: Edges, *, timed: bool = True) -> Graph:
     )
 
 
-def _places(ends: Ints, transaction: Ints, fans: Ints) -> Ints:
-    """The node of each end; -1 of one that is not in the graph."""
-    if not len(transaction):
-        return np.full(len(ends), -1, np.int64)
-    place = np.minimum(np.searchsorted(transaction, ends), len(transaction) - 1)
-    place = np.where(transaction[place] == ends, place, -1)
-    fan = ends < 0
-    place[fan] = len(transaction) + np.searchsorted(fans, ends[fan])
-    return place
+class _Places:
+    """Nodes of transactions, by index, then of what is inside fans."""
+
+    def __init__(self, transaction: Ints, ends: Ends) -> None:
+        self._low = int(transaction[0]) if len(transaction) else 0
+        span = int(transaction[-1]) - self._low + 1 if len(transaction) else 0
+        # One more place, for transactions that are not in the graph.
+        self._place = np.full(span + 1, -1, np.int64)
+        self._place[transaction - self._low] = np.arange(len(transaction))
+        self._first_fan = len(transaction)
+        self.fans = -min(int(ends.source.min(initial=0)), int(ends.target.min(initial=0)))
+
+    def of(self, ends: Ints) -> Ints:
+        """The node of each; -1 of one that is not in the graph."""
+        inside = (ends >= self._low) & (ends < self._low + len(self._place) - 1)
+        place = self._place[np.where(inside, ends - self._low, -1)]
+        return np.where(ends < 0, self._first_fan - 1 - ends, place)
 
 
 def labels(graph: Graph) -> tuple[Ints, Mask]:

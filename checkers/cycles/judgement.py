@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.cycles import Cycles, cycles_of
-from checkers.cycles.edges import Edges, Kind, merged, segments_of, within
+from checkers.cycles.edges import Edges, Kind, joined, merged, segments_of, within
 from checkers.cycles.graph import graph_of
 from checkers.cycles.inference import Inferred, Nodes
 from checkers.cycles.levels import level_of_cycle
@@ -36,7 +36,6 @@ __all__ = [
     "Reason",
     "Reasons",
     "cycles_in",
-    "joined",
     "reasons_in",
     "spelled_cycle",
     "taking_part",
@@ -68,29 +67,14 @@ def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
     return ordered
 
 
-def joined(parts: Iterable[Edges], *, dtype: np.dtype[np.void]) -> Edges:
-    """The edges of several parts; the nodes inside fans of one are none of another."""
-    used = 0
-    every = [np.empty(0, dtype)]
-    for part in parts:
-        edges = part.copy()
-        lowest = 0
-        for name in ("source", "target"):
-            lowest = min(lowest, int(edges[name].min(initial=0)))
-            edges[name][edges[name] < 0] -= used
-        used -= lowest
-        every.append(edges)
-    return np.concatenate(every)
-
-
 def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
     """The cycles of a history whose parts are all at hand."""
     segments = merged([part.spans for part in parts])
-    edges = joined((within(part.edges, segments) for part in parts), dtype=parts[0].edges.dtype)
+    ends = joined(within(part.edges, segments) for part in parts)
     nodes = np.concatenate([part.nodes for part in parts])
     nodes = nodes[segments_of(nodes["transaction"], segments) >= 0]
     observed = np.concatenate([part.observed for part in parts])
-    return cycles_of(graph_of(taking_part(nodes, observed, promise=promise), edges))
+    return cycles_of(graph_of(taking_part(nodes, observed, promise=promise), ends))
 
 
 def reasons_in(edges: Edges, names: Sequence[str], links: Iterable[Link]) -> dict[Link, Reason]:

@@ -11,13 +11,15 @@ only transactions that did not overlap are ordered; consecutive ok ones suffice,
 process is transitive.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.inference import Nodes
 from checkers.kernels.rows import OK, OPEN_NS
 
-__all__ = ["process_edges", "realtime_edges"]
+__all__ = ["Barriers", "process_edges", "realtime_edges"]
 
 Ints = NDArray[np.int64]
 
@@ -26,24 +28,31 @@ def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
     """Sources and targets, by place in `nodes`, which are in the order of their calls."""
     by_process = np.argsort(nodes["process"], kind="stable")
     ends = np.flatnonzero((nodes["outcome"] == OK)[by_process])
-    following = by_process
     # The last ok one at or before each place, and so before the next place.
     latest = np.full(len(nodes), -1)
     latest[ends] = ends
     before = np.concatenate([[-1], np.maximum.accumulate(latest)[:-1]])[: len(nodes)]
     some = np.flatnonzero(before >= 0)
-    source, target = by_process[before[some]], following[some]
+    source, target = by_process[before[some]], by_process[some]
     same = nodes["process"][source] == nodes["process"][target]
     same &= nodes["return_ns"][source] <= nodes["call_ns"][target]
     return source[same], target[same]
 
 
-def realtime_edges(nodes: Nodes) -> tuple[Ints, Ints, int, int]:
-    """Sources and targets, by place in `nodes`, which are in the order of their calls.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barriers:
+    """Edges by place in the nodes; places from there on are barriers."""
 
-    Places from len(nodes) on are barriers: how many, is the third; the first edges lead from
-    transactions into barriers, and how many these are, is the fourth.
-    """
+    source: Ints
+    target: Ints
+    count: int
+    """Of barriers."""
+    entries: int
+    """The first so many edges lead from transactions into barriers."""
+
+
+def realtime_edges(nodes: Nodes) -> Barriers:
+    """Real time among `nodes`, which are in the order of their calls."""
     ended = np.flatnonzero((nodes["outcome"] == OK) & (nodes["return_ns"] < OPEN_NS))
     following = np.searchsorted(nodes["call_ns"], nodes["return_ns"][ended], side="right")
     ended, following = ended[following < len(nodes)], following[following < len(nodes)]
@@ -52,6 +61,9 @@ def realtime_edges(nodes: Nodes) -> tuple[Ints, Ints, int, int]:
     into = barriers[np.searchsorted(stands, following)]
     reached = np.arange(int(stands[0]), len(nodes)) if len(stands) else np.empty(0, np.int64)
     out_of = barriers[np.searchsorted(stands, reached, side="right") - 1]
-    source = np.concatenate([ended, out_of, barriers[:-1]])
-    target = np.concatenate([into, reached, barriers[1:]])
-    return source, target, len(stands), len(ended)
+    return Barriers(
+        source=np.concatenate([ended, out_of, barriers[:-1]]),
+        target=np.concatenate([into, reached, barriers[1:]]),
+        count=len(stands),
+        entries=len(ended),
+    )

@@ -1,7 +1,7 @@
 """The graph says what trying every order says.
 
-By hand, with any number of histories: `python tests/checkers/cycles/test_cycles_are_exact.py 100000`
-from the root of the checkout.
+By hand, with any number of histories, from the root of the checkout:
+`python tests/checkers/cycles/test_cycles_are_exact.py 100000`.
 """
 
 import sys

@@ -1,0 +1,192 @@
+"""List-append histories in Spark: what the tasks of their files do, and what they send.
+
+A task reads a file row group by row group; in memory are one row group, or one key if that is
+larger. Three kinds of passes, none of which sends a history to the driver:
+
+1. what the lists say (`Summary`): oddities, counts, and what the edges span backwards;
+2. the edges and transactions inside the segments that these spans make (`Part`); where transactions
+   overlap all the time that is most of them, at some 20 bytes an edge;
+3. if there are cycles, why their edges hold.
+
+What crosses between the processes is pickled: written and read by one version of one program, and
+never stored. A pass infers again what an earlier one did: that takes less time than to keep it.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+
+from checkers.cycles.edges import Ends, segments_of, within
+from checkers.cycles.inference import Inferred, Nodes, inferred
+from checkers.cycles.judgement import Reason, reasons_in
+from checkers.cycles.oddities import Oddities
+from checkers.cycles.shortest import Link
+from checkers.cycles.steps import COLUMNS
+from checkers.memory import out_of_memory
+from checkers.tables import SealedFile, collected, opened, scanned
+from history.failure import HarnessError
+
+__all__ = ["Part", "Scan", "Summary", "reasons_of", "segment_parts", "summaries_of"]
+
+_ANSWER: Final = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        # In the one row of a file itself: why it could not be read, or null.
+        pa.field("unreadable", pa.string()),
+        # Pickled; null in the row of a file itself.
+        pa.field("content", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Of one row group."""
+
+    keys: int
+    reads: int
+    nodes: int
+    """Transactions whose first step is here …"""
+    node_sum: int
+    """… and the sum of their indices."""
+    last: int
+    observed: NDArray[Any]
+    spans: NDArray[Any]
+    oddities: tuple[Oddities, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Of one row group, what is inside the segments."""
+
+    nodes: Nodes
+    ends: Ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """What a pass over all files answered."""
+
+    contents: tuple[Any, ...]
+    unreadable: tuple[str, ...]
+
+
+def summaries_of(files: DataFrame, *, paths: Sequence[str], budget_s: float) -> Scan:
+    """A `Summary` a row group. Raises JobError if the job dies."""
+    return _pass(files, _summary, paths=paths, budget_s=budget_s)
+
+
+def segment_parts(
+    files: DataFrame, segments: NDArray[Any], *, paths: Sequence[str], budget_s: float
+) -> Scan:
+    """A `Part` a row group. Raises JobError if the job dies."""
+    return _pass(files, partial(_part, segments=segments), paths=paths, budget_s=budget_s)
+
+
+def reasons_of(
+    files: DataFrame, links: Sequence[Link], *, paths: Sequence[str], budget_s: float
+) -> dict[Link, Reason]:
+    """Why these edges hold. Raises JobError if the job dies."""
+    scan = _pass(files, partial(_reasons, links=links), paths=paths, budget_s=budget_s)
+    return {link: reason for content in scan.contents for link, reason in content.items()}
+
+
+def whole_keys_in(file: SealedFile) -> Iterator[pa.Table]:
+    """The rows of a file, row group by row group, but every key whole.
+
+    Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
+    """
+    waiting: list[pa.Table] = []
+    done: set[str] = set()
+    with opened(file, "micro_operations") as parquet:
+        for group in range(parquet.num_row_groups):
+            table = parquet.read_row_group(group, columns=list(COLUMNS))
+            if not table.num_rows:
+                continue
+            if waiting and waiting[-1]["key"][-1].as_py() != table["key"][0].as_py():
+                yield _apart(file, waiting, done)
+                waiting = []
+            waiting.append(table)
+    if waiting:
+        yield _apart(file, waiting, done)
+
+
+def _apart(file: SealedFile, tables: Sequence[pa.Table], done: set[str]) -> pa.Table:
+    table = pa.concat_tables(tables).unify_dictionaries()
+    keys = set(table["key"].unique().to_pylist())
+    if keys & done:
+        raise HarnessError(f"{file.path} is not sorted by key: {min(keys & done)} comes twice")
+    done |= keys
+    return table
+
+
+def _pass(
+    files: DataFrame,
+    kernel: Callable[[Inferred], Any],
+    *,
+    paths: Sequence[str],
+    budget_s: float,
+) -> Scan:
+    frame = scanned(files, partial(_answers, kernel=kernel), schema=_ANSWER)
+    rows = collected(frame, schema=_ANSWER, budget_s=budget_s)
+    own = rows.filter(pc.is_null(rows["content"])).to_pylist()
+    silent = sorted(set(paths) - {row["path"] for row in own})
+    contents = rows["content"].drop_null().to_pylist()
+    return Scan(
+        contents=tuple(pickle.loads(content) for content in contents),  # noqa: S301  # our own tasks'
+        unreadable=(
+            *(row["unreadable"] for row in own if row["unreadable"]),
+            *(f"{path} was not answered for" for path in silent),
+        ),
+    )
+
+
+def _answers(file: SealedFile, *, kernel: Callable[[Inferred], Any]) -> Iterator[pa.Table]:
+    unreadable = None
+    try:
+        for table in whole_keys_in(file):
+            content = pickle.dumps(kernel(inferred(table)), protocol=pickle.HIGHEST_PROTOCOL)
+            yield _row(file, content=content)
+    except MemoryError as error:
+        unreadable = f"{file.path}: {out_of_memory(error)}"
+    except (HarnessError, ValueError) as error:
+        unreadable = str(error) if file.path in str(error) else f"{file.path}: {error}"
+    yield _row(file, unreadable=unreadable)
+
+
+def _row(
+    file: SealedFile, *, unreadable: str | None = None, content: bytes | None = None
+) -> pa.Table:
+    row = {"path": file.path, "unreadable": unreadable, "content": content}
+    return pa.Table.from_pylist([row], schema=_ANSWER)
+
+
+def _summary(part: Inferred) -> Summary:
+    return Summary(
+        keys=len(part.names),
+        reads=part.reads,
+        nodes=len(part.nodes),
+        node_sum=int(part.nodes["transaction"].sum()),
+        last=part.last,
+        observed=part.observed,
+        spans=part.spans,
+        oddities=part.oddities,
+        doubts=part.doubts,
+    )
+
+
+def _part(part: Inferred, *, segments: NDArray[Any]) -> Part:
+    inside = segments_of(part.nodes["transaction"], segments) >= 0
+    return Part(nodes=part.nodes[inside], ends=within(part.edges, segments))
+
+
+def _reasons(part: Inferred, *, links: Sequence[Link]) -> dict[Link, Reason]:
+    return reasons_in(part.edges, part.names, links)

@@ -1,0 +1,70 @@
+"""Sealed list-append histories, judged whole: every planted lie is found, and none is invented."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers.check import check_run
+from checkers.cycles.levels import is_forbidden
+from checkers.cycles.synthetic import LIES, Recipe, Synthetic, write_synthetic_transactions
+from checkers.verdict import CheckResult, Validity, Verdict
+from history.models import Isolation
+from history.run_directory import RunDirectory
+
+
+def judged(tmp_path: Path, spark: SparkSession, recipe: Recipe) -> tuple[Verdict, Synthetic]:
+    run = RunDirectory(tmp_path / "run")
+    made = write_synthetic_transactions(run, recipe)
+    return check_run(run, spark=spark), made
+
+
+def of_check(verdict: Verdict, name: str) -> CheckResult:
+    (result,) = [result for result in verdict.checks if result.check == name]
+    return result
+
+
+@pytest.mark.spark
+def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: SparkSession) -> None:
+    verdict, _ = judged(tmp_path, spark, Recipe(transactions=3000, crash_rate=0.05))
+    assert {check.validity for check in verdict.checks} == {Validity.VALID}, verdict
+    assert of_check(verdict, "dependency-cycle").figures["transaction_count"] == 3000
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("isolation", [Isolation.READ_COMMITTED, Isolation.STRICT_SERIALIZABLE])
+def test_every_lie_is_found_and_counts_by_what_was_promised(
+    tmp_path: Path, spark: SparkSession, isolation: Isolation
+) -> None:
+    recipe = Recipe(transactions=2000, lies=tuple(LIES), isolation=isolation)
+    verdict, made = judged(tmp_path, spark, recipe)
+    for number, (name, lie) in enumerate(LIES.items()):
+        rows = pq.read_table(tmp_path / "run" / "anomalies" / f"{lie.check}.parquet").to_pylist()
+        mine = [row for row in rows if row["key"].startswith(f"lie-{number}-")]
+        assert mine, f"{name} was not found"
+        if lie.kind:
+            assert mine[0]["detail"].startswith(f"{lie.kind}, which {lie.level} forbids"), mine
+        assert mine[0]["allowed"] == (not is_forbidden(lie.level, promise=isolation)), mine
+    invented = [
+        anomaly.key
+        for check in verdict.checks
+        for anomaly in check.examples
+        if not anomaly.key.startswith("lie-")
+    ]
+    assert not invented
+    assert len(made.lies) == len(LIES)
+
+
+@pytest.mark.spark
+def test_a_history_with_a_missing_file_is_unknown_and_what_is_found_stands(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    write_synthetic_transactions(run, Recipe(transactions=500, lies=("garbage-element",)))
+    files = sorted(run.table_path("micro_operations").glob("*.parquet"))
+    lie = {path for path in files if "lie-0-x" in pq.read_table(path)["key"].to_pylist()}
+    next(path for path in files if path not in lie).unlink()
+    verdict = check_run(run, spark=spark)
+    assert of_check(verdict, "garbage-element").validity is Validity.INVALID
+    assert of_check(verdict, "dependency-cycle").validity is Validity.UNKNOWN
