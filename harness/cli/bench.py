@@ -1,7 +1,11 @@
 """`fencepost bench`: speed and memory, measured on this machine, never asserted."""
 
+from pathlib import Path
+
 import click
 
+from harness.benchmarks.checker_sections import SECTIONS
+from harness.benchmarks.checkers import checkers_bench
 from harness.benchmarks.recorder import recorder_bench
 from harness.benchmarks.start import start_bench
 from harness.benchmarks.wire import wire_bench
@@ -65,3 +69,56 @@ def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
     else:
         click.echo("\n".join(figures.lines()))
     return 0
+
+
+@bench.command()
+@click.option(
+    "--only",
+    metavar="SECTION,…",
+    help=f"Of: {', '.join(SECTIONS)}. [default: all]",
+)
+@click.option(
+    "--size",
+    "sizes",
+    type=click.IntRange(1000, 1_000_000_000),
+    multiple=True,
+    help="How many operations, records or transactions; may be given several times. "
+    "[default: each section's own]",
+)
+@click.option("--runs", type=click.IntRange(1, 50), default=3, show_default=True)
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Where histories are made, and removed again. [default: the system's for such]",
+)
+@as_json
+def checkers(
+    *, only: str | None, sizes: tuple[int, ...], runs: int, directory: Path | None, as_json: bool
+) -> int:
+    """Time, growth and peak memory of the checkers, on histories of any length."""
+    with terminal_progress() as progress:
+        figures = checkers_bench(
+            only=_sections(only),
+            sizes=sizes,
+            repetitions=runs,
+            directory=directory,
+            say=progress.say,
+        )
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+def _sections(text: str | None) -> tuple[str, ...]:
+    """Those that were named, in the order of all of them."""
+    if text is None:
+        return tuple(SECTIONS)
+    named = {name.strip() for name in text.split(",")}
+    if unknown := named - SECTIONS.keys():
+        raise click.BadParameter(
+            f"no section {', '.join(sorted(unknown))}; there are: {', '.join(SECTIONS)}",
+            param_hint="--only",
+        )
+    return tuple(name for name in SECTIONS if name in named)

@@ -1,0 +1,116 @@
+"""What a piece of work costs: time, time of cores, and memory of a process with all its children.
+
+Memory is what is resident, added up over the tree and sampled twenty times a second: pages that a
+child shares with its parent count twice, and a peak between two samples is missed. The children of
+a Spark session are its JVM and the JVM's Python workers.
+"""
+
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+from typing import Final
+
+import psutil
+
+__all__ = ["Cost", "growth", "measured", "spread"]
+
+_SAMPLE_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Of one repetition."""
+
+    seconds: float
+    cpu_s: float
+    """Of all cores, of all processes that were there at the end of a sample."""
+    rss_bytes_max: int
+
+
+def measured(work: Callable[[], None]) -> Cost:
+    """What it costs to do this once."""
+    with _watched() as tree:
+        began_s = time.monotonic()
+        work()
+        seconds = time.monotonic() - began_s
+    return Cost(seconds=seconds, cpu_s=tree.cpu_s, rss_bytes_max=tree.rss_bytes_max)
+
+
+def growth(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, ...]:
+    """Between neighbouring sizes, the exponent b if time grows as size to the b."""
+    pairs = list(zip(sizes, seconds, strict=True))
+    return tuple(
+        log(after_s / before_s) / log(after / before)
+        for (before, before_s), (after, after_s) in pairwise(pairs)
+    )
+
+
+def spread(figures: Sequence[float], form: str) -> str:
+    """Minimum, median and maximum."""
+    low, middle, high = min(figures), statistics.median(figures), max(figures)
+    return f"{low:{form}} / {middle:{form}} / {high:{form}}"
+
+
+@contextmanager
+def _watched() -> Iterator["_Tree"]:
+    tree, over = _Tree(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_SAMPLE_S):
+            tree.sample()
+
+    watcher = threading.Thread(target=watch, name="memory-watch", daemon=True)
+    watcher.start()
+    try:
+        yield tree
+    finally:
+        over.set()
+        watcher.join()
+        tree.sample()
+
+
+class _Tree:
+    """This process and everything beneath it."""
+
+    def __init__(self) -> None:
+        self._root = psutil.Process()
+        self._before_s = self._used()
+        self._after_s = dict(self._before_s)
+        self.rss_bytes_max = 0
+        self.sample()
+
+    @property
+    def cpu_s(self) -> float:
+        """Used since the start, of processes that ended meanwhile until they were last seen."""
+        return sum(
+            used - self._before_s.get(process, 0.0) for process, used in self._after_s.items()
+        )
+
+    def sample(self) -> None:
+        """Look at every process once."""
+        self._after_s |= self._used()
+        resident = 0
+        for process in self._processes():
+            try:
+                resident += process.memory_info().rss
+            except psutil.Error:  # it ended
+                continue
+        self.rss_bytes_max = max(self.rss_bytes_max, resident)
+
+    def _used(self) -> dict[psutil.Process, float]:
+        found = {}
+        for process in self._processes():
+            try:
+                times = process.cpu_times()
+            except psutil.Error:
+                continue
+            found[process] = times.user + times.system
+        return found
+
+    def _processes(self) -> list[psutil.Process]:
+        return [self._root, *self._root.children(recursive=True)]

@@ -1,0 +1,195 @@
+"""Histories of versioned registers for benchmarks: an ordinary one, and the worst for a checker.
+
+Each is linearizable, made by numpy at once, of any length. Operation i takes effect at its own
+moment, so that the order in which they stand is a linearization.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from history.schema import MODEL_OPERATIONS, Outcome
+
+__all__ = ["HISTORIES", "History", "all_refused", "never_answered", "ordinary"]
+
+Int64s = NDArray[np.int64]
+
+_SPACING_NS: Final = 10_000
+_CLIENTS: Final = 50
+_CRASH_RATE: Final = 0.01
+_READ, _CAS = 0, 1
+_OK, _FAIL, _INFO = 0, 1, 2
+_NULL: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """One entry an operation, in the order of effect; `_NULL` where nothing is known."""
+
+    process: Int64s
+    f: Int64s
+    call_ns: Int64s
+    return_ns: Int64s
+    outcome: Int64s
+    expected: Int64s
+    version: Int64s
+    value: Int64s
+
+
+History = Callable[[str, int, int], pa.Table]
+"""A key, a count of operations, a seed; MODEL_OPERATIONS of that key by index, from 0."""
+
+
+def ordinary(key: str, count: int, seed: int) -> pa.Table:
+    """50 clients that read (50 %), swap (40 %) and swap in vain (10 %); one in 100 crashes."""
+    rng = np.random.default_rng(seed)
+    number = np.arange(count)
+    kind = rng.random(count)
+    read, refused = kind < 0.5, kind >= 0.9  # noqa: PLR2004 -- as the docstring says
+    crashed = rng.random(count) < _CRASH_RATE
+    # Of the swaps that crash, half take effect.
+    made = ~read & ~refused & (~crashed | (rng.random(count) < 0.5))  # noqa: PLR2004
+    version = np.cumsum(made)
+    refused &= ~crashed
+    expected = np.where(refused, np.maximum(version - 1, 0), version - made)
+    expected[refused & (version == 0)] = 1
+    half = _CLIENTS * _SPACING_NS // 2
+    moment = number * _SPACING_NS + half
+    return _table(
+        key,
+        _Columns(
+            process=_processes(crashed),
+            f=np.where(read, _READ, _CAS),
+            call_ns=moment - rng.integers(1, half, size=count),
+            return_ns=np.where(crashed, _NULL, moment + rng.integers(1, half, size=count)),
+            outcome=np.where(crashed, _INFO, np.where(refused, _FAIL, _OK)),
+            expected=np.where(read, _NULL, expected),
+            version=np.where(crashed | refused, _NULL, version),
+            value=np.where(read, np.where(crashed | (version == 0), _NULL, version), version),
+        ),
+    )
+
+
+def all_refused(key: str, count: int, seed: int) -> pa.Table:
+    """Every other operation is a refusal that the earliest schedule does not explain.
+
+    The swap to version k may take effect from its call on, as the earliest schedule has it; then
+    version k holds all through the refusal that expected it. So each version has to wait, and all
+    of them are one connected run.
+    """
+    del seed
+    half = count // 2
+    made = np.arange(1, half + 1)
+    begin = made * 4 * _SPACING_NS
+    swaps = _Columns(
+        process=made % 3,
+        f=np.full(half, _CAS),
+        call_ns=begin,
+        return_ns=begin + 8 * _SPACING_NS,
+        outcome=np.full(half, _OK),
+        expected=made - 1,
+        version=made,
+        value=made,
+    )
+    refusals = _Columns(
+        process=np.full(half, 3),
+        f=np.full(half, _CAS),
+        call_ns=begin + _SPACING_NS,
+        return_ns=begin + 2 * _SPACING_NS,
+        outcome=np.full(half, _FAIL),
+        expected=made,
+        version=np.full(half, _NULL),
+        value=np.full(half, half + 1),
+    )
+    return _table(key, _joined(swaps, refusals))
+
+
+def never_answered(key: str, count: int, seed: int) -> pa.Table:
+    """Half of the operations are swaps that nobody answered: all of them are open at the end.
+
+    Every other one of these took effect, and a read saw it.
+    """
+    del seed
+    half = count // 2
+    number = np.arange(half)
+    begin = (number + 1) * 4 * _SPACING_NS
+    version = (number + 1) // 2
+    swaps = _Columns(
+        process=1 + number,
+        f=np.full(half, _CAS),
+        call_ns=begin,
+        return_ns=np.full(half, _NULL),
+        outcome=np.full(half, _INFO),
+        expected=number // 2,
+        version=np.full(half, _NULL),
+        # Of a pair that expects one version the later one wrote what is read afterwards.
+        value=np.where(number % 2 == 1, version, half + number),
+    )
+    reads = _Columns(
+        process=np.zeros(half, np.int64),
+        f=np.full(half, _READ),
+        call_ns=begin + _SPACING_NS,
+        return_ns=begin + 2 * _SPACING_NS,
+        outcome=np.full(half, _OK),
+        expected=np.full(half, _NULL),
+        version=version,
+        value=np.where(version == 0, _NULL, version),
+    )
+    return _table(key, _joined(swaps, reads))
+
+
+HISTORIES: Final[Mapping[str, History]] = {
+    "ordinary": ordinary,
+    "all-refused": all_refused,
+    "never-answered": never_answered,
+}
+
+
+def _processes(crashed: NDArray[np.bool_]) -> Int64s:
+    """Clients take turns; a client whose operation crashed goes on under another process."""
+    process = np.arange(len(crashed)) % _CLIENTS
+    for client in range(_CLIENTS):
+        mine = crashed[client::_CLIENTS]
+        process[client::_CLIENTS] += _CLIENTS * (np.cumsum(mine) - mine)
+    return process
+
+
+def _joined(one: _Columns, other: _Columns) -> _Columns:
+    return _Columns(
+        **{
+            name: np.concatenate([getattr(one, name), getattr(other, name)])
+            for name in _Columns.__slots__
+        }
+    )
+
+
+def _table(key: str, columns: _Columns) -> pa.Table:
+    order = np.lexsort((columns.process, columns.call_ns))
+    count = len(order)
+
+    def numbers(name: str) -> pa.Array:
+        taken = getattr(columns, name)[order]
+        return pa.array(taken, mask=taken == _NULL)
+
+    def words(name: str, choice: list[str]) -> pa.Array:
+        codes = pa.array(getattr(columns, name)[order].astype(np.int8))
+        return pa.DictionaryArray.from_arrays(codes, pa.array(choice)).cast(pa.string())
+
+    made = {
+        "index": pa.array(np.arange(count)),
+        "process": numbers("process"),
+        "key": pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(count, np.int8)), pa.array([key])
+        ).cast(pa.string()),
+        "f": words("f", ["read", "cas"]),
+        "outcome": words("outcome", [Outcome.OK, Outcome.FAIL, Outcome.INFO]),
+        "error": pa.nulls(count, pa.string()),
+        "values": pa.nulls(count, MODEL_OPERATIONS.field("values").type),
+    }
+    for name in ("call_ns", "return_ns", "expected", "version", "value"):
+        made[name] = numbers(name)
+    return pa.table({name: made[name] for name in MODEL_OPERATIONS.names}, schema=MODEL_OPERATIONS)
