@@ -1,0 +1,156 @@
+"""Slabs of one key put together: what none of them can see alone.
+
+Between two slabs, a bound of the one contradicts a bound of the other exactly if the latest lower
+bound of all earlier versions is after the earliest upper bound of the later ones. What refusals
+carry over the border, slabs are asked again about (`entries`). Who made the versions that no ok
+operation made is decided at last, in the light of all of them: memory is that of these versions
+(runs of which count as one) and of the crashed writes of the key, not of its operations.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from checkers.linearizability.claims import NEVER
+from checkers.linearizability.makers import Unmade, unexplained
+from checkers.linearizability.slab import (
+    FAULTS_MAX,
+    NO_ENTRY,
+    Entry,
+    Fault,
+    Kind,
+    Rule,
+    Summary,
+    Witness,
+)
+
+__all__ = ["Conclusion", "Run", "concluded", "entries"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """What is wrong with a key."""
+
+    faults: tuple[Fault, ...]
+    """Not all, if there are many."""
+    fault_count: int
+    doubt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a slab answered."""
+
+    summary: Summary
+    entry: Entry = NO_ENTRY
+    """In the light of this."""
+    steady_from: int
+    """With an entry from then on, nothing changes: of its first run."""
+    again_count: int = 0
+    """How often it was asked again."""
+
+    @staticmethod
+    def first(summary: Summary) -> "Run":
+        """Of the first time."""
+        return Run(summary=summary, steady_from=max(summary.steady_from, summary.first_lower))
+
+    def again(self, summary: Summary, entry: Entry) -> "Run":
+        """Of a later time."""
+        return replace(self, summary=summary, entry=entry, again_count=self.again_count + 1)
+
+
+def entries(runs: Sequence[Run]) -> Mapping[int, Entry]:
+    """The slabs, by place, that have to be asked again, and with which entry; none: it is over.
+
+    runs: of all slabs of a key, in the order of their versions. A slab behind one that has to be
+    asked again is asked along with it, but only once: so each slab is asked three times at most,
+    however far the refusals reach.
+    """
+    asked: dict[int, Entry] = {}
+    for place in range(1, len(runs)):
+        entry, run = runs[place - 1].summary.exit, runs[place]
+        # What began as nothing, or changed nothing, is as good as an entry that never was.
+        same = entry.latest == run.entry.latest
+        if same or min(entry.latest, run.entry.latest) >= run.steady_from:
+            continue
+        if not asked or run.again_count == 0:
+            asked[place] = entry
+    return asked
+
+
+def concluded(summaries: Sequence[Summary]) -> Conclusion:
+    """What is wrong with the key of these slabs, which are all that it has, by version."""
+    across = list(_across(summaries))
+    nobody, nobody_count = _nobody(summaries)
+    faults = [fault for summary in summaries for fault in summary.faults]
+    return Conclusion(
+        faults=(*across, *faults, *nobody),
+        fault_count=len(across) + nobody_count + sum(one.fault_count for one in summaries),
+        doubt="; ".join(dict.fromkeys(one.doubt for one in summaries if one.doubt)),
+    )
+
+
+def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
+    lower = None
+    for summary in summaries:
+        if lower is not None and lower > summary.upper:
+            yield Fault(
+                rule=Rule.TIMES,
+                witnesses=(
+                    Witness(kind=Kind.NOT_BEFORE, version=summary.first, number=lower),
+                    Witness(kind=Kind.BY, version=summary.first, number=summary.upper),
+                ),
+            )
+        lower = summary.lower if lower is None else max(lower, summary.lower)
+
+
+def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
+    """Versions that were there, and that nobody can have made."""
+    unmade = _unmade(summaries)
+    unmade = unmade.take((unmade.latest < NEVER) & (unmade.swap > unmade.latest))
+    if not len(unmade.first):
+        return [], 0
+    calls, values = (np.concatenate([one.writes[side] for one in summaries]) for side in (0, 1))
+    wrong, count = unexplained(unmade, call=calls, value=values)
+    left = unmade.take(np.flatnonzero(wrong)[:FAULTS_MAX])
+    faults = [
+        Fault(
+            rule=Rule.NOBODY,
+            witnesses=(
+                *((Witness(kind=Kind.SAW, version=version),) if told else ()),
+                Witness(kind=Kind.BY, version=version, number=latest),
+                Witness(kind=Kind.REFUSED, version=version, number=latest),
+            ),
+            version_count=run,
+        )
+        for version, run, latest, told in zip(
+            left.first.tolist(),
+            left.count.tolist(),
+            left.latest.tolist(),
+            left.told.tolist(),
+            strict=True,
+        )
+    ]
+    return faults, count
+
+
+def _unmade(summaries: Sequence[Summary]) -> Unmade:
+    """Of all slabs, in the light of all later ones and of the entries."""
+    later, parts = NEVER, []
+    for place in range(len(summaries) - 1, -1, -1):
+        summary = summaries[place]
+        mine = summary.unmade
+        latest = np.minimum(mine.latest, later)
+        if place > 0:
+            lowered = summaries[place - 1].exit.latest
+            latest = np.where(mine.first == summary.first, np.minimum(latest, lowered), latest)
+        parts.append(replace(mine, latest=latest))
+        later = min(later, summary.upper)
+    parts.reverse()
+    return Unmade(
+        **{
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("first", "count", "latest", "value", "told", "swap")
+        }
+    )

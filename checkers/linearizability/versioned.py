@@ -1,0 +1,140 @@
+"""Versioned registers and logs are checked without a search: one schedule decides.
+
+Let t_k be the moment at which version k appears, and t_0 the beginning (`claims` says how a log has
+versions, too). Versions appear in their order, t_k ≤ t_{k+1}; intervals are closed; and every
+operation is a condition on these moments:
+
+- an ok read of version k in [call, end]: t_k ≤ end and t_{k+1} ≥ call, and k has the value it read;
+- an ok read of a log that found version k: t_k ≤ end, and the value; one that did not: t_k ≥ call;
+- an ok write, `cas` or append that made version k: call ≤ t_k ≤ end, the value, and nobody else
+  made k; an ok `cas` made the version after the one it expected;
+- a `cas` that was refused, expecting e: t_e ≥ call or t_{e+1} ≤ end, for e did not hold at some
+  moment in between (of an e that never appears, that holds);
+- a crashed `cas` expecting e may have made e + 1, at its call or later; a crashed write or append
+  may have made any one version, at its call or later; crashed reads and failures with an error say
+  nothing;
+- a version that appeared was made: by an ok operation, or by one that crashed and wrote its value.
+  Version 0 was made by nobody and has no value.
+
+**Why one schedule is enough.** All conditions but the last are closed under taking the later of two
+schedules, moment by moment: bounds are, and if of two schedules that keep a refusal one has t_e ≥
+call, so has the later one; if neither has, both have t_{e+1} ≤ end, and so does the later one. So
+if there are any schedules that keep the upper bounds and the refusals there is a latest one
+(`schedule` finds it), and every lower bound can be kept exactly if the latest schedule keeps it.
+A crashed operation that made version k is one more lower bound of t_k. So the last condition
+can be met exactly if crashed operations can be found for the versions that need them such that each
+was called by the latest moment of its version (`makers`). A version after the last one that
+anybody saw needs a maker only if its latest moment is a moment at all: if a refusal is not
+explained without it. Hence: the operations are linearizable exactly if no value or maker
+contradicts another, the latest schedule keeps all lower bounds, and there is such a matching.
+
+**Price.** O(n) for n operations, with a sort of those refusals and crashed operations that nothing
+simpler settles. Memory is that of the versions. A key can be cut into ranges of versions, which
+exchange a few numbers (`slab`, `conclusion`). The order of two operations of one process is that of
+their intervals, as everybody's.
+
+Source: linearizability, Herlihy and Wing 1990; the reduction to one moment a version, and the
+latest schedule, are ours, and are tested against trying all orders.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from checkers.anomaly import Found, found
+from checkers.linearizability.claims import ModelRows, claims_of, model_rows
+from checkers.linearizability.conclusion import Conclusion, concluded
+from checkers.linearizability.proofs import proof_of
+from checkers.linearizability.slab import Slab, Summary, Witness
+from checkers.linearizability.witnesses import Found as Sighted
+from checkers.linearizability.witnesses import merged, sought
+from history.models import Model
+
+__all__ = [
+    "NAME",
+    "PIECE_ROWS",
+    "VERSIONED",
+    "conclusion_of",
+    "extent",
+    "found_of",
+    "nonlinearizable",
+    "summary_of",
+    "witnesses_of",
+]
+
+NAME: Final = "nonlinearizable"
+PIECE_ROWS: Final = 1 << 17
+"""Operations that are worked on together: what is made of them stays in the processor's cache."""
+VERSIONED: Final = frozenset((Model.VERSIONED_REGISTER, Model.LOG))
+"""The models that are checked so."""
+
+
+def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
+    """What is wrong with the operations of one key, MODEL_OPERATIONS in any order, in memory.
+
+    Raises ValueError if a word is none of the model's.
+    """
+    conclusion = conclusion_of(model_rows(rows, model), model)
+    return found_of(key, conclusion, model, read=lambda: [rows])
+
+
+def conclusion_of(rows: ModelRows, model: Model) -> Conclusion:
+    """What is wrong with the operations of one key, on arrays, without saying whose fault it is."""
+    slab = Slab(0, extent(_highest(rows), len(rows)), limit=len(rows))
+    for first in range(0, len(rows), PIECE_ROWS):
+        slab.add(claims_of(rows.slice(first, PIECE_ROWS), model))
+    return concluded([slab.summary()])
+
+
+def summary_of(pieces: Iterable[pa.Table], model: Model, *, end: int, limit: int) -> Summary:
+    """The summary of one key in pieces: `claims.COLUMNS` of MODEL_OPERATIONS.
+
+    `end`: an `extent`; `limit`: how many operations there are.
+    """
+    slab = Slab(0, end, limit=limit)
+    for rows in pieces:
+        slab.add(claims_of(model_rows(rows, model), model))
+    return slab.summary()
+
+
+def extent(highest: int, operation_count: int) -> int:
+    """The end of the versions that can matter, if none above `highest` is named in any row.
+
+    Each version but the first takes an operation to make it. One more is needed, for a refusal of
+    the highest to lower.
+    """
+    return max(0, min(highest, operation_count)) + 2
+
+
+def found_of(
+    key: str, conclusion: Conclusion, model: Model, *, read: Callable[[], Iterable[pa.Table]]
+) -> Found:
+    """The proofs; `read` gives the key's rows once more, in pieces, and is called if need be.
+
+    `witnesses.SOUGHT_COLUMNS` of MODEL_OPERATIONS.
+    """
+    sighted: Sighted = {}
+    if conclusion.faults:
+        wanted = witnesses_of(conclusion)
+        sighted = merged(sought(rows, model, wanted) for rows in read())
+    proofs = [proof_of(fault, sighted, model) for fault in conclusion.faults]
+    told = found(
+        NAME,
+        key,
+        never=np.arange(len(proofs), dtype=np.int64),
+        proof=proofs.__getitem__,
+        doubt=conclusion.doubt,
+    )
+    return replace(told, never_count=conclusion.fault_count)
+
+
+def witnesses_of(conclusion: Conclusion) -> tuple[Witness, ...]:
+    """All that have to be found for the proofs."""
+    return tuple(dict.fromkeys(one for fault in conclusion.faults for one in fault.witnesses))
+
+
+def _highest(rows: ModelRows) -> int:
+    return int(max(rows.version.max(initial=0), rows.expected.max(initial=0))) + 1
