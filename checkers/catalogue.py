@@ -11,6 +11,7 @@ from typing import Final
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.cycles.entries import CYCLE, LIST_ENTRIES
 from checkers.entry import Entry, Kind, Strength
+from checkers.general.entries import FATAL_FAULT, HEALTHY_PROCESSES
 from checkers.lag.entries import REAL_TIME_LAG
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 from checkers.replicas.entries import REPLICA_ENTRIES
@@ -299,6 +300,8 @@ _DATA_PLANE: Final = (
 CATALOGUE: Final = (
     *_ASSUMPTIONS,
     *_GROUNDS,
+    HEALTHY_PROCESSES,
+    FATAL_FAULT,
     *_DATA_PLANE,
     REAL_TIME_LAG,
     SKIPPED_SEND,

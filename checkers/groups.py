@@ -5,6 +5,7 @@ from typing import Final
 from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
 from checkers.cycles.group import CYCLES_GROUP
+from checkers.general.group import GENERAL
 from checkers.lag.group import LAG_GROUP
 from checkers.life_cycle.group import LIFE_CYCLE
 from checkers.replicas.group import REPLICAS
@@ -15,6 +16,7 @@ from checkers.visibility.group import VISIBILITY_GROUP
 __all__ = ["GROUPS"]
 
 GROUPS: Final[tuple[CheckGroup, ...]] = (
+    GENERAL,
     LAG_GROUP,
     TRANSACTIONS_BY_KEY,
     TRANSACTIONS_GROUP,

@@ -1,0 +1,1 @@
+"""Checks of any system: what its processes say of themselves."""

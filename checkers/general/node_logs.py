@@ -1,0 +1,76 @@
+"""G4 fatal-fault and G5 healthy-processes: what the logs of the nodes say of their processes.
+
+A log is prose; what was recorded of it are the few lines that nothing else writes
+(`history.cluster_schema.LOG_FINDINGS`).
+
+- *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault"), and
+  ended the process or left it useless. No schedule of kills, pauses and cut links may bring that
+  about. It is allowed where the run itself changed the disk of this node or of a controller (wiped
+  it, put an old copy in its place): the metadata logs may contradict each other then.
+- *healthy-processes*: a JVM ran out of memory, or crashed by itself. That says more of the heap it
+  was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
+  unknown.
+
+A process that ended without a word is a shortfall of the run (as-planned).
+
+Source: `org.apache.kafka.server.fault.FaultHandler`; the HotSpot VM's messages.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import clock, spelled
+from checkers.kernels.disk_faults import DISK_FAULTS
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.log_of_record import controllers_of
+
+__all__ = ["FATAL", "HEALTHY", "fatal_faults", "sick_processes"]
+
+FATAL: Final = "fatal-fault"
+HEALTHY: Final = "healthy-processes"
+
+_FATAL: Final = ("fatal-fault",)
+_SICK: Final = ("out-of-memory", "jvm-crash")
+
+Row = Mapping[str, Any]
+"""Of LOG_FINDINGS."""
+
+
+def fatal_faults(tables: Tables, facts: Facts) -> Judged:
+    """Fatal faults, by node. Reads `log_findings` and `faults`."""
+    changed = {
+        node
+        for row in tables["faults"].select(["fault", "targets"]).to_pylist()
+        for node in row["targets"]
+        if row["fault"] in DISK_FAULTS
+    }
+    controllers = controllers_of(facts)
+    for node, proofs in _proofs(tables, facts, findings=_FATAL):
+        allowed = not changed.isdisjoint({node, *controllers})
+        yield node, spelled(FATAL, node, proofs, allowed_count=len(proofs) if allowed else 0)
+
+
+def sick_processes(tables: Tables, facts: Facts) -> Judged:
+    """JVMs out of memory or crashed, by node. Reads `log_findings`."""
+    for node, proofs in _proofs(tables, facts, findings=_SICK):
+        yield node, spelled(HEALTHY, node, proofs)
+
+
+def _proofs(
+    tables: Tables, facts: Facts, *, findings: tuple[str, ...]
+) -> Iterator[tuple[str, list[Proof]]]:
+    """Of each node, in order."""
+    found: dict[str, list[Proof]] = {node: [] for node in facts.node_ids}
+    for row in tables["log_findings"].to_pylist():
+        if row["finding"] in findings:
+            found.setdefault(row["node"], []).append(_proof(row))
+    yield from sorted(found.items())
+
+
+def _proof(row: Row) -> Proof:
+    when = "" if row["time_ns"] is None else f" at {clock(row['time_ns'])}"
+    return Proof(
+        values=(row["line"],),
+        detail=f"{row['node']} logged{when} ({row['file']}, line {row['line']}): {row['text']}",
+    )
