@@ -107,7 +107,8 @@ _GROUNDS: Final = (
         title="What was done, and how it went",
         kind=Kind.GROUND,
         rule="Operations by kind and outcome before, during, between and after the faults and "
-        "during each fault, each counted where it was called; errors by name; latencies.",
+        "during each fault, each counted where it was called; errors by name, and how many are not "
+        "in the error registry; latencies.",
         meaning="Figures for people; they decide nothing.",
         source="Jepsen, checkers `stats` and `perf`",
         strength=Strength.FIGURE,

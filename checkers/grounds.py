@@ -14,6 +14,7 @@ from checkers.history_summary import HistorySummary
 from checkers.kernels.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.kernels.rows import OPEN_NS
 from checkers.verdict import CheckResult, Validity
+from history.errors import registry
 from history.manifest import Manifest
 from history.schema import CUT_SEGMENTS, F, Outcome
 
@@ -112,6 +113,10 @@ def _figures(summary: HistorySummary, *, fault_count: int) -> Iterator[tuple[str
     yield from sorted(_counted(summary).items())
     for (f, error), count in sorted(summary.errors.items()):
         yield f"{_word(f)}_error_{error}_count", count
+    # Nobody has thought about what these prove; their operations are info until somebody does.
+    known = {entry.name for entry in registry().values()}
+    unexpected = (count for (_, error), count in summary.errors.items() if error not in known)
+    yield "unexpected_errors_count", sum(unexpected)
     for f in F:
         buckets = summary.latencies.get(f, {})
         for name, milliseconds in _latencies(buckets):

@@ -143,6 +143,17 @@ def test_figures_count_operations_by_time_and_by_fault() -> None:
     assert figures["faults_count"] == 2
 
 
+def test_errors_that_the_registry_does_not_know_are_counted() -> None:
+    failed = history(GOOD + "p1 send t-0 v3 -> info in 20..25\np1 send t-0 v4 -> fail in 26..27")
+    known = failed.operations["error"].to_pylist()
+    known[-2] = "_MSG_TIMED_OUT"
+    place = failed.operations.schema.get_field_index("error")
+    operations = failed.operations.set_column(place, "error", pa.array(known))
+    results = run_grounds(summary(operations, windows=()), why_no_summary="", faults=_faults())
+    assert results[0].figures["send_error__MSG_TIMED_OUT_count"] == 1
+    assert results[0].figures["unexpected_errors_count"] == 1
+
+
 def test_quantiles_of_latency_are_within_two_percent() -> None:
     lines = [f"p1 send t-0 v{n} -> ok @{n} in {n}..{n + n * 1000}" for n in range(1, 101)]
     figures = _judged("\n".join(lines), _faults())["statistics"].figures
