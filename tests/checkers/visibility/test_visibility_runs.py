@@ -57,6 +57,7 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
         *,
         offsets: tuple[tuple[int, str, int], ...] = (),
         damaged: bool = False,
+        recorded: tuple[str, ...] = RECORDED,
         age_max_ms: float | None = None,
     ) -> tuple[dict[str, CheckResult], pa.Table]:
         run = RunDirectory(tmp_path / f"run-{age_max_ms}")
@@ -76,9 +77,12 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
         )
         if damaged:
             (run.history / "describes.parquet").write_bytes(b"PAR1")
+        if "partition_writes" not in recorded:
+            # As in a run that is older than this table.
+            (run.history / "partition_writes.parquet").unlink()
         question = Question(
             run=run,
-            manifest=replace(MANIFEST, promises=promises),
+            manifest=replace(MANIFEST, promises=promises, recorded=recorded),
             checks=tuple(entry.name for entry in VISIBILITY_GROUP.entries),
             setting=Setting(idempotent=True, consume="assign"),
             spark=spark,
@@ -127,6 +131,20 @@ def test_a_damaged_table_is_unknown_by_name(judge: Judge) -> None:
     for result in results.values():
         assert result.validity is Validity.UNKNOWN
         assert "describes.parquet" in result.reason
+
+
+def test_partitions_that_were_given_and_are_not_shown_are_counted(judge: Judge) -> None:
+    history = """
+        create A 0 10-20
+        grow   2   30-40
+        reads b1 A*2 50-51
+        reads b2 A   60-61
+    """
+    results, anomalies = judge(history, recorded=(*RECORDED, "partition_writes"))
+    for check in ("stale-read-after-write", "nonrepeatable-read"):
+        assert (results[check].validity, results[check].anomaly_count) == (Validity.VALID, 1)
+    assert "lacks the growth to 2 partitions" in anomalies["detail"][0].as_py()
+    assert "showed 1 partition; it lacks 2 partitions, as read 0" in anomalies["detail"][1].as_py()
 
 
 def test_they_are_asked_where_their_tables_are_recorded() -> None:
