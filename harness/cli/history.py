@@ -9,8 +9,12 @@ from typing import Any, BinaryIO
 
 import click
 
+from harness.built_run import KAFKA
 from harness.cli.options import as_json, emit_json, results_option
-from harness.open_history import KAFKA, Format, Import, exported, imported
+from harness.export_history import exported
+from harness.made_history import Making, made
+from harness.open_history import Format, Import, imported
+from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError
 from history.models import Isolation, Model
 from history.run_directory import find_run
@@ -19,6 +23,7 @@ __all__ = ["history"]
 
 _MODELS = click.Choice([*(str(model) for model in Model), KAFKA])
 _FORMATS = click.Choice([str(one) for one in Format])
+_RATE = click.FloatRange(0, 1)
 _STANDARD = "-"
 
 
@@ -81,6 +86,48 @@ def export_history(run: str, file: str, notation: str, events: bool, results: Pa
     with _output(file) as output:
         exported(found, output, notation=Format(notation), as_events=events)
     return 0
+
+
+@history.command()
+@click.option("--model", type=_MODELS, required=True, help="What object its operations are on.")
+@click.option(
+    "--operations",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="Of list-append transactions, of kafka sends.",
+)
+@click.option("--keys", type=click.IntRange(1), default=10, show_default=True)
+@click.option("--clients", type=click.IntRange(1), default=20, show_default=True)
+@click.option("--crash-rate", type=_RATE, default=0.01, show_default=True)
+@click.option("--fail-rate", type=_RATE, default=0.01, show_default=True)
+@click.option(
+    "--plant", "planted", multiple=True, metavar="ANOMALY", help="A lie to tell. Can be repeated."
+)
+@click.option("--seed", type=click.IntRange(0, SEED_MAX), help="Makes the same history again.")
+@click.option("--name", default="generated", show_default=True, help="To store it under.")
+@results_option
+@as_json
+def generate(seed: int | None, *, results: Path, as_json: bool, **flags: Any) -> int:
+    """Make up a history, right or with anomalies planted, to see a checker pass and fire."""
+    chosen = new_seed() if seed is None else seed
+    run = made(
+        Making(seed=chosen, command=_generate_command(chosen, flags), **flags), results=results
+    )
+    if as_json:
+        emit_json({"run": run.root, "seed": chosen})
+    else:
+        _say_check(run.root)
+    return 0
+
+
+def _generate_command(seed: int, flags: dict[str, Any]) -> str:
+    words = ["fencepost", "history", "generate"]
+    for name in ("model", "operations", "keys", "clients", "crash_rate", "fail_rate", "name"):
+        words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    for lie in flags["planted"]:
+        words += ["--plant", lie]
+    return shlex.join([*words, "--seed", str(seed)])
 
 
 def _import_command(file: str, flags: dict[str, Any]) -> str:

@@ -52,7 +52,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _INTEGER: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)N?")
-_REAL: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
+_REAL: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _NUMBERISH: Final = re.compile(r"[+-]?[0-9]")
 _CONSTANTS: Final[dict[str, Form]] = {"nil": None, "true": True, "false": False}
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}

@@ -17,11 +17,11 @@ from typing import Any, Final
 from history.open.edn import EdnSet, Keyword, Symbol, Tagged, edn_text
 from history.open.refusal import RefusedError, shown
 
-__all__ = ["TYPES", "Event", "EventReader", "integer", "refuse_unknown", "word"]
+__all__ = ["INT64_MAX", "TYPES", "Event", "EventReader", "integer", "refuse_unknown", "word"]
 
 TYPES: Final = ("invoke", "ok", "fail", "info")
 
-_INT64_MAX: Final = (1 << 63) - 1
+INT64_MAX: Final = (1 << 63) - 1
 _ERROR_LENGTH_MAX: Final = 200
 
 
@@ -69,7 +69,7 @@ class EventReader:
         return Event(
             line=line,
             type=kind,
-            process=integer(fields, "process"),
+            process=integer(fields, "process", least=-INT64_MAX),
             f=word(fields, "f"),
             value=fields.get("value"),
             key=fields.get("key"),
@@ -106,8 +106,9 @@ class EventReader:
 def integer(fields: Mapping[str, Any], name: str, *, least: int = 0) -> int:
     """An integer field of 64 bits. Raises RefusedError if it is none, or less than `least`."""
     found = fields.get(name)
-    if type(found) is not int or not least <= found <= _INT64_MAX:
-        raise RefusedError(f"expected {name}: an integer from {least} on; found {shown(found)}")
+    from_least = f" from {least} on" if least >= 0 else ""
+    if type(found) is not int or not least <= found <= INT64_MAX:
+        raise RefusedError(f"expected {name}: an integer{from_least}; found {shown(found)}")
     return found
 
 

@@ -83,7 +83,7 @@ def _wrong_rows(table: pa.Table, model: Model) -> _Wrong:
     elements = table["values"].combine_chunks()
     lacking = pc.list_parent_indices(elements).filter(pc.is_null(elements.flatten()))
     yield _marked(lacking, table.num_rows), "values without null"
-    for name in (table.column_names[0], "process", "call_ns"):
+    for name in (table.column_names[0], "call_ns"):
         yield pc.less(table[name], 0), f"{name} from 0 on"
     yield _not_in(table["outcome"], [str(outcome) for outcome in Outcome]), "an outcome"
     ended = pc.not_equal(table["outcome"], Outcome.INFO.value)

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from history.models import Model
 from history.open.edn import Keyword, Tagged
-from history.open.event import Event, EventReader, integer, refuse_unknown, word
+from history.open.event import INT64_MAX, Event, EventReader, integer, refuse_unknown, word
 from history.open.operation import Cells, OpenOperation
 from history.open.pairing import Paired, paired
 from history.open.refusal import RefusedError, at_line, shown
@@ -156,7 +156,7 @@ def _complete(line: int, fields: Mapping[str, Any], model: Model) -> OpenOperati
         cells = (check_cells(model, one, ok=outcome is Outcome.OK),)
     return OpenOperation(
         line=line,
-        process=integer(fields, "process"),
+        process=integer(fields, "process", least=-INT64_MAX),
         f=f,
         call_ns=call_ns,
         return_ns=_return_ns(fields, outcome, call_ns),

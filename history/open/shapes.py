@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from history.models import Model
-from history.open.edn import EdnSet, Keyword
+from history.open.edn import EdnSet, Keyword, edn_text
 from history.open.operation import Cells
 from history.open.refusal import RefusedError, shown
 from history.open.scalars import key_text
@@ -228,9 +228,9 @@ def _elements(value: Any) -> tuple[Any, ...]:
 def _filled(layout: Layout, cells: Cells, *, keep: tuple[str, ...], as_set: bool) -> Any:
     if isinstance(layout, str):
         found = getattr(cells, layout) if layout in keep else None
-        return (
-            EdnSet(tuple(found)) if as_set and layout == "values" and found is not None else found
-        )
+        # What has an element twice is shown as it is: no set has that.
+        different = found is not None and layout == "values" and len(set(map(edn_text, found)))
+        return EdnSet(tuple(found)) if as_set and found and different == len(found) else found
     return tuple(_filled(part, cells, keep=keep, as_set=as_set) for part in layout)
 
 

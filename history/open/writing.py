@@ -129,40 +129,38 @@ def _events(operations: Iterable[OpenOperation]) -> Iterator[_Told]:
     # Returns that are still to come, by time, then by the order of the calls.
     returns: list[tuple[int, int, OpenOperation]] = []
     open_by_process: dict[int, OpenOperation] = {}
-    done: set[int] = set()
     last_ns = 0
     for number, operation in enumerate(operations):
-        while returns and returns[0][0] < operation.call_ns:
-            yield from _return(heapq.heappop(returns), done)
-        before = open_by_process.get(operation.process)
-        if before is not None:
-            yield from _return_early(before, operation.call_ns, done)
+        yield from _returned(returns, open_by_process, before_ns=operation.call_ns)
+        if operation.process in open_by_process:
+            yield from _ended(open_by_process.pop(operation.process), operation.call_ns)
         yield _Told(operation.call_ns, "invoke", operation)
         last_ns = max(last_ns, operation.call_ns, operation.return_ns or 0)
         open_by_process[operation.process] = operation
         if operation.return_ns is not None:
             heapq.heappush(returns, (operation.return_ns, number, operation))
-    while returns:
-        yield from _return(heapq.heappop(returns), done)
+    yield from _returned(returns, open_by_process, before_ns=last_ns + 1)
     for operation in open_by_process.values():
-        yield from _return_early(operation, last_ns, done)
+        yield from _ended(operation, last_ns)
 
 
-def _return(waiting: tuple[int, int, OpenOperation], done: set[int]) -> Iterator[_Told]:
-    time_ns, _, operation = waiting
-    if id(operation) in done:
-        done.discard(id(operation))
-    else:
-        yield _Told(time_ns, operation.outcome.value, operation)
-
-
-def _return_early(operation: OpenOperation, time_ns: int, done: set[int]) -> Iterator[_Told]:
-    """The end of what its process has open, if it is open; of an info, if it has an error."""
-    if operation.return_ns is None:
-        if operation.error is not None:
+def _returned(
+    returns: list[tuple[int, int, OpenOperation]],
+    open_by_process: dict[int, OpenOperation],
+    *,
+    before_ns: int,
+) -> Iterator[_Told]:
+    """The returns before this time, but those that are told already."""
+    while returns and returns[0][0] < before_ns:
+        time_ns, _, operation = heapq.heappop(returns)
+        if open_by_process.get(operation.process) is operation:
+            del open_by_process[operation.process]
             yield _Told(time_ns, operation.outcome.value, operation)
-    elif operation.return_ns == time_ns and id(operation) not in done:
-        done.add(id(operation))
+
+
+def _ended(operation: OpenOperation, time_ns: int) -> Iterator[_Told]:
+    """The end of what is open and has to end now; an info without an error has none."""
+    if operation.return_ns is not None or operation.error is not None:
         yield _Told(time_ns, operation.outcome.value, operation)
 
 

@@ -1,0 +1,78 @@
+"""Runs that no cluster was needed for: built beside their place, and moved into it when whole."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from history.failure import HarnessError
+from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory, refuse_name
+
+__all__ = ["KAFKA", "Place", "building_run", "new_manifest"]
+
+KAFKA: Final = "kafka"
+"""Beside the models: what clients did to the partitions of Kafka."""
+
+
+def new_manifest(*, model: str, name: str, title: str, command: str, seed: int = 0) -> Manifest:
+    """The manifest of a history that no run of ours recorded."""
+    return Manifest(
+        run_id="",
+        state=RunState.RECORDED,
+        scenario=name,
+        title=title,
+        seed=seed,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        origin_ns=0,
+        command=command,
+        fencepost_version=version("fencepost"),
+        model="" if model == KAFKA else model,
+        promises=Promises(idempotent=False, acks="", consume="assign"),
+    )
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a run is built, and where it is once it is whole."""
+
+    building: RunDirectory
+    run: RunDirectory | None = None
+
+
+@contextmanager
+def building_run(name: str, *, results: Path) -> Iterator[Place]:
+    """A directory to build a sealed run in, manifest included, which becomes the newest of `name`.
+
+    Raises UsageError for a name that cannot be a directory's, HarnessError if the disk refuses;
+    what was built is then removed.
+    """
+    refuse_name(name)
+    fresh = not results.exists()
+    place = Place(RunDirectory(results / f".building.{os.getpid()}"))
+    try:
+        place.building.root.mkdir(parents=True)
+        yield place
+        place.run = RunDirectory.create(results, name, datetime.now(UTC))
+        _move(place.building, place.run, run_id=f"{name}/{place.run.root.name}")
+    except OSError as error:
+        raise HarnessError(f"cannot store a run in {results}: {error}") from error
+    finally:
+        shutil.rmtree(place.building.root, ignore_errors=True)
+        if fresh and place.run is None:
+            with suppress(OSError):
+                results.rmdir()
+
+
+def _move(building: RunDirectory, run: RunDirectory, *, run_id: str) -> None:
+    """The manifest last: what has none is no run yet."""
+    for directory in (run.raw, run.nodes, run.clients):
+        directory.rmdir()
+    building.history.replace(run.history)
+    manifest = read_manifest(building.manifest_path)
+    write_manifest(run.manifest_path, replace(manifest, run_id=run_id))
