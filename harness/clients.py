@@ -63,7 +63,7 @@ class Together:
             one.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Stop all within the bound; those beside first, which take no time."""
+        """Stop all within the bound; those beside first, which take little of it."""
         deadline_s = time.monotonic() + timeout_s
         for one in reversed(self._all):
             one.stop(max(0.0, deadline_s - time.monotonic()))
