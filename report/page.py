@@ -64,7 +64,7 @@ def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
     colours = _colours(reading, series)
     attempts = Attempts()
     # If the operations or records cannot be read, the sentences of the anomalies still can.
-    bare = replace(reading, operation_files=(), record_files=())
+    bare = replace(reading, operation_files=(), record_files=(), model_files=())
     proofs = attempts.read(lambda: proofs_of(reading), None) or proofs_of(bare)
     plots = _plots(reading, series, colours, proofs) if _has_history(reading) else None
     stories = attempts.read(lambda: stories_at(run.forensics_path), Stories())

@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
+from markupsafe import Markup
+
 from checkers.anomaly import Anomaly
 from checkers.catalogue import Entry, entry_of
+from history.models import Model
 from report.anomalies import Operation, Record, operations_at, records_of
 from report.faults import FaultSpan, faults_open
+from report.intervals import picture_of
 from report.lanes import Mark
 from report.reading import Reading
 
@@ -38,6 +42,8 @@ class Proof:
     to_ns: int
     left_out: int
     """Operations that are not shown."""
+    intervals: Markup | None = None
+    """When operations on an object took place; None of any other anomaly."""
 
     @property
     def mark(self) -> Mark | None:
@@ -113,7 +119,14 @@ def _proof(anomaly: Anomaly, *, operations: dict[int, Operation], reading: Readi
         from_ns=min((operation.call_ns for operation in shown), default=None),
         to_ns=max((operation.return_ns or operation.call_ns for operation in shown), default=0),
         left_out=len(anomaly.operations) - len(shown),
+        intervals=_intervals(anomaly, reading),
     )
+
+
+def _intervals(anomaly: Anomaly, reading: Reading) -> Markup | None:
+    if not reading.model_files or not anomaly.operations or reading.manifest is None:
+        return None
+    return picture_of(reading.model_files, anomaly, Model(reading.manifest.model))
 
 
 def _meanwhile(

@@ -29,6 +29,8 @@ __all__ = ["Answers", "Attempts", "Reading", "read_answers", "read_run"]
 _BATCH_ROWS: Final = 1 << 18
 _COUNTED: Final = ("f", "outcome", "call_ns", "return_ns", "record_count", "error")
 _WORDS: Final = ("f", "outcome", "error")
+_CLIENT_TABLES: Final = frozenset(("operations", "records"))
+"""Those of a run whose manifest cannot be read."""
 
 T = TypeVar("T")
 
@@ -58,6 +60,8 @@ class Reading:
     tally: Tally
     operation_files: tuple[Path, ...]
     record_files: tuple[Path, ...]
+    model_files: tuple[Path, ...]
+    """Of an open history on objects with keys of their own."""
     troubles: tuple[str, ...]
     """What could not be read, a sentence each."""
 
@@ -84,12 +88,14 @@ def read_run(run: RunDirectory) -> Reading:
     faults, samples = FAULTS.empty_table(), SAMPLES.empty_table()
     operation_files: tuple[Path, ...] = ()
     record_files: tuple[Path, ...] = ()
+    model_files: tuple[Path, ...] = ()
     # A run that failed early left nothing; then there is nothing to seal and no trouble either.
     if run.history.is_dir() or any(run.raw.glob("*")):
         faults = attempts.read(lambda: load_table(run, "faults"), faults)
         samples = attempts.read(lambda: load_table(run, "samples"), samples)
-        operation_files = attempts.read(lambda: table_files(run, "operations"), ())
-        record_files = attempts.read(lambda: table_files(run, "records"), ())
+        operation_files = _files(run, "operations", attempts)
+        record_files = _files(run, "records", attempts)
+        model_files = _files(run, "model_operations", attempts)
     # Only now: sealing, where it was still to be done, has put the digests into the manifest.
     answers = read_answers(run)
     spelled_out: tuple[AnomalyGroup, ...] = attempts.read(lambda: groups_in(run.anomalies), ())
@@ -110,8 +116,15 @@ def read_run(run: RunDirectory) -> Reading:
         tally=tally,
         operation_files=operation_files,
         record_files=record_files,
+        model_files=model_files,
         troubles=(*answers.troubles, *dict.fromkeys(attempts.troubles)),
     )
+
+
+def _is_open(run: RunDirectory) -> bool:
+    """Whether it is an open history, which has no clients of Kafka."""
+    manifest = Attempts().read(lambda: read_manifest(run.manifest_path), None)
+    return manifest is not None and manifest.model != ""
 
 
 class Attempts:
@@ -127,6 +140,14 @@ class Attempts:
         except (HarnessError, OSError, pa.ArrowException) as error:
             self.troubles.append(str(error))
             return otherwise
+
+
+def _files(run: RunDirectory, name: str, attempts: Attempts) -> tuple[Path, ...]:
+    """The files of a table of clients, if the run has it: open histories have others."""
+    recorded = _CLIENT_TABLES
+    if run.manifest_path.exists():
+        recorded = attempts.read(lambda: read_manifest(run.manifest_path).tables, recorded)
+    return attempts.read(lambda: table_files(run, name), ()) if name in recorded else ()
 
 
 def _fold(

@@ -74,15 +74,16 @@ class Columns:
     value: NDArray[np.int64]
     """0 where it is null."""
     has_value: NDArray[np.bool_]
+    row: NDArray[np.int64]
+    """Its place in `rows`."""
     rows: pa.Table
-    """MODEL_OPERATIONS, row by row."""
+    """MODEL_OPERATIONS of the key, whole."""
 
     def __len__(self) -> int:
         return len(self.index)
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> "Columns":
         """These operations, by mask or by place."""
-        mask = pa.array(which)
         return Columns(
             index=self.index[which],
             f=self.f[which],
@@ -91,7 +92,8 @@ class Columns:
             end=self.end[which],
             value=self.value[which],
             has_value=self.has_value[which],
-            rows=self.rows.filter(mask) if which.dtype == np.bool_ else self.rows.take(mask),
+            row=self.row[which],
+            rows=self.rows,
         )
 
 
@@ -130,6 +132,7 @@ def columns_of(rows: pa.Table, model: Model) -> Columns:
     _refuse(rows, (effect != Effect.NOTHING) & (end < call), "returned before it was called")
     value = rows.column("value")
     columns = Columns(
+        row=np.arange(rows.num_rows),
         index=rows.column("index").to_numpy(),
         f=f,
         effect=effect,
@@ -146,7 +149,8 @@ def columns_of(rows: pa.Table, model: Model) -> Columns:
 def operations_of(columns: Columns, model: Model) -> list[Operation]:
     """The same operations one by one, for a search."""
     names = ("expected", "version", "value", "values")
-    listed = [columns.rows.column(name).to_pylist() for name in names]
+    rows = columns.rows.select(names).take(pa.array(columns.row))
+    listed = [rows.column(name).to_pylist() for name in names]
     return [
         Operation(
             index=index,

@@ -86,7 +86,7 @@ class Things:
 def values_read(columns: Columns) -> tuple[Numbers, Numbers]:
     """Every value of every read, with the number of the read."""
     places = np.flatnonzero(columns.f == _READ)
-    lists = columns.rows.column("values").take(pa.array(places))
+    lists = columns.rows.column("values").take(pa.array(columns.row[places]))
     lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
     values = pc.list_flatten(lists).to_numpy().astype(np.int64)
     return np.repeat(np.arange(len(places)), lengths), values
