@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Final
 
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
-from checkers.cycles.entries import CYCLE, LIST_ENTRIES
+from checkers.cycles.entries import CYCLE, LIST_ENTRIES, TRANSACTION_CYCLE
 from checkers.entry import Entry, Kind, Strength
 from checkers.general.entries import FATAL_FAULT, HEALTHY_PROCESSES
 from checkers.lag.entries import REAL_TIME_LAG
@@ -311,6 +311,7 @@ CATALOGUE: Final = (
     HANGING,
     CYCLE,
     *LIST_ENTRIES,
+    TRANSACTION_CYCLE,
     *REPLICA_ENTRIES,
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,

@@ -5,6 +5,7 @@ from typing import Final
 from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
 from checkers.cycles.group import CYCLES_GROUP
+from checkers.cycles.kafka_group import TRANSACTION_CYCLES_GROUP
 from checkers.general.group import GENERAL
 from checkers.lag.group import LAG_GROUP
 from checkers.life_cycle.group import LIFE_CYCLE
@@ -21,6 +22,7 @@ GROUPS: Final[tuple[CheckGroup, ...]] = (
     TRANSACTIONS_BY_KEY,
     TRANSACTIONS_GROUP,
     CYCLES_GROUP,
+    TRANSACTION_CYCLES_GROUP,
     REPLICAS,
     CONTROL_PLANE,
     VISIBILITY_GROUP,

@@ -12,10 +12,21 @@ from checkers.cycles.oddities import Oddity
 from checkers.verdict import CheckResult, Validity
 from history.models import Isolation
 
-__all__ = ["Tally", "answered"]
+__all__ = ["Counted", "Tally", "answered"]
 
 _EXAMPLES_MAX: Final = 5
 _REASONS_MAX: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What was found of one check, under what was promised."""
+
+    never: Sequence[Oddity] = ()
+    allowed: Sequence[Oddity] = ()
+    never_count: int = 0
+    """Those that are not spelled out included."""
+    allowed_count: int = 0
 
 
 @dataclass(slots=True)
@@ -31,12 +42,26 @@ class Tally:
         for level, count in unspelled.items():
             self.unspelled[level] = self.unspelled.get(level, 0) + count
 
+    def counted(self, promise: Isolation) -> Counted:
+        """What this promise forbids, and what it allows."""
+        never = [one for one in self.spelled if is_forbidden(one.level, promise=promise)]
+        allowed = [one for one in self.spelled if not is_forbidden(one.level, promise=promise)]
+        more = sum(self.unspelled.values())
+        more_never = sum(
+            count for level, count in self.unspelled.items() if is_forbidden(level, promise=promise)
+        )
+        return Counted(
+            never=never,
+            allowed=allowed,
+            never_count=len(never) + more_never,
+            allowed_count=len(allowed) + more - more_never,
+        )
+
 
 def answered(
     check: str,
-    tally: Tally,
+    counted: Counted,
     *,
-    promise: Isolation,
     doubts: Sequence[str],
     figures: Mapping[str, float],
     seconds: float,
@@ -45,23 +70,19 @@ def answered(
 
     doubts: why it cannot be valid, whatever was found or not.
     """
-    rows = [_row(check, one, promise=promise) for one in tally.spelled]
+    rows = [
+        *(_row(check, one, allowed=False) for one in counted.never),
+        *(_row(check, one, allowed=True) for one in counted.allowed),
+    ]
     rows.sort(key=lambda row: (row["allowed"], len(row["operations"]), row["operations"]))
     table = pa.Table.from_pylist(rows, schema=ANOMALIES)
-    allowed = sum(row["allowed"] for row in rows)
-    never = len(rows) - allowed
-    for level, count in tally.unspelled.items():
-        if is_forbidden(level, promise=promise):
-            never += count
-        else:
-            allowed += count
     examples = tuple(anomalies_of(table.slice(0, _EXAMPLES_MAX)))
-    unknown = _listed(doubts)
+    never, unknown = counted.never_count, _listed(doubts)
     result = CheckResult(
         check=check,
         validity=_validity(never=never, unknown=unknown),
-        anomaly_count=never + allowed,
-        allowed_count=allowed,
+        anomaly_count=never + counted.allowed_count,
+        allowed_count=counted.allowed_count,
         reason=f"{never} found: {examples[0].detail}" if never else unknown,
         figures=figures,
         seconds=seconds,
@@ -76,11 +97,11 @@ def _validity(*, never: int, unknown: str) -> Validity:
     return Validity.UNKNOWN if unknown else Validity.VALID
 
 
-def _row(check: str, one: Oddity, *, promise: Isolation) -> dict[str, Any]:
+def _row(check: str, one: Oddity, *, allowed: bool) -> dict[str, Any]:
     return {
         "check": check,
         "key": one.key,
-        "allowed": not is_forbidden(one.level, promise=promise),
+        "allowed": allowed,
         "operations": list(one.transactions),
         "offsets": [],
         "values": list(one.values),

@@ -29,7 +29,7 @@ from scipy.sparse.csgraph import connected_components
 
 from checkers.cycles.edges import Ends, Kind
 from checkers.cycles.inference import Nodes
-from checkers.cycles.order import process_edges, realtime_edges
+from checkers.cycles.order import events_of, process_edges, realtime
 
 __all__ = ["ORDERS", "Component", "Graph", "components", "graph_of", "labels", "on_cycles"]
 
@@ -98,7 +98,7 @@ def graph_of(nodes: Nodes, ends: Ends, *, timed: bool = True) -> Graph:
         sources.append(before)
         targets.append(after)
         kinds.append(np.full(len(before), Kind.PROCESS, np.int8))
-        barriers = realtime_edges(nodes)
+        barriers = realtime(events_of(nodes))
         for edges, every in ((barriers.source, sources), (barriers.target, targets)):
             every.append(np.where(edges >= len(nodes), edges + place.fans, edges))
         kinds.append(np.full(len(barriers.source), Kind.FREE, np.int8))

@@ -63,8 +63,7 @@ def _answer(question: Question) -> GroupAnswers:
     for name in question.checks:
         result, table = answered(
             name,
-            found.tallies[name],
-            promise=files.promise,
+            found.tallies[name].counted(files.promise),
             doubts=found.doubts,
             figures=found.figures if name == CYCLE.name else {},
             seconds=seconds if name == CYCLE.name else 0.0,

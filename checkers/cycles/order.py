@@ -1,10 +1,10 @@
 """Process and real-time edges: what follows from who called when.
 
-Transaction a precedes b in real time if a returned before b was called. Told pair by pair that is
-quadratic; told through *barriers* it is linear. Let the transactions be sorted by their calls. A
-barrier stands before some of them, leads to all from there up to the next barrier, and to that one.
-A transaction that returned leads to the barrier before the first one that was called later. So
-there is a way from a to b through barriers exactly if a precedes b.
+What a ends before b is called precedes it in real time. Told pair by pair that is quadratic; told
+through *barriers* it is linear. Let everything be sorted by its call. A barrier stands before some
+of it, leads to all from there up to the next barrier, and to that one. What ended leads to the
+barrier before the first thing that was called later. So there is a way from a to b through barriers
+exactly if a precedes b.
 
 An info transaction may take effect at any time after its call: nothing follows it. Of a process
 only transactions that did not overlap are ordered; consecutive ok ones suffice, for the order of a
@@ -19,9 +19,37 @@ from numpy.typing import NDArray
 from checkers.cycles.inference import Nodes
 from checkers.kernels.rows import OK, OPEN_NS
 
-__all__ = ["Barriers", "process_edges", "realtime_edges"]
+__all__ = ["Barriers", "Events", "events_of", "process_edges", "realtime"]
 
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    """Parallel arrays."""
+
+    called_ns: Ints
+    """Ascending."""
+    ended_ns: Ints
+    """`checkers.kernels.rows.OPEN_NS` if nothing is known to have come after its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Barriers:
+    """Edges by place in the events; places from there on are barriers."""
+
+    source: Ints
+    target: Ints
+    count: int
+    """Of barriers."""
+    entries: int
+    """The first so many edges lead from events into barriers."""
+
+
+def events_of(nodes: Nodes) -> Events:
+    """When these transactions were called, and when those of them that are ok had ended."""
+    ended = np.where(nodes["outcome"] == OK, nodes["return_ns"], OPEN_NS)
+    return Events(called_ns=nodes["call_ns"], ended_ns=ended)
 
 
 def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
@@ -39,27 +67,16 @@ def process_edges(nodes: Nodes) -> tuple[Ints, Ints]:
     return source[same], target[same]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Barriers:
-    """Edges by place in the nodes; places from there on are barriers."""
-
-    source: Ints
-    target: Ints
-    count: int
-    """Of barriers."""
-    entries: int
-    """The first so many edges lead from transactions into barriers."""
-
-
-def realtime_edges(nodes: Nodes) -> Barriers:
-    """Real time among `nodes`, which are in the order of their calls."""
-    ended = np.flatnonzero((nodes["outcome"] == OK) & (nodes["return_ns"] < OPEN_NS))
-    following = np.searchsorted(nodes["call_ns"], nodes["return_ns"][ended], side="right")
-    ended, following = ended[following < len(nodes)], following[following < len(nodes)]
+def realtime(events: Events) -> Barriers:
+    """Real time among these events."""
+    count = len(events.called_ns)
+    ended = np.flatnonzero(events.ended_ns < OPEN_NS)
+    following = np.searchsorted(events.called_ns, events.ended_ns[ended], side="right")
+    ended, following = ended[following < count], following[following < count]
     stands = np.unique(following)
-    barriers = len(nodes) + np.arange(len(stands))
+    barriers = count + np.arange(len(stands))
     into = barriers[np.searchsorted(stands, following)]
-    reached = np.arange(int(stands[0]), len(nodes)) if len(stands) else np.empty(0, np.int64)
+    reached = np.arange(int(stands[0]), count) if len(stands) else np.empty(0, np.int64)
     out_of = barriers[np.searchsorted(stands, reached, side="right") - 1]
     return Barriers(
         source=np.concatenate([ended, out_of, barriers[:-1]]),

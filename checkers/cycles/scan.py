@@ -33,7 +33,7 @@ from checkers.memory import out_of_memory
 from checkers.tables import SealedFile, collected, opened, scanned
 from history.failure import HarnessError
 
-__all__ = ["Part", "Scan", "Summary", "reasons_of", "segment_parts", "summaries_of"]
+__all__ = ["Part", "Scan", "Summary", "passed", "reasons_of", "segment_parts", "summaries_of"]
 
 _ANSWER: Final = pa.schema(
     [
@@ -81,21 +81,23 @@ class Scan:
 
 def summaries_of(files: DataFrame, *, paths: Sequence[str], budget_s: float) -> Scan:
     """A `Summary` a row group. Raises JobError if the job dies."""
-    return _pass(files, _summary, paths=paths, budget_s=budget_s)
+    return passed(files, partial(_of_lists, kernel=_summary), paths=paths, budget_s=budget_s)
 
 
 def segment_parts(
     files: DataFrame, segments: NDArray[Any], *, paths: Sequence[str], budget_s: float
 ) -> Scan:
     """A `Part` a row group. Raises JobError if the job dies."""
-    return _pass(files, partial(_part, segments=segments), paths=paths, budget_s=budget_s)
+    kernel = partial(_of_lists, kernel=partial(_part, segments=segments))
+    return passed(files, kernel, paths=paths, budget_s=budget_s)
 
 
 def reasons_of(
     files: DataFrame, links: Sequence[Link], *, paths: Sequence[str], budget_s: float
 ) -> dict[Link, Reason]:
     """Why these edges hold. Raises JobError if the job dies."""
-    scan = _pass(files, partial(_reasons, links=links), paths=paths, budget_s=budget_s)
+    kernel = partial(_of_lists, kernel=partial(_reasons, links=links))
+    scan = passed(files, kernel, paths=paths, budget_s=budget_s)
     return {link: reason for content in scan.contents for link, reason in content.items()}
 
 
@@ -128,20 +130,21 @@ def _apart(file: SealedFile, tables: Sequence[pa.Table], done: set[str]) -> pa.T
     return table
 
 
-def _pass(
+def passed(
     files: DataFrame,
-    kernel: Callable[[Inferred], Any],
+    contents: Callable[[SealedFile], Iterator[Any]],
     *,
     paths: Sequence[str],
     budget_s: float,
 ) -> Scan:
-    frame = scanned(files, partial(_answers, kernel=kernel), schema=_ANSWER)
+    """What `contents` makes of each file, called in a task. Raises JobError if the job dies."""
+    frame = scanned(files, partial(_answers, contents=contents), schema=_ANSWER)
     rows = collected(frame, schema=_ANSWER, budget_s=budget_s)
     own = rows.filter(pc.is_null(rows["content"])).to_pylist()
     silent = sorted(set(paths) - {row["path"] for row in own})
-    contents = rows["content"].drop_null().to_pylist()
+    found = rows["content"].drop_null().to_pylist()
     return Scan(
-        contents=tuple(pickle.loads(content) for content in contents),  # noqa: S301  # our own tasks'
+        contents=tuple(pickle.loads(content) for content in found),  # noqa: S301  # our own tasks'
         unreadable=(
             *(row["unreadable"] for row in own if row["unreadable"]),
             *(f"{path} was not answered for" for path in silent),
@@ -149,17 +152,22 @@ def _pass(
     )
 
 
-def _answers(file: SealedFile, *, kernel: Callable[[Inferred], Any]) -> Iterator[pa.Table]:
+def _answers(
+    file: SealedFile, *, contents: Callable[[SealedFile], Iterator[Any]]
+) -> Iterator[pa.Table]:
     unreadable = None
     try:
-        for table in whole_keys_in(file):
-            content = pickle.dumps(kernel(inferred(table)), protocol=pickle.HIGHEST_PROTOCOL)
-            yield _row(file, content=content)
+        for content in contents(file):
+            yield _row(file, content=pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL))
     except MemoryError as error:
         unreadable = f"{file.path}: {out_of_memory(error)}"
     except (HarnessError, ValueError) as error:
         unreadable = str(error) if file.path in str(error) else f"{file.path}: {error}"
     yield _row(file, unreadable=unreadable)
+
+
+def _of_lists(file: SealedFile, *, kernel: Callable[[Inferred], Any]) -> Iterator[Any]:
+    return (kernel(inferred(table)) for table in whole_keys_in(file))
 
 
 def _row(

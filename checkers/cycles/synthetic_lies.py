@@ -43,11 +43,14 @@ class Lie:
 def transactions_of(text: str) -> list[Row]:
     """Rows of MICRO_OPERATIONS, by key, transaction and position; a line a transaction.
 
+    They are numbered by their calls, and those called at one time by their lines.
+
     `A 0-10 ok x+1 y=1.2`: process A called it at 0 µs and it returned at 10 µs; `0-` never did.
     """
     rows: list[Row] = []
-    for number, line in enumerate(line for line in text.splitlines() if line.strip()):
-        process, times, outcome, *steps = line.split()
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    lines.sort(key=lambda words: int(words[1].partition("-")[0]))
+    for number, (process, times, outcome, *steps) in enumerate(lines):
         call, _, end = times.partition("-")
         shared = {
             "transaction": number,

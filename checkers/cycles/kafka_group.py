@@ -1,0 +1,98 @@
+"""The check of cycles among Kafka's transactions, as a group of the checker (`moments`).
+
+One pass over the files of records: a task sends, of each key, the runs of its log and which reads
+saw which transaction. What is gathered is small beside the records: transactions and reads have
+many of them each.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from time import perf_counter
+from typing import Final
+
+from checkers.anomaly import ANOMALIES
+from checkers.check_group import CheckGroup, GroupAnswers, Question
+from checkers.cycles.answers import Counted, answered
+from checkers.cycles.cycles import cycles_of
+from checkers.cycles.entries import TRANSACTION_CYCLE
+from checkers.cycles.logs import COLUMNS, key_transactions
+from checkers.cycles.moment_words import spelled_interleaving, spelled_moments
+from checkers.cycles.moments import (
+    Committed,
+    KeyTransactions,
+    committed_of,
+    moments_graph,
+    written_round,
+)
+from checkers.cycles.scan import passed
+from checkers.tables import (
+    JobError,
+    SealedFile,
+    cluster_file,
+    file_frame,
+    keys_in,
+    record_files,
+    rows_in,
+)
+from checkers.verdict import CheckResult, Validity
+from history.failure import HarnessError
+
+__all__ = ["TRANSACTION_CYCLES_GROUP", "judged"]
+
+
+def _answer(question: Question) -> GroupAnswers:
+    started = perf_counter()
+    try:
+        file = cluster_file(question.run, question.manifest, "transactions")
+        committed = committed_of(rows_in(file, "transactions"))
+        files = record_files(question.run, question.manifest)
+        scan = passed(
+            file_frame(question.spark, files),
+            partial(_of_keys, committed=committed),
+            paths=[file.path for file in files],
+            budget_s=question.budget_s,
+        )
+    except (HarnessError, JobError) as error:
+        unknown = CheckResult(
+            check=TRANSACTION_CYCLE.name, validity=Validity.UNKNOWN, reason=str(error)
+        )
+        return GroupAnswers(results=(unknown,), anomalies=ANOMALIES.empty_table())
+    keys = sorted((key for key, _ in scan.contents), key=lambda one: one.key)
+    result, anomalies = answered(
+        TRANSACTION_CYCLE.name,
+        judged(committed, keys),
+        doubts=[*scan.unreadable, *(doubt for _, doubt in scan.contents if doubt)],
+        figures={"transaction_count": len(committed.index)},
+        seconds=perf_counter() - started,
+    )
+    return GroupAnswers(results=(result,), anomalies=anomalies)
+
+
+def _of_keys(file: SealedFile, *, committed: Committed) -> Iterator[tuple[KeyTransactions, str]]:
+    for key, records in keys_in(file, COLUMNS):
+        yield key_transactions(key, records, committed)
+
+
+def judged(committed: Committed, keys: list[KeyTransactions]) -> Counted:
+    """Cycles of moments, which never may be, and of whole transactions, which may."""
+    moments = moments_graph(committed, keys)
+    impossible = cycles_of(moments.graph)
+    legal = cycles_of(written_round(committed, keys))
+    never = [
+        spelled_moments(cycle, moments, committed=committed, keys=keys)
+        for cycle in impossible.spelled
+    ]
+    allowed = [
+        spelled_interleaving(cycle, committed=committed, keys=keys) for cycle in legal.spelled
+    ]
+    return Counted(
+        never=never,
+        allowed=allowed,
+        never_count=len(never) + sum(impossible.unspelled.values()),
+        allowed_count=len(allowed) + sum(legal.unspelled.values()),
+    )
+
+
+TRANSACTION_CYCLES_GROUP: Final = CheckGroup(
+    name="transaction cycles", entries=(TRANSACTION_CYCLE,), answer=_answer
+)
