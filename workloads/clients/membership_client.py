@@ -120,6 +120,8 @@ class _Mover:
         )
         if outcome is not Outcome.OK:
             self._journal.end(number, {"outcome": outcome})
+            if outcome is Outcome.INFO:
+                self._cancel(key, brokers)
             return
         limit_s = self._config.spec.completion_limit_ms / 1000
         patience_s = limit_s if move.cancel_after_s is None else min(limit_s, move.cancel_after_s)
