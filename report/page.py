@@ -91,6 +91,7 @@ def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
         plots_json=_script_safe(plots.document_json) if plots else None,
         faults=tables.faults_of(reading),
         operations=tables.operations_of(reading),
+        is_open_history=bool(reading.manifest and reading.manifest.model),
         errors=tables.errors_of(reading),
         provenance=provenance_of(run, reading),
     )

@@ -12,7 +12,7 @@ from checkers.catalogue import Entry, entry_of
 from history.models import Model
 from report.anomalies import Operation, Record, operations_at, records_of
 from report.faults import FaultSpan, faults_open
-from report.intervals import picture_of
+from report.intervals import OPERATIONS_MAX, picture_of
 from report.lanes import Mark
 from report.reading import Reading
 
@@ -106,6 +106,8 @@ def known_entry(check: str) -> Entry | None:
 def _proof(anomaly: Anomaly, *, operations: dict[int, Operation], reading: Reading) -> Proof:
     shown = [operations[index] for index in anomaly.operations[:_STEPS_MAX] if index in operations]
     records = records_of(reading.record_files, anomaly)
+    intervals = _intervals(anomaly, reading)
+    drawn_count = OPERATIONS_MAX if intervals else len(shown)
     return Proof(
         anomaly=anomaly,
         steps=tuple(
@@ -118,8 +120,8 @@ def _proof(anomaly: Anomaly, *, operations: dict[int, Operation], reading: Readi
         ),
         from_ns=min((operation.call_ns for operation in shown), default=None),
         to_ns=max((operation.return_ns or operation.call_ns for operation in shown), default=0),
-        left_out=len(anomaly.operations) - len(shown),
-        intervals=_intervals(anomaly, reading),
+        left_out=max(0, len(anomaly.operations) - drawn_count),
+        intervals=intervals,
     )
 
 

@@ -190,6 +190,7 @@ def test_the_page_of_an_open_history_shows_the_intervals_of_its_proof(tmp_path: 
         "5: read() -> 1",
     ]
     assert "cannot come back" in proof.one("p", class_="detail break").text
+    assert "not shown" not in proof.text
     assert not page.all("p", class_="trouble unread")
 
 
@@ -199,3 +200,4 @@ def test_the_page_of_a_valid_open_history_is_written_without_troubles(tmp_path: 
     )
     assert not page.all("p", class_="trouble unread")
     assert not page.all("svg", class_="intervals")
+    assert not page.all("section", id="timeline")
