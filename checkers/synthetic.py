@@ -34,7 +34,15 @@ from history.run_directory import RunDirectory
 from history.schema import FAULTS
 from history.writer import write_tables
 
-__all__ = ["LIES", "Recipe", "Synthetic", "synthetic_history", "write_synthetic_run"]
+__all__ = [
+    "LIES",
+    "Recipe",
+    "Synthetic",
+    "manifest_of",
+    "synthetic_history",
+    "synthetic_round",
+    "write_synthetic_run",
+]
 
 _SPACING_NS: Final = 10_000
 _LATENCY_NS: Final = 5_000_000
@@ -54,13 +62,22 @@ class Synthetic:
 
 def synthetic_history(recipe: Recipe) -> Synthetic:
     """The history of this recipe; the same for the same recipe."""
+    return _history(recipe, poll_crashes=recipe.crash_rate > 0)
+
+
+def synthetic_round(recipe: Recipe) -> Synthetic:
+    """The same without crashed polls, so that every process can go on afterwards."""
+    return _history(recipe, poll_crashes=False)
+
+
+def _history(recipe: Recipe, *, poll_crashes: bool) -> Synthetic:
     rng = np.random.default_rng(recipe.seed)
     sends, order_ns = _sends(recipe, rng)
     draft = Draft(recipe=recipe, rng=rng, sends=sends, log=_appended(sends, order_ns, recipe, rng))
     lies = [LIES[name] for name in recipe.lies]
     for lie in lies:
         lie.tell_log(draft)
-    _read(draft)
+    _read(draft, poll_crashes=poll_crashes)
     for lie in lies:
         lie.tell_readers(draft)
     operations, records = operations_and_records(draft)
@@ -77,24 +94,27 @@ def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
     """Make `run` a sealed run with the history of this recipe. Raises HarnessError if it is one."""
     made = synthetic_history(recipe)
     write_tables(run, operations=made.operations, records=made.records, faults=made.faults)
-    write_manifest(
-        run.manifest_path,
-        Manifest(
-            run_id=f"synthetic-{recipe.seed}",
-            state=RunState.RECORDED,
-            scenario="synthetic",
-            title="A made-up history",
-            seed=recipe.seed,
-            started_at="1970-01-01T00:00:00Z",
-            origin_ns=0,
-            command="python -c 'from checkers.synthetic import …'",
-            fencepost_version="",
-            keys=recipe.key_names,
-            promises=Promises(idempotent=recipe.idempotent, acks="all", consume="assign"),
-            end_ns=int(made.operations["call_ns"][-1].as_py()),
-        ),
-    )
+    end_ns = int(made.operations["call_ns"][-1].as_py())
+    write_manifest(run.manifest_path, manifest_of(recipe, end_ns=end_ns))
     return made
+
+
+def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
+    """What a run with the history of this recipe says of itself."""
+    return Manifest(
+        run_id=f"synthetic-{recipe.seed}",
+        state=RunState.RECORDED,
+        scenario="synthetic",
+        title="A made-up history",
+        seed=recipe.seed,
+        started_at="1970-01-01T00:00:00Z",
+        origin_ns=0,
+        command="python -c 'from checkers.synthetic import …'",
+        fencepost_version="",
+        keys=recipe.key_names,
+        promises=Promises(idempotent=recipe.idempotent, acks="all", consume="assign"),
+        end_ns=end_ns,
+    )
 
 
 def _sends(recipe: Recipe, rng: np.random.Generator) -> tuple[NDArray[np.void], NDArray[np.int64]]:
@@ -143,7 +163,7 @@ def _appended(
     return log
 
 
-def _read(draft: Draft) -> None:
+def _read(draft: Draft, *, poll_crashes: bool) -> None:
     """Every consumer reads all of the log, and so does a final read a key."""
     recipe, log = draft.recipe, draft.log
     first = np.searchsorted(log["key"], log["key"])
@@ -152,7 +172,10 @@ def _read(draft: Draft) -> None:
     reads: list[NDArray[np.void]] = []
     for consumer in range(recipe.consumers):
         shift = consumer * recipe.batch // recipe.consumers
-        polls, rows = _polled(draft, (place + shift) // recipe.batch, consumer=consumer)
+        batch = (place + shift) // recipe.batch
+        polls, rows = _polled(draft, batch, consumer=consumer)
+        if consumer and poll_crashes:
+            polls["outcome"][-1:], polls["return_ns"][-1:] = INFO, NEVER_NS
         rows["reading"] += sum(map(len, readings))
         readings.append(polls)
         reads.append(rows)
@@ -181,8 +204,6 @@ def _polled(
     polls["key"] = -1
     polls["return_ns"] = np.maximum.accumulate(readable_ns + _LATENCY_NS) + np.arange(len(polls))
     polls["call_ns"][1:] = polls["return_ns"][:-1]
-    if consumer and draft.recipe.crash_rate:
-        polls["outcome"][-1:], polls["return_ns"][-1:] = INFO, NEVER_NS
     return polls, rows
 
 
