@@ -6,9 +6,7 @@ from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
 from checkers.cycles.group import CYCLES_GROUP
 from checkers.cycles.kafka_group import TRANSACTION_CYCLES_GROUP
-from checkers.general.group import GENERAL
 from checkers.lag.group import LAG_GROUP
-from checkers.life_cycle.group import LIFE_CYCLE
 from checkers.replicas.group import REPLICAS
 from checkers.transactions.by_key_group import TRANSACTIONS_BY_KEY
 from checkers.transactions.group import TRANSACTIONS_GROUP
@@ -17,7 +15,6 @@ from checkers.visibility.group import VISIBILITY_GROUP
 __all__ = ["GROUPS"]
 
 GROUPS: Final[tuple[CheckGroup, ...]] = (
-    GENERAL,
     LAG_GROUP,
     TRANSACTIONS_BY_KEY,
     TRANSACTIONS_GROUP,
@@ -26,5 +23,4 @@ GROUPS: Final[tuple[CheckGroup, ...]] = (
     REPLICAS,
     CONTROL_PLANE,
     VISIBILITY_GROUP,
-    LIFE_CYCLE,
 )

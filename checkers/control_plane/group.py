@@ -1,4 +1,7 @@
-"""The checks of the control plane: entries, kernels and the tables that each is given."""
+"""The checks of the control plane, and those that read the same tables: one group, one Spark job.
+
+To read a tape and to replay a log takes longer than most checks do; the checks of a group share it.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,6 +23,8 @@ from checkers.control_plane import (
     two_leaders,
 )
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
+from checkers.general.checks import GENERAL_CHECKS
+from checkers.life_cycle.checks import LIFE_CYCLE_CHECKS
 
 __all__ = ["CONTROL_PLANE"]
 
@@ -49,11 +54,15 @@ _KERNELS: Final[Mapping[str, tuple[ClusterKernel, tuple[str, ...]]]] = {
 CONTROL_PLANE: Final = cluster_group(
     "the control plane",
     [
-        ClusterCheck(
-            entry=entry,
-            kernel=_KERNELS[entry.name][0],
-            tables=(*entry.needs, *_KERNELS[entry.name][1]),
-        )
-        for entry in CONTROL_PLANE_ENTRIES
+        *GENERAL_CHECKS,
+        *(
+            ClusterCheck(
+                entry=entry,
+                kernel=_KERNELS[entry.name][0],
+                tables=(*entry.needs, *_KERNELS[entry.name][1]),
+            )
+            for entry in CONTROL_PLANE_ENTRIES
+        ),
+        *LIFE_CYCLE_CHECKS,
     ],
 )

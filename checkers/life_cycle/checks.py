@@ -1,9 +1,12 @@
-"""The checks of the life cycle of brokers: entries, kernels and the tables that each is given."""
+"""The checks of the life cycle of brokers: entries, kernels and the tables that each is given.
+
+They are asked together with those of the control plane, which read the same tables.
+"""
 
 from collections.abc import Mapping
 from typing import Final
 
-from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
+from checkers.cluster_checks import ClusterCheck, ClusterKernel
 from checkers.life_cycle import (
     duplicate_id,
     incarnation_went_back,
@@ -12,7 +15,7 @@ from checkers.life_cycle import (
 )
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 
-__all__ = ["LIFE_CYCLE"]
+__all__ = ["LIFE_CYCLE_CHECKS"]
 
 _KERNELS: Final[Mapping[str, ClusterKernel]] = {
     refused_but_running.NAME: refused_but_running.refused_but_running,
@@ -21,10 +24,7 @@ _KERNELS: Final[Mapping[str, ClusterKernel]] = {
     incarnation_went_back.NAME: incarnation_went_back.incarnations_that_went_back,
 }
 
-LIFE_CYCLE: Final = cluster_group(
-    "the life cycle of brokers",
-    [
-        ClusterCheck(entry=entry, kernel=_KERNELS[entry.name], tables=entry.needs)
-        for entry in LIFE_CYCLE_ENTRIES
-    ],
+LIFE_CYCLE_CHECKS: Final = tuple(
+    ClusterCheck(entry=entry, kernel=_KERNELS[entry.name], tables=entry.needs)
+    for entry in LIFE_CYCLE_ENTRIES
 )

@@ -1,0 +1,14 @@
+"""The checks of the nodes' own processes: entries, kernels and the tables that each is given."""
+
+from typing import Final
+
+from checkers.cluster_checks import ClusterCheck
+from checkers.general.entries import FATAL_FAULT, HEALTHY_PROCESSES
+from checkers.general.node_logs import fatal_faults, sick_processes
+
+__all__ = ["GENERAL_CHECKS"]
+
+GENERAL_CHECKS: Final = (
+    ClusterCheck(entry=HEALTHY_PROCESSES, kernel=sick_processes, tables=HEALTHY_PROCESSES.needs),
+    ClusterCheck(entry=FATAL_FAULT, kernel=fatal_faults, tables=(*FATAL_FAULT.needs, "faults")),
+)
