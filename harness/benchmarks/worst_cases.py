@@ -1,7 +1,6 @@
-"""Histories of versioned registers for benchmarks: an ordinary one, and the worst for a checker.
+"""The histories of a versioned register that are worst for a checker, each of them linearizable.
 
-Each is linearizable, made by numpy at once, of any length. Operation i takes effect at its own
-moment, so that the order in which they stand is a linearization.
+A search would be lost in them. They are made by numpy at once, of any length.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,13 +13,11 @@ from numpy.typing import NDArray
 
 from history.schema import MODEL_OPERATIONS, Outcome
 
-__all__ = ["HISTORIES", "History", "all_refused", "never_answered", "ordinary"]
+__all__ = ["WORST_CASES", "WorstCase", "all_refused", "never_answered"]
 
 Int64s = NDArray[np.int64]
 
 _SPACING_NS: Final = 10_000
-_CLIENTS: Final = 50
-_CRASH_RATE: Final = 0.01
 _READ, _CAS = 0, 1
 _OK, _FAIL, _INFO = 0, 1, 2
 _NULL: Final = -1
@@ -40,48 +37,17 @@ class _Columns:
     value: Int64s
 
 
-History = Callable[[str, int, int], pa.Table]
-"""A key, a count of operations, a seed; MODEL_OPERATIONS of that key by index, from 0."""
+WorstCase = Callable[[str, int], pa.Table]
+"""A key and a count of operations; MODEL_OPERATIONS of that key by index, from 0."""
 
 
-def ordinary(key: str, count: int, seed: int) -> pa.Table:
-    """50 clients that read (50 %), swap (40 %) and swap in vain (10 %); one in 100 crashes."""
-    rng = np.random.default_rng(seed)
-    number = np.arange(count)
-    kind = rng.random(count)
-    read, refused = kind < 0.5, kind >= 0.9  # noqa: PLR2004 -- as the docstring says
-    crashed = rng.random(count) < _CRASH_RATE
-    # Of the swaps that crash, half take effect.
-    made = ~read & ~refused & (~crashed | (rng.random(count) < 0.5))  # noqa: PLR2004
-    version = np.cumsum(made)
-    refused &= ~crashed
-    expected = np.where(refused, np.maximum(version - 1, 0), version - made)
-    expected[refused & (version == 0)] = 1
-    half = _CLIENTS * _SPACING_NS // 2
-    moment = number * _SPACING_NS + half
-    return _table(
-        key,
-        _Columns(
-            process=_processes(crashed),
-            f=np.where(read, _READ, _CAS),
-            call_ns=moment - rng.integers(1, half, size=count),
-            return_ns=np.where(crashed, _NULL, moment + rng.integers(1, half, size=count)),
-            outcome=np.where(crashed, _INFO, np.where(refused, _FAIL, _OK)),
-            expected=np.where(read, _NULL, expected),
-            version=np.where(crashed | refused, _NULL, version),
-            value=np.where(read, np.where(crashed | (version == 0), _NULL, version), version),
-        ),
-    )
-
-
-def all_refused(key: str, count: int, seed: int) -> pa.Table:
+def all_refused(key: str, count: int) -> pa.Table:
     """Every other operation is a refusal that the earliest schedule does not explain.
 
     The swap to version k may take effect from its call on, as the earliest schedule has it; then
     version k holds all through the refusal that expected it. So each version has to wait, and all
     of them are one connected run.
     """
-    del seed
     half = count // 2
     made = np.arange(1, half + 1)
     begin = made * 4 * _SPACING_NS
@@ -108,12 +74,11 @@ def all_refused(key: str, count: int, seed: int) -> pa.Table:
     return _table(key, _joined(swaps, refusals))
 
 
-def never_answered(key: str, count: int, seed: int) -> pa.Table:
+def never_answered(key: str, count: int) -> pa.Table:
     """Half of the operations are swaps that nobody answered: all of them are open at the end.
 
     Every other one of these took effect, and a read saw it.
     """
-    del seed
     half = count // 2
     number = np.arange(half)
     begin = (number + 1) * 4 * _SPACING_NS
@@ -142,20 +107,10 @@ def never_answered(key: str, count: int, seed: int) -> pa.Table:
     return _table(key, _joined(swaps, reads))
 
 
-HISTORIES: Final[Mapping[str, History]] = {
-    "ordinary": ordinary,
+WORST_CASES: Final[Mapping[str, WorstCase]] = {
     "all-refused": all_refused,
     "never-answered": never_answered,
 }
-
-
-def _processes(crashed: NDArray[np.bool_]) -> Int64s:
-    """Clients take turns; a client whose operation crashed goes on under another process."""
-    process = np.arange(len(crashed)) % _CLIENTS
-    for client in range(_CLIENTS):
-        mine = crashed[client::_CLIENTS]
-        process[client::_CLIENTS] += _CLIENTS * (np.cumsum(mine) - mine)
-    return process
 
 
 def _joined(one: _Columns, other: _Columns) -> _Columns:
