@@ -21,6 +21,7 @@ from checkers.finding_rows import found_row, unknown_row
 from checkers.kernels.key_log import KeyLog
 from checkers.kernels.lost_writes import unread_below_doubt
 from checkers.kernels.unseen import unread_doubt
+from checkers.memory import out_of_memory
 
 __all__ = ["Answer", "added_up", "answer_of", "answers_of", "crash", "judged_rows"]
 
@@ -97,6 +98,8 @@ def added_up(check: str, key: str, parts: Iterable[Answer]) -> Answer:
 
 def crash(key: str, error: Exception) -> str:
     """Why a check does not answer on a key."""
+    if isinstance(error, MemoryError):
+        return f"the check did not answer on {key}: {out_of_memory(error)}"
     return f"the check crashed on {key}: {type(error).__name__}: {error}"
 
 
