@@ -137,9 +137,7 @@ def _of_clients(
     summed = _summed(run, manifest, faults, spark=spark, budget_s=budget_s)
     files = record_files(run, manifest)
     setting = _setting(manifest, summed.summary)
-    found = records_pass(
-        file_frame(spark, files), setting=setting, checks=checks, budget_s=budget_s
-    )
+    found = records_pass(spark, files, setting=setting, checks=checks, budget_s=budget_s)
     answers = file_answers(found.findings, paths=(file.path for file in files))
     return _Answered(
         results=(

@@ -21,7 +21,7 @@ from checkers.kernels.rows import COLUMNS
 from checkers.tables import SealedFile, keys_in, scanned
 from history.failure import HarnessError
 
-__all__ = ["findings", "findings_in", "unknown_rows"]
+__all__ = ["findings", "findings_in", "key_findings", "unknown_rows"]
 
 
 def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel]) -> DataFrame:
@@ -41,14 +41,14 @@ def findings_in(
     try:
         for key, records in keys_in(file, COLUMNS):
             record_count += records.num_rows
-            yield _of_key(file, key, records, setting=setting, checks=checks)
+            yield key_findings(file, key, records, setting=setting, checks=checks)
     except HarnessError as error:
         unknown = str(error)
     row = {"path": file.path, "record_count": record_count, "unknown": unknown}
     yield findings_table([row | {"seconds": perf_counter() - started}])
 
 
-def _of_key(
+def key_findings(
     file: SealedFile,
     key: str,
     records: pa.Table,
@@ -56,6 +56,7 @@ def _of_key(
     setting: Setting,
     checks: Mapping[str, Kernel],
 ) -> pa.Table:
+    """FINDINGS of one key that is judged as a whole."""
     try:
         log = key_log(key, records, setting)
     except Exception as error:  # noqa: BLE001  # whatever it is, this key alone is unknown

@@ -70,7 +70,7 @@ class SparkJobs:
         """What `judge` makes of all that is for a number, by number."""
         schema = from_arrow_schema(PARCELS)
         dealt = self._numbers(tasks).mapInArrow(_Dealt(tuple(tasks)), schema)
-        frame = dealt.groupBy("number").applyInArrow(_Judged(judge), schema)
+        frame = dealt.groupBy("number").applyInArrow(_judged(judge), schema)
         return _unpacked(collected(frame, schema=PARCELS, budget_s=self.budget_s))
 
     def _numbers(self, tasks: Sequence[object]) -> Any:
@@ -112,17 +112,18 @@ class _Dealt:
                     yield _packed(receiver, content)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
-    """What is for one number, as `applyInArrow` calls it."""
+def _judged(
+    judge: Callable[[int, Sequence[Any]], Any],
+) -> Callable[[pa.Table], pa.Table]:
+    """What is for one number, as `applyInArrow` calls it, which counts a method's arguments."""
 
-    judge: Callable[[int, Sequence[Any]], Any]
-
-    def __call__(self, parcels: pa.Table) -> pa.Table:
+    def judged(parcels: pa.Table) -> pa.Table:
         number = parcels.column("number")[0].as_py()
         contents = [pickle.loads(one.as_buffer()) for one in parcels.column("content")]  # noqa: S301  # our own
-        judged = judge_parcels(number, contents, self.judge)
-        return pa.Table.from_batches([_packed(number, judged)])
+        content = judge_parcels(number, contents, judge)
+        return pa.Table.from_batches([_packed(number, content)])
+
+    return judged
 
 
 def _packed(number: int, content: object) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ What comes to the driver are summaries: a few rows a piece and process, a count 
 some thousand ranges a segment, and proofs. A task holds one segment and one piece of its key.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -64,11 +64,6 @@ class LargeKey:
     """Of its segments, in order."""
     of_shared: list[SegmentAnswer] = field(default_factory=list)
 
-    @property
-    def seconds(self) -> float:
-        """Of one core."""
-        return sum(answer.seconds for answer in (*self.answers, *self.of_shared))
-
 
 def surveys_wanted(keys: Sequence[LargeKey], setting: Setting, grain: Grain) -> list[SurveyPiece]:
     """The tasks that survey these keys, key by key and piece by piece."""
@@ -88,7 +83,7 @@ def large_key_rows(
     jobs: Jobs,
     grain: Grain,
 ) -> Iterator[dict[str, Any]]:
-    """Rows of FINDINGS of these keys, by key, without their path.
+    """Rows of FINDINGS of these keys, by key.
 
     `surveys`: what the tasks of `surveys_wanted` answered.
     """
@@ -102,13 +97,15 @@ def large_key_rows(
     _judge(_sound(keys), checks, jobs)
     _judge_shared(_sound(keys), setting, checks, jobs)
     for key in keys:
-        if not key.failure:
-            answers = _answers(key, checks, jobs)
-        if key.failure:
-            yield from unknown_rows(key.name, checks, key.failure)
-        else:
-            for row in judged_rows(key.name, tuple(checks), answers):
-                yield row | {"key": key.name}
+        for row in _rows_of(key, checks, jobs):
+            yield row | {"path": key.pieces[0].file.path, "key": key.name}
+
+
+def _rows_of(key: LargeKey, checks: Mapping[str, Kernel], jobs: Jobs) -> Iterable[dict[str, Any]]:
+    answers = {} if key.failure else _answers(key, checks, jobs)
+    if key.failure:
+        return unknown_rows(key.name, checks, key.failure)
+    return judged_rows(key.name, tuple(checks), answers)
 
 
 def _decide(keys: Sequence[LargeKey], jobs: Jobs) -> None:

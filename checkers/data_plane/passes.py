@@ -1,20 +1,22 @@
 """Running the data plane's pass so that no check silences another, even if it kills its process."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import SparkSession
 
 from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.findings import findings
+from checkers.data_plane.jobs import SparkJobs
+from checkers.data_plane.large_files import Limits, large_file_findings
 from checkers.finding_rows import FINDINGS
 from checkers.kernels.key_log import Setting
-from checkers.tables import JobError, collected
+from checkers.tables import JobError, SealedFile, collected, file_frame, row_count
 
 __all__ = ["RecordsPass", "records_pass"]
 
@@ -32,30 +34,75 @@ class RecordsPass:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """What is the same of every pass."""
+
+    spark: SparkSession
+    small: tuple[SealedFile, ...]
+    large: tuple[SealedFile, ...]
+    """Files in which some key may be large."""
+    setting: Setting
+    budget_s: float
+    limits: Limits
+
+
 def records_pass(
-    files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel], budget_s: float
+    spark: SparkSession,
+    files: Sequence[SealedFile],
+    *,
+    setting: Setting,
+    checks: Mapping[str, Kernel],
+    budget_s: float,
+    limits: Limits | None = None,
 ) -> RecordsPass:
-    """One pass for all checks; if its job dies, one a check, each with a budget of its own."""
+    """One pass for all checks; if a job of it dies, one a check, with budgets of its own.
+
+    `files`: of `records`; `budget_s`: of one job.
+    """
+    question = _Question(
+        spark=spark,
+        small=tuple(file for file in files if not _is_large(file, limits or Limits())),
+        large=tuple(file for file in files if _is_large(file, limits or Limits())),
+        setting=setting,
+        budget_s=budget_s,
+        limits=limits or Limits(),
+    )
     started = perf_counter()
     try:
         died: Mapping[str, str] = {}
-        table = _passed(files, setting=setting, checks=checks, budget_s=budget_s)
+        table = _passed(question, checks)
     except JobError as error:
         _LOG.warning("the pass over the records died (%s); running each check by itself", error)
-        table, died = _each(files, setting=setting, checks=checks, budget_s=budget_s)
+        table, died = _each(question, checks)
     return RecordsPass(findings=table, died=died, seconds=perf_counter() - started)
 
 
-def _passed(
-    files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel], budget_s: float
-) -> pa.Table:
-    frame = findings(files, setting=setting, checks=checks)
-    return collected(frame, schema=FINDINGS, budget_s=budget_s)
+def _is_large(file: SealedFile, limits: Limits) -> bool:
+    """Whether some key of it may be; a file that cannot be read says so as a small one."""
+    return (row_count(file) or 0) > limits.key_rows
 
 
-def _each(
-    files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel], budget_s: float
-) -> tuple[pa.Table, dict[str, str]]:
+def _passed(question: _Question, checks: Mapping[str, Kernel]) -> pa.Table:
+    tables = [FINDINGS.empty_table()]
+    if question.small:
+        files = file_frame(question.spark, question.small)
+        frame = findings(files, setting=question.setting, checks=checks)
+        tables.append(collected(frame, schema=FINDINGS, budget_s=question.budget_s))
+    if question.large:
+        tables.append(
+            large_file_findings(
+                question.large,
+                setting=question.setting,
+                checks=checks,
+                jobs=SparkJobs(spark=question.spark, budget_s=question.budget_s),
+                limits=question.limits,
+            )
+        )
+    return pa.concat_tables(tables)
+
+
+def _each(question: _Question, checks: Mapping[str, Kernel]) -> tuple[pa.Table, dict[str, str]]:
     """The findings of every check whose own pass answers, and why the others' did not.
 
     The files and the assumptions of the keys answer in a pass without any check.
@@ -65,7 +112,7 @@ def _each(
     for name in ("", *checks):
         chosen = {name: checks[name]} if name else {}
         try:
-            table = _passed(files, setting=setting, checks=chosen, budget_s=budget_s)
+            table = _passed(question, chosen)
             tables.append(table.filter(pc.equal(table["check"], name)) if name else table)
         except JobError as error:
             for silent in (name,) if name else KEY_ASSUMPTIONS:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from checkers.data_plane.checks import CHECKS, Kernel
 from checkers.data_plane.jobs import Parcel, judge_parcels
-from checkers.data_plane.large_files import large_keys_of
+from checkers.data_plane.large_files import Limits, large_keys_of
 from checkers.data_plane.large_keys import large_key_rows, surveys_wanted
 from checkers.kernels.key_log import Setting
 from checkers.kernels.key_survey import Grain
@@ -61,11 +61,11 @@ def rows_in_segments(
     """FINDINGS of every key of these records, without seconds; all keys count as large."""
     pq.write_table(records, path, row_group_size=piece_rows, store_schema=False)
     file = SealedFile(path=str(path), digest="")
-    keys = large_keys_of(file, outline(file), key_rows_max=0)
+    keys = large_keys_of(file, outline(file), Limits(key_rows=0))
     port = jobs or HereJobs()
     surveys = port.results(surveys_wanted(keys, setting, grain))
     rows = large_key_rows(keys, surveys, setting=setting, checks=checks, jobs=port, grain=grain)
-    return [{name: row[name] for name in row if name != "seconds"} for row in rows]
+    return [{name: row[name] for name in row if name not in ("seconds", "path")} for row in rows]
 
 
 def _sent(content: Any) -> Any:
