@@ -33,6 +33,8 @@ _HEADINGS: Final = {
     "D": "Anomalies of the data plane: a partition is a log",
     "C": "Anomalies of the control plane: what the controller decides",
     "V": "Anomalies of visibility: what brokers show of the metadata",
+    "L": "Anomalies of identity and life cycle",
+    "M": "Open histories: is there an order that explains every answer",
 }
 """Of the parts of the catalogue, by the first letter of their ids."""
 

@@ -14,6 +14,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.general.entries import FATAL_FAULT, HEALTHY_PROCESSES
 from checkers.lag.entries import REAL_TIME_LAG
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
+from checkers.linearizability.entries import MODEL_ENTRIES
 from checkers.replicas.entries import REPLICA_ENTRIES
 from checkers.transactions.entries import HANGING, PRECOMMITTED_READ, SKIPPED_SEND, TORN
 from checkers.visibility.entries import VISIBILITY
@@ -316,6 +317,7 @@ CATALOGUE: Final = (
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,
     *LIFE_CYCLE_ENTRIES,
+    *MODEL_ENTRIES,
 )
 """All checks, in the order of a verdict."""
 

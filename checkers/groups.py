@@ -7,6 +7,7 @@ from checkers.control_plane.group import CONTROL_PLANE
 from checkers.cycles.group import CYCLES_GROUP
 from checkers.cycles.kafka_group import TRANSACTION_CYCLES_GROUP
 from checkers.lag.group import LAG_GROUP
+from checkers.linearizability.group import LINEARIZABILITY
 from checkers.replicas.group import REPLICAS
 from checkers.transactions.by_key_group import TRANSACTIONS_BY_KEY
 from checkers.transactions.group import TRANSACTIONS_GROUP
@@ -23,4 +24,5 @@ GROUPS: Final[tuple[CheckGroup, ...]] = (
     REPLICAS,
     CONTROL_PLANE,
     VISIBILITY_GROUP,
+    LINEARIZABILITY,
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from checkers.linearizability.claims import NEVER
+from checkers.linearizability.claims import ALWAYS, NEVER
 from checkers.linearizability.makers import Unmade, unexplained
 from checkers.linearizability.slab import (
     FAULTS_MAX,
@@ -92,9 +92,11 @@ def concluded(summaries: Sequence[Summary]) -> Conclusion:
 
 
 def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
-    lower = None
+    """Contradictions between slabs, each lower bound once: with the first later slab."""
+    lower = told = ALWAYS
     for summary in summaries:
-        if lower is not None and lower > summary.upper:
+        if lower > summary.upper and lower != told:
+            told = lower
             yield Fault(
                 rule=Rule.TIMES,
                 witnesses=(
@@ -102,7 +104,7 @@ def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
                     Witness(kind=Kind.BY, version=summary.first, number=summary.upper),
                 ),
             )
-        lower = summary.lower if lower is None else max(lower, summary.lower)
+        lower = max(lower, summary.lower)
 
 
 def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:

@@ -330,7 +330,7 @@ class Slab:
         self, place: int, latest: Int64s, bounds: Int64s, entry: Entry
     ) -> tuple[Witness, ...]:
         """Why the moment of a version is no later: the refusals that lowered it, then a bound."""
-        links = []
+        links: list[Witness] = []
         while place > 0 and latest[place] < bounds[place] and len(links) < _LINKS_MAX:
             links.append(
                 Witness(kind=Kind.REFUSED, version=place + self._first, number=int(latest[place]))

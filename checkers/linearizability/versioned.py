@@ -37,7 +37,6 @@ Source: linearizability, Herlihy and Wing 1990; the reduction to one moment a ve
 latest schedule, are ours, and are tested against trying all orders.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -48,9 +47,9 @@ from checkers.anomaly import Found, found
 from checkers.linearizability.claims import ModelRows, claims_of, model_rows
 from checkers.linearizability.conclusion import Conclusion, concluded
 from checkers.linearizability.proofs import proof_of
-from checkers.linearizability.slab import Slab, Summary, Witness
+from checkers.linearizability.slab import Slab, Witness
 from checkers.linearizability.witnesses import Found as Sighted
-from checkers.linearizability.witnesses import merged, sought
+from checkers.linearizability.witnesses import sought
 from history.models import Model
 
 __all__ = [
@@ -61,7 +60,7 @@ __all__ = [
     "extent",
     "found_of",
     "nonlinearizable",
-    "summary_of",
+    "taken",
     "witnesses_of",
 ]
 
@@ -78,7 +77,7 @@ def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
     Raises ValueError if a word is none of the model's.
     """
     conclusion = conclusion_of(model_rows(rows, model), model)
-    return found_of(key, conclusion, model, read=lambda: [rows])
+    return found_of(key, conclusion, model, sighted=sought(rows, model, witnesses_of(conclusion)))
 
 
 def conclusion_of(rows: ModelRows, model: Model) -> Conclusion:
@@ -89,15 +88,11 @@ def conclusion_of(rows: ModelRows, model: Model) -> Conclusion:
     return concluded([slab.summary()])
 
 
-def summary_of(pieces: Iterable[pa.Table], model: Model, *, end: int, limit: int) -> Summary:
-    """The summary of one key in pieces: `claims.COLUMNS` of MODEL_OPERATIONS.
-
-    `end`: an `extent`; `limit`: how many operations there are.
-    """
-    slab = Slab(0, end, limit=limit)
-    for rows in pieces:
-        slab.add(claims_of(model_rows(rows, model), model))
-    return slab.summary()
+def taken(slab: Slab, rows: pa.Table, model: Model, *, owned: bool = True) -> None:
+    """Have a slab take these rows: `claims.COLUMNS` of MODEL_OPERATIONS, of any part of a key."""
+    for first in range(0, rows.num_rows, PIECE_ROWS):
+        piece = model_rows(rows.slice(first, PIECE_ROWS), model)
+        slab.add(claims_of(piece, model), owned=owned)
 
 
 def extent(highest: int, operation_count: int) -> int:
@@ -109,17 +104,8 @@ def extent(highest: int, operation_count: int) -> int:
     return max(0, min(highest, operation_count)) + 2
 
 
-def found_of(
-    key: str, conclusion: Conclusion, model: Model, *, read: Callable[[], Iterable[pa.Table]]
-) -> Found:
-    """The proofs; `read` gives the key's rows once more, in pieces, and is called if need be.
-
-    `witnesses.SOUGHT_COLUMNS` of MODEL_OPERATIONS.
-    """
-    sighted: Sighted = {}
-    if conclusion.faults:
-        wanted = witnesses_of(conclusion)
-        sighted = merged(sought(rows, model, wanted) for rows in read())
+def found_of(key: str, conclusion: Conclusion, model: Model, *, sighted: Sighted) -> Found:
+    """The proofs of what is wrong; `sighted`: what was found of `witnesses_of` it."""
     proofs = [proof_of(fault, sighted, model) for fault in conclusion.faults]
     told = found(
         NAME,

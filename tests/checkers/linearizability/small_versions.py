@@ -197,13 +197,7 @@ def _end(one: Op) -> int:
 
 def _after(one: Op, state: tuple[object, ...], model: Model) -> Iterator[tuple[object, ...]]:
     if model is Model.LOG:
-    XX == "info" or one.version == len(state):
-                yield (*state, one.value)
-            return
-        assert one.version is not None
-        inside = 0 <= one.version < len(state)
-        if (state[one.version] if inside else None) == one.value:
-            yield state
+        yield from _after_log(one, state)
         return
     version, value = state
     assert isinstance(version, int)
@@ -213,9 +207,21 @@ def _after(one: Op, state: tuple[object, ...], model: Model) -> Iterator[tuple[o
     elif one.f == "read":
         if (one.version, one.value) == (version, value):
             yield state
-    elif one.f == "write" or one.expected == version:
-        if one.outcome == "info" or one.version == version + 1:
-            yield (version + 1, one.value)
+    elif one.f != "write" and one.expected != version:
+        return
+    elif one.outcome == "info" or one.version == version + 1:
+        yield (version + 1, one.value)
+
+
+def _after_log(one: Op, state: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
+    if one.f == "append":
+        if one.outcome == "info" or one.version == len(state):
+            yield (*state, one.value)
+        return
+    assert one.version is not None
+    inside = 0 <= one.version < len(state)
+    if (state[one.version] if inside else None) == one.value:
+        yield state
 
 
 def whole(operations: list[Op], model: Model) -> Conclusion:

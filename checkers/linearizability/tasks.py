@@ -1,0 +1,202 @@
+"""What the tasks of a judgement of open histories do: one piece of work at a time, each by itself.
+
+A piece is a file to verify, keys to judge whole, a slab of a large key to sum up, or row groups to
+look through for witnesses. Memory holds one key where a kernel wants its rows together; else a row
+group, and what a slab keeps of its versions. Whatever goes wrong with one key is an answer about
+that key: what it raises is caught here, and what ends the worker is found out by `sweep`.
+"""
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from time import perf_counter
+from typing import Any, Final
+
+import pyarrow as pa
+
+from checkers.anomaly import Found, none
+from checkers.finding_rows import found_row, unknown_row
+from checkers.linearizability.budget import Budget
+from checkers.linearizability.claims import COLUMNS
+from checkers.linearizability.conclusion import concluded
+from checkers.linearizability.kernels import KeyKernel
+from checkers.linearizability.model_files import (
+    KeyGroups,
+    keys_of_group,
+    rows_of_groups,
+    verify,
+)
+from checkers.linearizability.slab import NO_ENTRY, Entry, Slab, Witness
+from checkers.linearizability.slabs import Cut, end_of
+from checkers.linearizability.versioned import (
+    NAME,
+    VERSIONED,
+    found_of,
+    nonlinearizable,
+    taken,
+    witnesses_of,
+)
+from checkers.linearizability.witnesses import SOUGHT_COLUMNS, merged, sought
+from checkers.memory import out_of_memory, share_bytes
+from checkers.tables import SealedFile
+from history.failure import HarnessError
+from history.models import Model
+from history.schema import MODEL_OPERATIONS
+
+__all__ = ["ANSWERS", "Keys", "Piece", "Search", "Sum", "Tasks", "Verify"]
+
+ANSWERS: Final = pa.schema(
+    [
+        # The place of the piece.
+        pa.field("piece", pa.int64(), nullable=False),
+        # Pickled, as Spark hands over its own: rows of FINDINGS, a Summary or what was Found.
+        pa.field("answer", pa.binary(), nullable=False),
+        # Why the piece has no answer, or null.
+        pa.field("unknown", pa.string()),
+        pa.field("seconds", pa.float64(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verify:
+    """Compare the digest of a file."""
+
+    file: SealedFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Judge keys whole."""
+
+    file: SealedFile
+    groups: KeyGroups
+    first: int = 0
+    """Of the keys of a row group with several: from this one, by number, …"""
+    end: int | None = None
+    """… to the one before this one, or all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """Sum up a slab of a key."""
+
+    file: SealedFile
+    key: str
+    cut: Cut
+    entry: Entry = NO_ENTRY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Look for witnesses in a row group of one key."""
+
+    file: SealedFile
+    key: str
+    group: int
+    witnesses: tuple[Witness, ...]
+
+
+Piece = Verify | Keys | Sum | Search
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The pieces, as `mapInArrow` calls them: batches of places in, batches of ANSWERS out."""
+
+    pieces: tuple[Piece, ...]
+    model: Model
+    seconds: float
+    """For each key that is searched."""
+    kernels: Mapping[Model, KeyKernel]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Do the pieces of these places."""
+        for batch in batches:
+            for place in batch.column("id").to_pylist():
+                yield from self._answered(place)
+
+    def _answered(self, place: int) -> list[pa.RecordBatch]:
+        started, answer, unknown = perf_counter(), b"", None
+        try:
+            answer = pickle.dumps(self._answer(self.pieces[place]))
+        except HarnessError as error:
+            unknown = str(error)
+        except MemoryError as error:
+            unknown = out_of_memory(error)
+        except Exception as error:  # noqa: BLE001  # whatever it is, only this piece has no answer
+            unknown = f"the check crashed: {type(error).__name__}: {error}"
+        row = {"piece": place, "answer": answer, "unknown": unknown}
+        row["seconds"] = perf_counter() - started
+        batches: list[pa.RecordBatch] = pa.Table.from_pylist([row], schema=ANSWERS).to_batches()
+        return batches
+
+    def _answer(self, piece: Piece) -> Any:
+        if isinstance(piece, Verify):
+            return verify(piece.file)
+        if isinstance(piece, Keys):
+            return list(self._of_keys(piece))
+        if isinstance(piece, Sum):
+            return self._sum(piece)
+        read = rows_of_groups(piece.file, [piece.group], SOUGHT_COLUMNS)
+        return [sought(rows, self.model, piece.witnesses) for _, rows in read]
+
+    def _sum(self, piece: Sum) -> Any:
+        slab = Slab(piece.cut.first, piece.cut.end, limit=piece.cut.limit)
+        for group, rows in rows_of_groups(piece.file, piece.cut.groups, COLUMNS):
+            taken(slab, rows, self.model, owned=group in piece.cut.owned)
+        return slab.summary(piece.entry)
+
+    def _of_keys(self, piece: Keys) -> Iterator[dict[str, Any]]:
+        """Rows of FINDINGS, of each key."""
+        key = piece.groups.key
+        if key is not None:
+            yield _row(key, partial(self._of_key, key, piece))
+            return
+        columns = ("key", *SOUGHT_COLUMNS) if self.model in VERSIONED else MODEL_OPERATIONS.names
+        several = keys_of_group(piece.file, piece.groups.parts[0].group, columns)
+        for name, rows in islice(several, piece.first, piece.end):
+            yield _row(name, partial(self._of_rows, name, rows))
+
+    def _of_key(self, key: str, piece: Keys) -> Found:
+        numbers = [part.group for part in piece.groups.parts]
+        if self.model not in VERSIONED:
+            columns = MODEL_OPERATIONS.names
+            tables = [rows for _, rows in rows_of_groups(piece.file, numbers, columns)]
+            return self._of_rows(key, pa.concat_tables(tables))
+        slab = Slab(0, end_of(piece.groups.parts), limit=piece.groups.row_count)
+        for _, rows in rows_of_groups(piece.file, numbers, COLUMNS):
+            taken(slab, rows, self.model)
+        conclusion = concluded([slab.summary()])
+        witnesses = witnesses_of(conclusion)
+        sighted = merged(
+            sought(rows, self.model, witnesses)
+            for _, rows in rows_of_groups(piece.file, numbers if witnesses else [], SOUGHT_COLUMNS)
+        )
+        return found_of(key, conclusion, self.model, sighted=sighted)
+
+    def _of_rows(self, key: str, rows: pa.Table) -> Found:
+        if self.model in VERSIONED:
+            return nonlinearizable(key, rows, self.model)
+        plain = rows.cast(MODEL_OPERATIONS)
+        share = share_bytes()
+        if plain.nbytes > share:
+            return none(NAME, key, doubt=f"its {plain.num_rows} operations exceed {share} bytes")
+        return self.kernels[self.model](key, plain, Budget(seconds=self.seconds, bytes=share))
+
+
+def _row(key: str, judged: "partial[Found]") -> dict[str, Any]:
+    """A row of FINDINGS but its path; whatever the judgement raises, this key alone is unknown."""
+    started = perf_counter()
+    try:
+        row = found_row(NAME, judged())
+    except HarnessError:
+        raise
+    except MemoryError as error:
+        row = unknown_row(NAME, f"{key}: {out_of_memory(error)}", seconds=0.0)
+    except Exception as error:  # noqa: BLE001  # one key's crash must not silence the others
+        reason = f"the check crashed on {key}: {type(error).__name__}: {error}"
+        row = unknown_row(NAME, reason, seconds=0.0)
+    return row | {"key": key, "seconds": perf_counter() - started}
