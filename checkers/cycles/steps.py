@@ -121,9 +121,16 @@ def _in_order(table: pa.Table) -> pa.Table:
 
 def _encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """Codes that ascend with the rows, so that a key's code is its place in the table."""
-    plain = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
-    return _one(plain).dictionary_encode()
+    keys = _one(column)
+    if pa.types.is_dictionary(keys.type):
+        steps = np.diff(keys.indices.to_numpy(), prepend=-1)
+        if np.all((steps == 0) | (steps == 1)) and steps.sum() == len(keys.dictionary):
+            return keys
+        keys = keys.cast(pa.string())
+    return keys.dictionary_encode()
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
