@@ -14,8 +14,7 @@ from checkers.catalogue import Kind, entry_of
 from checkers.check import check_run
 from checkers.cycles.synthetic import Recipe as TransactionRecipe
 from checkers.cycles.synthetic import write_synthetic_transactions
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.kernels import KERNELS
+from checkers.linearizability.versioned import nonlinearizable
 from checkers.session import spark_session
 from checkers.synthetic import Recipe, write_synthetic_run
 from checkers.synthetic_models import ModelRecipe, model_pieces
@@ -37,7 +36,6 @@ _KEY: Final = "k0"
 _ROWS: Final = "rows.parquet"
 _KEYS: Final = 100
 _MILLION: Final = 1_000_000
-_BUDGET: Final = Budget(seconds=3600, bytes=8 << 30)
 _ROWS_A_SEND: Final = 4
 """Of records: the send, a poll of each of two consumers, and the final read."""
 
@@ -71,12 +69,11 @@ def _make_worst(directory: Path, size: int, *, case: str) -> None:
 def _judge_rows(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]:
     """The kernel alone, on one core, rows in memory."""
     rows = pq.read_table(directory / _ROWS, read_dictionary=["key", "f", "outcome"])
-    kernel = KERNELS[Model.VERSIONED_REGISTER]
     if rows.num_rows != size:
         raise HarnessError(f"{rows.num_rows} operations were made, and not {size}")
 
     def judge() -> None:
-        found = kernel(_KEY, rows, _BUDGET)
+        found = nonlinearizable(_KEY, rows, Model.VERSIONED_REGISTER)
         if found.never_count or found.doubt:
             raise HarnessError(f"a linearizable history was not found so: {found}")
 

@@ -7,16 +7,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from checkers.linearizability.budget import Budget
-from checkers.linearizability.kernels import KERNELS
+from checkers.linearizability.versioned import nonlinearizable
 from harness.benchmarks.checker_sections import SECTIONS
 from harness.benchmarks.checkers import CheckerFigures, SizeFigures, checkers_bench
 from harness.benchmarks.measuring import Cost, growth, measured
 from harness.benchmarks.worst_cases import WORST_CASES
 from harness.cli.bench import bench
 from history.models import Model
-
-_BUDGET = Budget(seconds=60, bytes=1 << 30)
 
 
 def _figures(size: int, *seconds: float) -> SizeFigures:
@@ -28,9 +25,8 @@ def _figures(size: int, *seconds: float) -> SizeFigures:
 def test_the_worst_cases_are_linearizable_and_by_index(
     name: str,
 ) -> None:
-    kernel = KERNELS[Model.VERSIONED_REGISTER]
     rows = WORST_CASES[name]("k0", 40)
-    found = kernel("k0", rows, _BUDGET)
+    found = nonlinearizable("k0", rows, Model.VERSIONED_REGISTER)
     assert (found.never_count, found.doubt) == (0, "")
     assert rows["index"].to_pylist() == list(range(40))
     assert np.all(np.diff(rows["call_ns"].to_numpy()) >= 0)
