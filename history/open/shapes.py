@@ -226,12 +226,16 @@ def _elements(value: Any) -> tuple[Any, ...]:
 
 
 def _filled(layout: Layout, cells: Cells, *, keep: tuple[str, ...], as_set: bool) -> Any:
-    if isinstance(layout, str):
-        found = getattr(cells, layout) if layout in keep else None
-        # What has an element twice is shown as it is: no set has that.
-        different = found is not None and layout == "values" and len(set(map(edn_text, found)))
-        return EdnSet(tuple(found)) if as_set and found and different == len(found) else found
-    return tuple(_filled(part, cells, keep=keep, as_set=as_set) for part in layout)
+    if not isinstance(layout, str):
+        return tuple(_filled(part, cells, keep=keep, as_set=as_set) for part in layout)
+    found = getattr(cells, layout) if layout in keep else None
+    return _set_or_vector(found) if as_set and layout == "values" and found is not None else found
+
+
+def _set_or_vector(elements: tuple[Any, ...]) -> EdnSet | tuple[Any, ...]:
+    """What has an element twice is shown as it is: no set has that."""
+    different = set(map(edn_text, elements))
+    return EdnSet(elements) if len(different) == len(elements) else elements
 
 
 def _cells(key: str, f: str, found: Mapping[str, Any], *, keep: tuple[str, ...]) -> Cells:

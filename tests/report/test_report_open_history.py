@@ -1,0 +1,27 @@
+"""The page of an open history, which has no clients of Kafka."""
+
+from pathlib import Path
+
+from harness.made_history import Making, made
+from report.junit import write_junit
+from report.page import write_page
+from report.reading import read_run
+
+
+def test_a_history_without_clients_has_a_page_without_troubles(tmp_path: Path) -> None:
+    making = Making(
+        model="register",
+        operations=50,
+        keys=2,
+        clients=3,
+        crash_rate=0.1,
+        fail_rate=0.1,
+        planted=("stale-read",),
+        seed=1,
+        name="open",
+        command="fencepost history generate",
+    )
+    run = made(making, results=tmp_path)
+    assert read_run(run).troubles == ()
+    assert "A made-up history of a register" in write_page(run).read_text()
+    assert "not checked" in write_junit(run).read_text().lower()
