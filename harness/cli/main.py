@@ -5,6 +5,7 @@ invalid, else 255, else 2, else 0. Results go to standard output, everything els
 """
 
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -72,6 +73,9 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         return FAILED
     except OSError as error:
         return _fail(_os_error(error), FAILED)
+    except Exception as error:  # noqa: BLE001  # Python itself would exit with 1, which says "invalid"
+        traceback.print_exc()
+        return _fail(f"a mistake of Fencepost's own: {type(error).__name__}: {error}", FAILED)
     return code if isinstance(code, int) else 0
 
 

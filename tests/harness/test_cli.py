@@ -16,6 +16,19 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return ended.value.code, captured.out, captured.err
 
 
+def test_a_mistake_of_our_own_never_looks_like_an_invalid_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken() -> None:
+        raise KeyError("nobody foresaw this")
+
+    monkeypatch.setattr("harness.cli.scenarios.library", mistaken)
+    code, _, said = call(capsys, "scenarios")
+    assert code == 255
+    assert "Traceback" in said
+    assert said.strip().splitlines()[-1].startswith("fencepost: a mistake of Fencepost's own")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
