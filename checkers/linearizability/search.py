@@ -27,22 +27,19 @@ linearizability".
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from sys import getsizeof
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from checkers.linearizability.budget import Meter
 from checkers.linearizability.operations import Effect, Operation
-from checkers.linearizability.sequential import State
+from checkers.linearizability.sequential import Sequential, State, Step
 from checkers.linearizability.timeline import Timeline, pieces
 
-__all__ = ["Step", "Stuck", "stuck"]
-
-Step = Callable[[Any, Operation], State | None]
-"""`checkers.linearizability.sequential.Sequential.step` of a model."""
+__all__ = ["Stuck", "stuck"]
 
 _TICK: Final = 1000
 """Steps between two looks at the meter."""
@@ -91,7 +88,7 @@ class _Search:
     pieces: Sequence[Sequence[Operation]]
     optional: Sequence[Sequence[tuple[int, Operation]]]
     """Operations that may have happened, by call, equal ones together, each with its bit."""
-    step: Step
+    model: Sequential
     meter: Meter
     progress: _Progress = field(default_factory=_Progress)
 
@@ -125,7 +122,7 @@ class _Ends:
 def stuck(
     operations: Sequence[Operation],
     *,
-    step: Step,
+    model: Sequential,
     start: State,
     meter: Meter,
 ) -> Stuck | None:
@@ -136,7 +133,7 @@ def stuck(
     search = _Search(
         pieces=pieces([one for one in operations if one.effect is not Effect.MAY]),
         optional=_optional(operations),
-        step=step,
+        model=model,
         meter=meter,
     )
     if _explained(search, start):
@@ -234,7 +231,7 @@ def _ends(search: _Search, number: int, start: _Configuration) -> Iterator[_Conf
     with _Seen(search.meter) as seen:
         while move is not None:
             taken, state, used = move
-            settled = _settled(timeline, state, search.step)
+            settled = _settled(timeline, state, search.model.step)
             ready = timeline.open()
             choices: Iterator[_Move] = iter(())
             if seen.is_new((ready[0] if ready else -1, timeline.taken, state, used)):
@@ -268,18 +265,27 @@ def _choices(
     search: _Search, timeline: Timeline, ready: Sequence[int], state: State, used: int
 ) -> Iterator[_Move]:
     """What can come next: first of all what has to come before the first return."""
-    for number in ready:
-        after = search.step(state, timeline.operations[number])
-        if after is not None:
-            yield number, after, used
+    moves = [
+        (number, after, used)
+        for number in ready
+        if (after := search.model.step(state, timeline.operations[number])) is not None
+    ]
+    if search.model.answers_first:
+        waiting = [one for number in ready if (one := timeline.operations[number]).passive]
+        moves.sort(key=lambda move: not _fits_any(search, move[1], waiting))
+    yield from moves
     latest = timeline.operations[ready[0]].end
     for alike in search.optional:
         unused = next(((bit, one) for bit, one in alike if not used & bit), None)
         if unused is None or unused[1].call > latest:
             continue
-        after = search.step(state, unused[1])
+        after = search.model.step(state, unused[1])
         if after is not None and after != state:
             yield -1, after, used | unused[0]
+
+
+def _fits_any(search: _Search, state: State, waiting: Sequence[Operation]) -> bool:
+    return any(search.model.step(state, one) == state for one in waiting)
 
 
 def _next_move(timeline: Timeline, frames: list[_Frame]) -> _Move | None:

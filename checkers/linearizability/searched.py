@@ -81,9 +81,7 @@ def _whole(operations: Sequence[Operation], sequential: Sequential) -> _Part:
 
 def _contradiction(part: _Part, *, model: Model, meter: Meter) -> Stuck | None:
     operations = sorted([*part.kept, *part.optional], key=lambda one: (one.call, one.index))
-    return stuck(
-        _useful(operations, model), step=SEQUENTIAL[model].step, start=part.start, meter=meter
-    )
+    return stuck(_useful(operations, model), model=SEQUENTIAL[model], start=part.start, meter=meter)
 
 
 def _useful(operations: Sequence[Operation], model: Model) -> Sequence[Operation]:

@@ -17,9 +17,10 @@ from typing import Any, Final
 from checkers.linearizability.operations import Effect, Operation
 from history.models import Model
 
-__all__ = ["SEQUENTIAL", "UNKNOWN", "Sequential", "State"]
+__all__ = ["SEQUENTIAL", "UNKNOWN", "Sequential", "State", "Step"]
 
 State = Hashable
+Step = Callable[[Any, Operation], State | None]
 
 
 class _Unknown(Enum):
@@ -34,9 +35,12 @@ class Sequential:
     """One model."""
 
     initial: State
-    step: Callable[[Any, Operation], State | None]
+    step: Step
     shown: Callable[[Any], str]
     """A state in words, for a proof."""
+    answers_first: bool = False
+    """A search does well to go first where an answer fits that somebody waits for: many orders of
+    adds lead to one sum, and few sums are right. (Of a register, that spends writes too early.)"""
 
 
 def _register(state: Any, operation: Operation) -> State | None:
@@ -125,6 +129,6 @@ SEQUENTIAL: Final[Mapping[Model, Sequential]] = {
     Model.SET: Sequential(
         initial=frozenset(), step=_set, shown=lambda state: f"{len(state)} elements"
     ),
-    Model.COUNTER: Sequential(initial=0, step=_counter, shown=str),
+    Model.COUNTER: Sequential(initial=0, step=_counter, shown=str, answers_first=True),
 }
 """Every model of objects with keys of their own; lists are judged across keys."""

@@ -14,7 +14,9 @@ BUDGET = Budget(seconds=60.0, bytes=1 << 30)
 
 
 def judged(*operations: dict[str, Any]) -> Found:
-    return counter("x", table(rows(*operations)), BUDGET)
+    found = counter("x", table(rows(*operations)), BUDGET)
+    assert not found.doubt
+    return found
 
 
 def anomaly(*operations: dict[str, Any]) -> Anomaly:
