@@ -89,8 +89,8 @@ def large_key_rows(
     """
     for key, mine in zip(keys, _dealt(keys, surveys), strict=True):
         key.surveys = _kept(key, mine)
-        if not key.failure:
-            key.failure = disorder_of(key.surveys)
+        if not key.failure and (disorder := disorder_of(key.surveys)):
+            key.failure = f"{key.name}: {disorder}"
     _decide(_sound(keys), jobs)
     for key in _sound(keys):
         key.sources = _sources(key, setting, grain)

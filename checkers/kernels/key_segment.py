@@ -184,8 +184,8 @@ def _part(piece: PieceRows, segment: Segment) -> SegmentRows:
     home = np.maximum(send_homes(sends, carried=piece.carried), 0)
     read = _within(read_homes(reads), segment)
     return SegmentRows(
-        sends=sends.take(_within(home, segment)),
-        reads=reads.take(read),
+        sends=sends.kept(_within(home, segment)),
+        reads=reads.kept(read),
         final=final[read],
         inside=steps.inside.where(_within(steps.inside.after.offset, segment)),
         across=steps.across.where(_within(steps.across.after.offset, segment)),

@@ -147,25 +147,22 @@ def _chained(rows: Rows, processes: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def _blocks(sends: Rows, reads: Rows, homes: NDArray[np.int64], grain: Grain) -> Blocks:
+    sent = sends.offset[sends.ok & (sends.offset != UNKNOWN_OFFSET)]
     at_home = np.concatenate([homes, read_homes(reads)]) // grain.block_offsets
-    sent = sends.offset[sends.ok]
-    sure = np.concatenate([sent, reads.offset])
-    sure = sure[sure != UNKNOWN_OFFSET]
-    number, row_count = _counted(at_home)
+    sure = np.concatenate([sent, reads.offset[reads.offset != UNKNOWN_OFFSET]])
+    first = int(at_home.min(initial=np.iinfo(np.int64).max))
+    span = int(at_home.max(initial=0)) - first + 1
+    if span > len(at_home):
+        number, of_row = np.unique(at_home, return_inverse=True)
+        of_sure = np.searchsorted(number, sure // grain.block_offsets)
+    else:
+        number = np.arange(first, first + span)
+        of_row, of_sure = at_home - first, sure // grain.block_offsets - first
+    row_count = np.bincount(of_row, minlength=len(number))
     highest = np.full(len(number), UNKNOWN_OFFSET, dtype=np.int64)
-    np.maximum.at(highest, np.searchsorted(number, sure // grain.block_offsets), sure)
-    return Blocks(number=number, row_count=row_count, highest=highest)
-
-
-def _counted(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which numbers there are, ascending, and how often each."""
-    first = int(numbers.min(initial=0))
-    if int(numbers.max(initial=0)) - first > len(numbers):
-        number, count = np.unique(numbers, return_counts=True)
-        return number, count.astype(np.int64)
-    counts = np.bincount(numbers - first)
-    number = np.flatnonzero(counts)
-    return number + first, counts[number]
+    np.maximum.at(highest, of_sure, sure)
+    used = np.flatnonzero(row_count)
+    return Blocks(number=number[used], row_count=row_count[used], highest=highest[used])
 
 
 def _undecided(sends: Rows, *, edges: tuple[int, int]) -> Rows:

@@ -95,6 +95,14 @@ class Rows:
             return_ns=self.return_ns[rows],
         )
 
+    def kept(self, rows: NDArray[np.int64]) -> "Rows":
+        """These rows, by ascending numbers; not copied if they follow each other."""
+        count = len(rows)
+        if count and int(rows[-1]) - int(rows[0]) + 1 == count:
+            first = int(rows[0])
+            return Rows(**{name: getattr(self, name)[first : first + count] for name in _TYPES})
+        return self.take(rows)
+
     @property
     def ok(self) -> NDArray[np.bool_]:
         """Which rows are of operations that are ok."""
@@ -124,7 +132,8 @@ def split(records: pa.Table, *, first_row: int = 0) -> tuple[Rows, Rows, NDArray
         f = f[order]
         rows = replace(rows.take(order), row=rows.row)
     reads = np.flatnonzero(f)
-    return rows.take(np.flatnonzero(f == 0)), rows.take(reads), f[reads] == _FS.index(F.FINAL_READ)
+    final = f[reads] == _FS.index(F.FINAL_READ)
+    return rows.kept(np.flatnonzero(f == 0)), rows.kept(reads), final
 
 
 def no_rows() -> Rows:

@@ -4,12 +4,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from histories import History
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import setting_of
+from numpy.typing import NDArray
 from segment_judging import HereJobs, rows_in_segments
 from small_histories import KEY, histories
 
@@ -28,7 +31,7 @@ def _whole(records: pa.Table, setting: Setting) -> list[Row]:
     """FINDINGS of every key, judged as a whole, without seconds."""
     rows: list[Row] = []
     for key in dict.fromkeys(records["key"].to_pylist()):
-        mine = records.filter(pa.compute.equal(records["key"], key))
+        mine = records.filter(pc.equal(records["key"], key))
         answers = answers_of(key_log(key, mine, setting), KEY_ASSUMPTIONS | CHECKS)
         rows += [row | {"key": key} for row in judged_rows(key, tuple(CHECKS), answers)]
     return [{name: row[name] for name in row if name != "seconds"} for row in rows]
@@ -85,3 +88,74 @@ def test_without_shared_values_two_jobs_judge_a_key() -> None:
         jobs=jobs,
     )
     assert (jobs.exchange_count, jobs.job_count) == (0, 2)
+
+
+def _made(recipe: Recipe) -> tuple[pa.Table, Setting]:
+    made = synthetic_history(recipe)
+    past = History(operations=made.operations, records=made.records)
+    return made.records, setting_of(past)
+
+
+def _with_values(records: pa.Table, values: NDArray[np.int64]) -> pa.Table:
+    place = records.column_names.index("value")
+    return records.set_column(place, records.schema.field("value"), pa.array(values))
+
+
+_COARSE = Grain(block_offsets=8, segment_rows=150)
+
+
+def test_a_value_that_stands_in_two_segments_is_exchanged() -> None:
+    records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.0, lies=("duplicate",)))
+    jobs = HereJobs()
+    found = _cut(records, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
+    assert jobs.exchange_count == 1
+    assert [row["check"] for row in found if row["never_count"]] == ["duplicate"]
+
+
+def test_values_without_any_order_are_all_exchanged_and_judged_the_same() -> None:
+    lies = ("lost-write", "duplicate", "vanished")
+    records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.1, lies=lies))
+    # Odd multiples of different numbers differ, modulo a power of two.
+    mixed = records["value"].to_numpy() * np.int64(0x9E3779B97F4A7C1)
+    scrambled = _with_values(records, mixed)
+    jobs = HereJobs()
+    found = _cut(scrambled, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
+    assert jobs.exchange_count == 1
+    assert found == _whole(scrambled, setting)
+    assert {row["check"] for row in found if row["never_count"]} >= set(lies)
+
+
+def test_a_step_between_segments_is_measured_in_the_whole_key() -> None:
+    """The reader of this history goes from the first segment to the last, over the others."""
+    records, setting = _made(Recipe(sends=600, keys=1, consumers=1, producers=1, crash_rate=0.0))
+    polls = pc.equal(records["f"], "poll")
+    offset = records["offset"].fill_null(0)
+    middle = pc.and_(pc.greater(offset, 50), pc.less(offset, 550))
+    skipping = records.filter(pc.invert(pc.and_(polls, middle)))
+    found = _cut(skipping, setting, piece_rows=100, grain=_COARSE)
+    assert found == _whole(skipping, setting)
+    details = [one["detail"] for row in found for one in row["anomalies"]]
+    assert any("skips 4" in detail and "the delta is 4" in detail for detail in details)
+
+
+def test_acknowledgements_that_were_taken_back_are_decided_by_the_reads_of_all_segments() -> None:
+    """Info sends that know their offset, as those of a transaction of unknown fate do."""
+    records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.0))
+    unsure = pc.and_(
+        pc.equal(records["f"], "send"), pc.equal(pc.bit_wise_and(records["value"], 3), 0)
+    )
+    outcome = pc.if_else(unsure, pa.scalar("info"), records["outcome"])
+    place = records.column_names.index("outcome")
+    changed = records.set_column(place, records.schema.field("outcome"), outcome)
+    jobs = HereJobs()
+    found = _cut(changed, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
+    assert jobs.job_count == 3
+    assert found == _whole(changed, setting)
+
+
+def test_rows_in_another_order_than_that_of_the_history_are_not_judged() -> None:
+    records, setting = _made(Recipe(sends=200, keys=1))
+    shuffled = records.sort_by([("value", "descending")])
+    found = _cut(shuffled, setting, piece_rows=100, grain=_COARSE)
+    assert len(found) == len(KEY_ASSUMPTIONS | CHECKS)
+    assert all("t-0: records are not sorted by operation" in row["unknown"] for row in found)
