@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from checkers.anomaly import ANOMALIES, anomalies_of
 from checkers.cycles.levels import is_forbidden
-from checkers.cycles.oddities import Oddity
+from checkers.cycles.oddity import Oddity
 from checkers.verdict import CheckResult, Validity
 from history.models import Isolation
 

@@ -4,7 +4,6 @@ Of a history that is wrong all over there may be very many components; they are 
 all of them, and the first are spelled out with a shortest cycle each.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -43,9 +42,3 @@ def cycles_of(graph: Graph) -> Cycles:
 
 def _level(component: Component) -> Isolation:
     return level_of_cycle(class_of(component), plain=component.order <= _PLAIN_ORDER)
-
-
-def levels_of(cycles: Cycles) -> Iterable[Isolation]:
-    """The levels that they break."""
-    spelled = {level_of_cycle(cycle.kind, plain=cycle.plain) for cycle in cycles.spelled}
-    return sorted(spelled | cycles.unspelled.keys(), key=list(Isolation).index)

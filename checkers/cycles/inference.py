@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from checkers.cycles.dependencies import dependencies, observed
 from checkers.cycles.edges import Edges, merged, spans_backwards
-from checkers.cycles.oddities import Oddities, oddities
+from checkers.cycles.oddities import oddities
+from checkers.cycles.oddity import Oddities
 from checkers.cycles.steps import Steps, steps_of
 from checkers.cycles.versions import Versions, versions_of
 from checkers.cycles.visits import visits_of

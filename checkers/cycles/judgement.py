@@ -26,7 +26,7 @@ from checkers.cycles.edges import Edges, Kind, joined, merged, segments_of, with
 from checkers.cycles.graph import graph_of
 from checkers.cycles.inference import Inferred, Nodes
 from checkers.cycles.levels import level_of_cycle
-from checkers.cycles.oddities import Oddity
+from checkers.cycles.oddity import Oddity
 from checkers.cycles.shortest import Cycle, Link
 from checkers.cycles.steps import NONE
 from checkers.kernels.rows import INFO, OK

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from checkers.cycles.edges import Kind
 from checkers.cycles.moments import Committed, KeyTransactions, Moments
-from checkers.cycles.oddities import Oddity
+from checkers.cycles.oddity import Oddity
 from checkers.cycles.shortest import Cycle, Link
 from history.models import Isolation
 

@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame
 from checkers.cycles.edges import Ends, segments_of, within
 from checkers.cycles.inference import Inferred, Nodes, inferred
 from checkers.cycles.judgement import Reason, reasons_in
-from checkers.cycles.oddities import Oddities
+from checkers.cycles.oddity import Oddities
 from checkers.cycles.shortest import Link
 from checkers.cycles.steps import COLUMNS
 from checkers.memory import out_of_memory

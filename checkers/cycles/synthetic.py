@@ -14,7 +14,7 @@ Nothing here is used by a check. Numpy throughout: about half a million transact
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -222,8 +222,3 @@ def _numbered(table: pa.Table) -> pa.Table:
     key = table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
     position = table["position"].to_numpy()
     return table.take(pa.array(np.lexsort((position, number[place], key))))
-
-
-def with_lies(recipe: Recipe, *lies: str) -> Recipe:
-    """The same with these lies."""
-    return replace(recipe, lies=lies)

@@ -1,0 +1,142 @@
+"""What is wrong inside one transaction, or among those that updated one version (`oddities`)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.cycles.oddity import SHOWN, Lists, Oddities, Oddity, list_text, spelled_out
+from history.models import Isolation
+
+__all__ = ["internal_inconsistencies", "lost_updates"]
+
+Ints = NDArray[np.int64]
+
+
+def internal_inconsistencies(lists: Lists) -> Oddities:
+    """Transactions that contradict themselves."""
+    steps = lists.steps
+    rows = _unlike_before(lists)
+    found = [(row, _lost_own(lists, row)) for row in rows.tolist()]
+    future = _future_reads(lists)
+
+    def spell(number: int, level: Isolation) -> Oddity:
+        if number < len(found):
+            return _unlike(lists, found[number][0], level)
+        row, append = (int(column[number - len(found)]) for column in future)
+        value, who = int(steps.value[append]), lists.transaction(row)
+        return Oddity(
+            key=lists.name(row),
+            level=level,
+            transactions=(who,),
+            values=(value,),
+            detail=f"transaction {who} read {lists.name(row)} as {list_text(steps.list_of(row))}, "
+            f"and appended {value} only afterwards",
+        )
+
+    levels = [Isolation.READ_UNCOMMITTED if own else Isolation.SNAPSHOT for _, own in found]
+    levels += [Isolation.READ_UNCOMMITTED] * len(future[0])
+    return spelled_out("internal-inconsistency", levels, spell)
+
+
+def _unlike_before(lists: Lists) -> Ints:
+    """Reads that do not show what their visit knew: its last read, and its appends since."""
+    steps, visits = lists.steps, lists.visits
+    since = np.where(visits.before >= 0, visits.before, visits.first[visits.visit])
+    own = visits.appended - visits.appended[since]
+    rows = np.flatnonzero(steps.known & ((visits.before >= 0) | (own > 0)))
+    own, before = own[rows], visits.before[rows]
+    wrong = (before >= 0) & (steps.length[rows] != steps.length[before] + own)
+    wrong |= steps.length[rows] < own
+    # Two prefixes of one list agree as far as they go; others are compared one by one.
+    wrong |= np.isin(rows, lists.versions.differing) | np.isin(before, lists.versions.differing)
+    tail = np.flatnonzero(~wrong & (own > 0))
+    count = own[tail]
+    within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+    first = visits.appended[rows[tail]] - count
+    appended = steps.value[visits.appends[np.repeat(first, count) + within]]
+    read = steps.elements[np.repeat(steps.end[rows[tail]] - count, count) + within]
+    wrong[np.repeat(tail, count)[appended != read]] = True
+    kept = [row for row in rows[wrong].tolist() if not _as_before(lists, row)]
+    return np.array(kept, np.int64)
+
+
+def _as_before(lists: Lists, row: int) -> bool:
+    steps, before = lists.steps, int(lists.visits.before[row])
+    own = steps.value[lists.visits.own_appends(row)]
+    shown = steps.list_of(row)
+    if before >= 0:
+        return np.array_equal(shown, np.concatenate([steps.list_of(before), own]))
+    return len(shown) >= len(own) and np.array_equal(shown[len(shown) - len(own) :], own)
+
+
+def _lost_own(lists: Lists, row: int) -> bool:
+    """Whether something is missing that the visit appended before."""
+    visits = lists.visits
+    first = visits.appended[visits.first[visits.visit[row]]]
+    own = visits.appends[first : visits.appended[row]]
+    return bool(np.setdiff1d(lists.steps.value[own], lists.steps.list_of(row)).size)
+
+
+def _unlike(lists: Lists, row: int, level: Isolation) -> Oddity:
+    steps, before = lists.steps, int(lists.visits.before[row])
+    own = steps.value[lists.visits.own_appends(row)]
+    who, name = lists.transaction(row), lists.name(row)
+    knew = f"read {list_text(steps.list_of(before))}" if before >= 0 else "knew nothing"
+    return Oddity(
+        key=name,
+        level=level,
+        transactions=(who,),
+        values=tuple(own.tolist()),
+        detail=f"transaction {who} {knew} of {name}, appended {list_text(own)}, and then read "
+        f"{list_text(steps.list_of(row))}",
+    )
+
+
+def _future_reads(lists: Lists) -> tuple[Ints, Ints]:
+    """External reads that show what their visit appends later: the read, and the append."""
+    steps, versions, visits = lists.steps, lists.versions, lists.visits
+    appends = visits.appends[versions.place[visits.appends] >= 0]
+    read = visits.external[visits.visit[appends]]
+    place = versions.place[appends] - versions.bounds[steps.key[appends]]
+    seen = (read >= 0) & (place < steps.length[read]) & ~np.isin(read, versions.differing)
+    return read[seen], appends[seen]
+
+
+def lost_updates(lists: Lists) -> Oddities:
+    """Committed transactions that read the same version and appended to it, unread."""
+    steps, versions, visits = lists.steps, lists.versions, lists.visits
+    read, last = visits.external, visits.last_append
+    whole = (read >= 0) & (last >= 0) & (versions.place[last] < 0)
+    key = steps.key[read]
+    whole &= steps.length[read] == np.diff(versions.bounds)[key] if len(key) else whole
+    whole &= ~np.isin(read, versions.differing)
+    read, last, key = read[whole], last[whole], key[whole]
+    order = np.argsort(key, kind="stable")
+    read, last, key = read[order], last[order], key[order]
+    starts = np.flatnonzero(np.diff(key, prepend=-1))
+    counts = np.diff(np.append(starts, len(key)))
+    found = [
+        read[start : start + count]
+        for start, count in zip(starts, counts, strict=True)
+        if count > 1
+    ]
+    wrote = [
+        last[start : start + count]
+        for start, count in zip(starts, counts, strict=True)
+        if count > 1
+    ]
+
+    def spell(number: int, level: Isolation) -> Oddity:
+        rows, appends = found[number][:SHOWN], wrote[number][:SHOWN]
+        who = tuple(lists.transaction(row) for row in rows.tolist())
+        name = lists.name(int(rows[0]))
+        return Oddity(
+            key=name,
+            level=level,
+            transactions=who,
+            values=tuple(steps.value[appends].tolist()),
+            detail=f"transactions {', '.join(map(str, who))} all read {name} as "
+            f"{list_text(steps.list_of(int(rows[0])))} and then appended to it: one came first, "
+            "and the others did not see it",
+        )
+
+    return spelled_out("lost-update", [Isolation.SNAPSHOT] * len(found), spell)

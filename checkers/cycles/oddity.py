@@ -1,0 +1,88 @@
+"""What one anomaly of a list is, and what the kernels that look for them share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.cycles.steps import Steps
+from checkers.cycles.versions import Versions
+from checkers.cycles.visits import Visits
+from history.models import Isolation
+
+__all__ = ["SHOWN", "SPELLED_MAX", "Lists", "Oddities", "Oddity", "list_text", "spelled_out"]
+
+Ints = NDArray[np.int64]
+
+SPELLED_MAX: Final = 1000
+"""Proofs spelled out a kind and row group; all are counted."""
+SHOWN: Final = 12
+"""Elements of a list, and transactions, that a sentence shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oddity:
+    """One anomaly of a list and its proof."""
+
+    key: str
+    level: Isolation
+    """The weakest that forbids it."""
+    transactions: tuple[int, ...]
+    values: tuple[int, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oddities:
+    """All anomalies of one check."""
+
+    check: str
+    spelled: tuple[Oddity, ...]
+    unspelled: dict[Isolation, int]
+    """How many more there are, by the weakest level that forbids them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The steps of whole keys and what was made of them."""
+
+    steps: Steps
+    versions: Versions
+    visits: Visits
+
+    def name(self, row: int) -> str:
+        """The key of a row."""
+        return self.steps.names[int(self.steps.key[row])]
+
+    def transaction(self, row: int) -> int:
+        """The transaction of a row."""
+        return int(self.steps.transaction[row])
+
+    def reader(self, places: Ints) -> Ints:
+        """The rows of the longest reads that hold these elements."""
+        key = np.searchsorted(self.versions.bounds, places, side="right") - 1
+        rows: Ints = self.versions.longest[key]
+        return rows
+
+
+def spelled_out(
+    check: str, levels: list[Isolation], spell: Callable[[int, Isolation], Oddity]
+) -> Oddities:
+    """All anomalies of a check, with the level of each; the first are spelled out by number."""
+    unspelled = levels[SPELLED_MAX:]
+    return Oddities(
+        check=check,
+        spelled=tuple(spell(number, level) for number, level in enumerate(levels[:SPELLED_MAX])),
+        unspelled={level: unspelled.count(level) for level in set(unspelled)},
+    )
+
+
+def list_text(values: Ints) -> str:
+    """As one writes it, the middle of long ones left out."""
+    words = [str(value) for value in values.tolist()]
+    if len(words) > SHOWN:
+        half = SHOWN // 2
+        words = [*words[:half], "…", *words[-half:]]
+    return f"[{' '.join(words)}]"
