@@ -187,6 +187,7 @@ def test_a_kernel_that_kills_its_worker_costs_only_its_key(
     )
     found = {row["key"]: row["unknown"] for row in sweep.findings().to_pylist()}
     assert (found["a"], found["d"]) == (None, None)
-    assert found["b"] == "b: its job died: Python worker exited unexpectedly (crashed)"
+    assert found["b"].startswith("b: its job died: ")
+    assert "Python worker exited unexpectedly" in found["b"]
     assert found["c"].startswith("c: it ran out of its")
     assert not sweep.unreadable

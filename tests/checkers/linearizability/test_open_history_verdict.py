@@ -1,0 +1,77 @@
+"""Sealed open histories of objects, from their files to their verdict."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from small_versions import Op, table
+
+from checkers.check import check_run
+from checkers.verdict import CheckResult, Validity
+from history.manifest import Manifest, Promises, RunState
+from history.model_writer import write_model_history
+from history.models import Model
+from history.run_directory import RunDirectory
+from history.schema import MODEL_OPERATIONS
+
+pytestmark = pytest.mark.spark
+
+GOOD = [
+    Op(f="write", call=version, end=version, version=version, value=1) for version in range(1, 6)
+]
+STALE = Op(f="read", call=9, end=9, version=3, value=1)
+
+
+def _keyed(key: str, operations: list[Op], *, first_index: int) -> pa.Table:
+    rows = table(operations)
+    index = pa.array(range(first_index, first_index + rows.num_rows), pa.int64())
+    return rows.set_column(0, MODEL_OPERATIONS.field("index"), index).set_column(
+        2, MODEL_OPERATIONS.field("key"), pa.array([key] * rows.num_rows, pa.string())
+    )
+
+
+def _judged(
+    root: Path, spark: SparkSession, tables: list[tuple[str, pa.Table]]
+) -> dict[str, CheckResult]:
+    run = RunDirectory(root)
+    manifest = Manifest(
+        run_id="open",
+        state=RunState.RECORDED,
+        scenario="open",
+        title="An open history",
+        seed=1,
+        started_at="2026-01-01T00:00:00Z",
+        origin_ns=0,
+        command="",
+        fencepost_version="",
+        model=Model.VERSIONED_REGISTER.value,
+        promises=Promises(idempotent=False, acks="", consume=""),
+    )
+    write_model_history(run, manifest, [(key, [rows]) for key, rows in tables])
+    return {one.check: one for one in check_run(run, spark=spark).checks}
+
+
+def test_the_key_that_is_wrong_is_named_with_its_operations(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    keys = [
+        ("a", _keyed("a", GOOD, first_index=0)),
+        ("b", _keyed("b", [*GOOD, STALE], first_index=5)),
+    ]
+    checks = _judged(tmp_path / "run", spark, keys)
+    assert checks["whole-history"].validity is Validity.VALID
+    wrong = checks["nonlinearizable"]
+    assert (wrong.validity, wrong.figures["keys_count"]) == (Validity.INVALID, 2)
+    assert (wrong.examples[0].key, wrong.examples[0].operations) == ("b", (10, 8))
+
+
+def test_nothing_rests_on_a_history_that_lacks_operations(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    lacking = _keyed("a", [*GOOD, STALE], first_index=1)
+    checks = _judged(tmp_path / "run", spark, [("a", lacking)])
+    assert (
+        checks["whole-history"].reason == "there are 6 operations, and their indices go from 1 to 6"
+    )
+    assert checks["nonlinearizable"].validity is Validity.UNKNOWN
