@@ -179,8 +179,8 @@ def _neither_prefix(lists: Lists, row: int, place: int, level: Isolation) -> Odd
         transactions=(lists.transaction(row), lists.transaction(other)),
         values=(int(ours[place]), int(theirs[place])),
         detail=f"transaction {lists.transaction(row)} read {lists.name(row)} as {list_text(ours)} "
-        f"and transaction {lists.transaction(other)} as {list_text(theirs)}: neither is a prefix of "
-        f"the other, they differ at place {place} ({int(ours[place])} and {int(theirs[place])})",
+        f"and transaction {lists.transaction(other)} as {list_text(theirs)}: neither is a prefix "
+        f"of the other, they differ at place {place} ({int(ours[place])} and {int(theirs[place])})",
     )
 
 
