@@ -27,9 +27,11 @@ __all__ = [
     "FAULTS",
     "MICRO_OPERATIONS",
     "MODEL_OPERATIONS",
+    "OPEN_TABLES",
     "OPERATIONS",
     "RECORDS",
     "RECORD_BUCKET_COUNT",
+    "RUN_TABLES",
     "SAMPLES",
     "TABLES",
     "F",
@@ -161,12 +163,19 @@ MICRO_OPERATIONS: Final = pa.schema(
     ]
 )
 
-TABLES: Final = {
+RUN_TABLES: Final = {
     "operations": OPERATIONS,
     "records": RECORDS,
     "faults": FAULTS,
     "samples": SAMPLES,
-    "model_operations": MODEL_OPERATIONS,
-    "micro_operations": MICRO_OPERATIONS,
     **CLUSTER_TABLES,
 }
+"""The tables of every run, empty where nothing was recorded."""
+
+OPEN_TABLES: Final = {
+    "model_operations": MODEL_OPERATIONS,
+    "micro_operations": MICRO_OPERATIONS,
+}
+"""The tables of open histories: each has one of them (`history.models.MODEL_TABLES`)."""
+
+TABLES: Final = {**RUN_TABLES, **OPEN_TABLES}

@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from history.atomic import sync
 from history.failure import HarnessError
-from history.models import MODEL_TABLES
 from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES
 from history.table_file import TableFile
 
 __all__ = ["bucket_file", "bucket_of", "new_history", "write_tables"]
@@ -63,7 +62,7 @@ def write_tables(
         **cluster,
     }
     for name, table in tables.items():
-        assert table is None or table.schema.equals(TABLES[name]), f"{name}: {table.schema}"
+        assert table is None or table.schema.equals(RUN_TABLES[name]), f"{name}: {table.schema}"
     if run.history.exists():
         raise HarnessError(f"{run.history} exists: a sealed history is not written again")
     run.root.mkdir(parents=True, exist_ok=True)
@@ -71,11 +70,11 @@ def write_tables(
         _write(history / "operations" / "part-0000.parquet", "operations", operations)
         for bucket, chosen in enumerate(_buckets(records, order=_RECORD_ORDER)):
             _write(bucket_file(history, bucket), "records", chosen)
-        for name in TABLES:
-            if name not in ("operations", "records", "replica_records", *MODEL_TABLES.values()):
+        for name in RUN_TABLES:
+            if name not in ("operations", "records", "replica_records"):
                 _write(history / f"{name}.parquet", name, tables.get(name))
         (history / "replica_records").mkdir()
-        replicas = tables.get("replica_records") or TABLES["replica_records"].empty_table()
+        replicas = tables.get("replica_records") or RUN_TABLES["replica_records"].empty_table()
         for bucket, chosen in enumerate(_buckets(replicas, order=_REPLICA_ORDER)):
             path = history / "replica_records" / f"bucket-{bucket:02}.parquet"
             _write(path, "replica_records", chosen)

@@ -18,14 +18,14 @@ from history.manifest import read_manifest, write_manifest
 from history.operation import Outcome
 from history.reader import load_table
 from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.schema import RECORD_BUCKET_COUNT, RUN_TABLES
 from history.seal import seal
 from history.writer import bucket_of
 
 ROOT = Path(__file__).parents[2]
 SENDS = 24_000
 
-FILE_COUNT = len(TABLES) + 2 * (RECORD_BUCKET_COUNT - 1)
+FILE_COUNT = len(RUN_TABLES) + 2 * (RECORD_BUCKET_COUNT - 1)
 """One a table, but for the two that lie in buckets."""
 
 
@@ -169,8 +169,8 @@ def test_a_key_is_in_the_file_of_its_bucket_and_a_large_one_has_row_groups_of_it
     assert all(keys == {"t-1"} for _, keys in found["t-1"])
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", RUN_TABLES)
 def test_a_file_reads_back_with_the_very_schema(tmp_path: Path, name: str) -> None:
     run, _ = recorded(tmp_path)
     table = load_table(run, name)
-    assert table.schema.equals(TABLES[name])
+    assert table.schema.equals(RUN_TABLES[name])
