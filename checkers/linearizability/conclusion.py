@@ -13,17 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from checkers.linearizability.claims import ALWAYS, NEVER
+from checkers.linearizability.faults import NO_ENTRY, Entry, Fault, Kind, Rule, Witness
 from checkers.linearizability.makers import Unmade, unexplained
-from checkers.linearizability.slab import (
-    FAULTS_MAX,
-    NO_ENTRY,
-    Entry,
-    Fault,
-    Kind,
-    Rule,
-    Summary,
-    Witness,
-)
+from checkers.linearizability.slab import FAULTS_MAX, Summary
 
 __all__ = ["Conclusion", "Run", "concluded", "entries"]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from checkers.anomaly import Proof
 from checkers.linearizability.claims import ENDLESS, NOTHING
-from checkers.linearizability.slab import Fault, Kind, Rule, Witness
+from checkers.linearizability.faults import Fault, Kind, Rule, Witness
 from checkers.linearizability.witnesses import Found
 from history.models import Model
 from history.operation import Outcome

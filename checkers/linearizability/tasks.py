@@ -21,6 +21,7 @@ from checkers.finding_rows import found_row, unknown_row
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.claims import COLUMNS
 from checkers.linearizability.conclusion import concluded
+from checkers.linearizability.faults import NO_ENTRY, Entry, Witness
 from checkers.linearizability.kernels import KeyKernel
 from checkers.linearizability.model_files import (
     KeyGroups,
@@ -28,7 +29,7 @@ from checkers.linearizability.model_files import (
     rows_of_groups,
     verify,
 )
-from checkers.linearizability.slab import NO_ENTRY, Entry, Slab, Witness
+from checkers.linearizability.slab import Slab
 from checkers.linearizability.slabs import Cut, end_of
 from checkers.linearizability.versioned import (
     NAME,

@@ -46,8 +46,9 @@ import pyarrow as pa
 from checkers.anomaly import Found, found
 from checkers.linearizability.claims import ModelRows, claims_of, model_rows
 from checkers.linearizability.conclusion import Conclusion, concluded
+from checkers.linearizability.faults import Witness
 from checkers.linearizability.proofs import proof_of
-from checkers.linearizability.slab import Slab, Witness
+from checkers.linearizability.slab import Slab
 from checkers.linearizability.witnesses import Found as Sighted
 from checkers.linearizability.witnesses import sought
 from history.models import Model

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from checkers.kernels.rows import FAIL, OK
 from checkers.linearizability.claims import COLUMNS, NOTHING, ModelRows, model_rows
+from checkers.linearizability.faults import Kind, Witness
 from checkers.linearizability.operations import FS
-from checkers.linearizability.slab import Kind, Witness
 from history.models import Model
 
 __all__ = ["SOUGHT_COLUMNS", "Found", "merged", "sought"]
