@@ -252,6 +252,7 @@ CONTENTS: list[Content] = [(None, b"a" * 70, ()), (b"k", None, ((b"h", b"1"),)),
         (Compression.LZ4, streamed(body_of(CONTENTS), "lz4")),
         (Compression.ZSTD, streamed(body_of(CONTENTS), "zstd")),
     ],
+    ids=["gzip", "snappy", "xerial", "lz4", "zstd"],
 )
 def test_every_codec_is_read(codec: Compression, compressed: bytes) -> None:
     data = log([CONTENTS]) + batch(compressed, count=3, base_offset=3, attributes=codec)
