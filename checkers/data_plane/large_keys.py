@@ -178,7 +178,7 @@ def _judge_shared(
         return
     judge = JudgeShared(
         keys=tuple(key.name for key in keys),
-        settings=setting,
+        setting=setting,
         around=tuple(key.sources[0].around for key in keys),
         key_of_bucket=tuple(key_of_bucket),
         checks=checks,

@@ -213,7 +213,7 @@ class JudgeShared:
     """What checks by value answer of all rows of shared values; of several keys."""
 
     keys: tuple[str, ...]
-    settings: Setting
+    setting: Setting
     around: tuple[Surroundings, ...]
     """Of each key."""
     key_of_bucket: tuple[int, ...]
@@ -227,7 +227,7 @@ class JudgeShared:
     def _answer(self, number: int, parts: Sequence[SegmentRows]) -> SegmentAnswer:
         started = perf_counter()
         key, around = self.keys[number], self.around[number]
-        log = log_of_shared(key, self.settings, parts, around=around)
+        log = log_of_shared(key, self.setting, parts, around=around)
         answers = answers_of(log, _by_value(self.checks))
         return SegmentAnswer(answers=answers, seconds=perf_counter() - started)
 

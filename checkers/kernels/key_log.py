@@ -16,8 +16,8 @@ missing, or acknowledged without an offset) are looked up among the few entries 
 ok send stands at. That is exact as long as no two sends carry one value, which is an assumption
 that is checked first (`checkers.assumptions`); a key that breaks it is not judged.
 
-One key fits in memory: a record takes about 100 bytes here, so that ten million of them, hours of
-load on one partition, take a gigabyte.
+A record takes about 100 bytes here, so that a key of eight million takes less than a gigabyte. A
+larger key is judged in parts of that size (`checkers.kernels.key_segment`).
 """
 
 from collections.abc import Mapping
