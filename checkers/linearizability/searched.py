@@ -60,14 +60,15 @@ class _Part:
 def searched(key: str, columns: Columns, *, model: Model, budget: Budget) -> Found:
     """What a search finds of the operations of one key: one contradiction, or none, or a doubt."""
     if len(columns) * _OPERATION_BYTES > budget.bytes:
-        doubt = f"a search of {len(columns)} operations needs more than {budget.bytes >> 20} MiB"
+        doubt = f"a search of the {len(columns)} operations of {key} needs more than "
+        doubt += f"{budget.bytes >> 20} MiB"
         return none(CHECK, key, doubt=doubt)
     meter = Meter.started(budget)
     operations = operations_of(columns, model)
     try:
         why = _contradiction(_whole(operations, SEQUENTIAL[model]), model=model, meter=meter)
     except OverBudgetError as error:
-        return none(CHECK, key, doubt=f"{error}, with {len(columns)} operations")
+        return none(CHECK, key, doubt=f"{error} on the {len(columns)} operations of {key}")
     if why is None:
         return none(CHECK, key)
     part = _narrowed(operations, why.operation.end, model=model, budget=meter.rest)

@@ -184,7 +184,9 @@ class Tasks:
         plain = rows.cast(MODEL_OPERATIONS)
         share = share_bytes()
         if plain.nbytes > share:
-            return none(NAME, key, doubt=f"its {plain.num_rows} operations exceed {share} bytes")
+            return none(
+                NAME, key, doubt=f"{plain.num_rows} operations of {key} exceed {share} bytes"
+            )
         return self.kernels[self.model](key, plain, Budget(seconds=self.seconds, bytes=share))
 
 

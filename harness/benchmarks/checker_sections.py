@@ -16,7 +16,8 @@ from checkers.cycles.synthetic import Recipe as TransactionRecipe
 from checkers.cycles.synthetic import write_synthetic_transactions
 from checkers.linearizability.versioned import nonlinearizable
 from checkers.session import spark_session
-from checkers.synthetic import Recipe, write_synthetic_run
+from checkers.synthetic_draft import Recipe
+from checkers.synthetic_long import write_long_synthetic_run
 from checkers.synthetic_models import ModelRecipe, model_pieces
 from checkers.verdict import Validity
 from clusters.java import find_java, spark_java_home
@@ -104,8 +105,9 @@ def _make_transactions(directory: Path, size: int) -> None:
     write_synthetic_transactions(RunDirectory(directory), TransactionRecipe(transactions=size))
 
 
-def _make_run(directory: Path, size: int) -> None:
-    write_synthetic_run(RunDirectory(directory), Recipe(sends=size // _ROWS_A_SEND, keys=16))
+def _make_run(directory: Path, size: int, *, keys: int = 16) -> None:
+    recipe = Recipe(sends=size // _ROWS_A_SEND, keys=keys)
+    write_long_synthetic_run(RunDirectory(directory), recipe)
 
 
 def _judge_run(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]:
@@ -173,6 +175,13 @@ SECTIONS: Final[Mapping[str, Section]] = {
         unit="records",
         sizes=(_MILLION, 10 * _MILLION),
         make=_make_run,
+        measure=_judge_run,
+    ),
+    "data-plane-one-key": Section(
+        title=f"the same with all records in one partition, {_MASTER}",
+        unit="records",
+        sizes=(_MILLION, 10 * _MILLION),
+        make=partial(_make_run, keys=1),
         measure=_judge_run,
     ),
     "cycles": Section(

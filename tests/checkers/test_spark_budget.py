@@ -97,3 +97,4 @@ def test_with_2_gb_and_60_s_all_keys_but_the_impossible_one_get_an_answer(tmp_pa
     assert answer["validity"] == "unknown"
     assert answer["reason"].startswith(f"{_KEYS} of {_KEYS + 1} keys checked; ")
     assert "ran out of its" in answer["reason"]
+    assert "operations of impossible" in answer["reason"]
