@@ -24,7 +24,8 @@ What the operations of each model are, by `f`, and which columns they use:
 | | read | | | read | |
 | list-append | append, read: `MICRO_OPERATIONS` | | | appended | all that was read, in order |
 
-- A versioned register begins at version 0, and each change makes the next version.
+- A versioned register begins at version 0, which has no value (null), and each change makes the
+  next version. One that began with a value has a first write of it before everything.
 - A register begins without a value (null), a set and a list empty, a counter at 0, a log with its
   next offset 0.
 - A `cas` that fails without an error was refused: what it expected did not hold at some moment
