@@ -7,6 +7,7 @@ that there are acknowledged operations after them; the final reads come last, wh
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
@@ -55,19 +56,9 @@ def record(
 ) -> None:
     """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
     with Warden(run_id=f"{scenario.name}/{run.root.name}") as warden, ExitStack() as stack:
-        route: Route = direct
-        if options.wire:
-            route = wired_route(node_names(scenario.cluster), clients=scenario.wires_clients)
-        cluster = KafkaCluster(
-            scenario.cluster,
-            warden=warden,
-            prepared=prepared,
-            directory=run.nodes,
-            clock=clock,
-            port_base=options.port_base,
-            route=route,
+        cluster, route = _placed(
+            scenario, options, prepared, warden=warden, directory=run.nodes, clock=clock
         )
-        refuse_missing_abilities(scenario, cluster)
         links = links_of(cluster, route)
         wire = None
         if options.wire:
@@ -109,6 +100,32 @@ def record(
         ).go()
         stack.close()
         _testify(cluster, scenario, run, progress)
+
+
+def _placed(
+    scenario: Scenario,
+    options: RunOptions,
+    prepared: Prepared,
+    *,
+    warden: Warden,
+    directory: Path,
+    clock: Clock,
+) -> tuple[KafkaCluster, Route]:
+    """The cluster, with nothing of it running yet, and how its nodes find each other."""
+    route: Route = direct
+    if options.wire:
+        route = wired_route(node_names(scenario.cluster), clients=scenario.wires_clients)
+    cluster = KafkaCluster(
+        scenario.cluster,
+        warden=warden,
+        prepared=prepared,
+        directory=directory,
+        clock=clock,
+        port_base=options.port_base,
+        route=route,
+    )
+    refuse_missing_abilities(scenario, cluster)
+    return cluster, route
 
 
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:

@@ -11,9 +11,20 @@ from typing import Final
 
 import pyarrow as pa
 
+from history.request_schema import (
+    DESCRIBES,
+    GROUP_OFFSETS,
+    METADATA_WRITES,
+    PARTITION_WRITES,
+    STABLE_OFFSETS,
+    TRANSACTIONS,
+    ids,
+)
+
 __all__ = [
     "CLUSTER_TABLES",
     "DESCRIBES",
+    "GROUP_OFFSETS",
     "LOG_FINDINGS",
     "METADATA_LOG",
     "METADATA_OFFSETS",
@@ -27,10 +38,6 @@ __all__ = [
     "TRANSACTIONS",
     "WIRE",
 ]
-
-
-def _ids(name: str) -> pa.Field:
-    return pa.field(name, pa.list_(pa.field("element", pa.int32())))
 
 
 WIRE: Final = pa.schema(
@@ -85,7 +92,7 @@ WIRE: Final = pa.schema(
         # Of an AlterPartition request: the epoch it expects; of a response: the epoch there is.
         pa.field("partition_epoch", pa.int32()),
         # Of an AlterPartition: the ISR asked for, or the one there is.
-        _ids("isr"),
+        ids("isr"),
         # The broker epoch of each member of `isr`, where the version has them (-1: not stated).
         pa.field("isr_epochs", pa.list_(pa.field("element", pa.int64()))),
         # Of a heartbeat: what the broker has applied; of a Fetch: the offset it fetches from.
@@ -129,12 +136,12 @@ METADATA_LOG: Final = pa.schema(
         pa.field("topic", pa.string()),
         pa.field("topic_id", pa.string()),
         pa.field("partition", pa.int32()),
-        _ids("replicas"),
-        _ids("isr"),
-        _ids("adding"),
-        _ids("removing"),
-        _ids("elr"),
-        _ids("last_known_elr"),
+        ids("replicas"),
+        ids("isr"),
+        ids("adding"),
+        ids("removing"),
+        ids("elr"),
+        ids("last_known_elr"),
         # -1: no leader. Null in a change that leaves the leader and its epoch as they are; not null
         # in a change that sets it anew, which bumps the leader epoch also where it stays the same.
         # Of a LeaderChangeMessage: the controller's node id.
@@ -236,144 +243,6 @@ REPLICA_RECORDS: Final = pa.schema(
         pa.field("value", pa.int64()),
         # The first 8 bytes of the SHA-256 of key and value, each behind its length; signed.
         pa.field("digest", pa.int64(), nullable=False),
-    ]
-)
-
-DESCRIBES: Final = pa.schema(
-    [
-        # One row a metadata read and partition it showed; `read` numbers the reads, densely, in the
-        # order of their calls. A topic that the broker does not know has one row with no partition.
-        pa.field("read", pa.int64(), nullable=False),
-        # Who asked: a client process, or -1 for the harness's observer.
-        pa.field("process", pa.int32(), nullable=False),
-        # The broker that answered.
-        pa.field("node", pa.string(), nullable=False),
-        pa.field("call_ns", pa.int64(), nullable=False),
-        pa.field("return_ns", pa.int64(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("topic_id", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("error", pa.string(), nullable=False),
-        pa.field("leader", pa.int32()),
-        pa.field("leader_epoch", pa.int32()),
-        _ids("isr"),
-        _ids("replicas"),
-        # Of a read of a topic's configuration: the value that `metadata_writes` wrote there, else
-        # null. The first value is the one of the topic's creation.
-        pa.field("config_value", pa.int64()),
-    ]
-)
-
-METADATA_WRITES: Final = pa.schema(
-    [
-        # One row a write of a client to the cluster's metadata, dense, in the order of the calls.
-        pa.field("index", pa.int64(), nullable=False),
-        pa.field("process", pa.int32(), nullable=False),
-        # "create-topic", "delete-topic", "alter-config".
-        pa.field("f", pa.string(), nullable=False),
-        # The broker that was asked to do it.
-        pa.field("node", pa.string(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        # Of a creation that was acknowledged.
-        pa.field("topic_id", pa.string()),
-        # Of an alter-config: the value written; unique and growing for each topic.
-        pa.field("config_value", pa.int64()),
-        pa.field("call_ns", pa.int64(), nullable=False),
-        pa.field("return_ns", pa.int64()),
-        pa.field("outcome", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
-    ]
-)
-
-PARTITION_WRITES: Final = pa.schema(
-    [
-        # One row a write of a client to a topic's partitions, dense, in the order of the calls.
-        pa.field("index", pa.int64(), nullable=False),
-        pa.field("process", pa.int32(), nullable=False),
-        # "create-partitions", "reassign", "cancel-reassignment".
-        pa.field("f", pa.string(), nullable=False),
-        # The broker that was asked to do it.
-        pa.field("node", pa.string(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        # Of a reassignment and its cancellation.
-        pa.field("partition", pa.int32()),
-        # Of a create-partitions: how many the topic is to have.
-        pa.field("partition_count", pa.int32()),
-        # Of a reassignment: what the client had seen, and what it asks for, the preferred leader
-        # first.
-        _ids("replicas_before"),
-        _ids("replicas"),
-        pa.field("call_ns", pa.int64(), nullable=False),
-        # Of the answer: a reassignment that is ok has begun by then, and need not be over.
-        pa.field("return_ns", pa.int64()),
-        pa.field("outcome", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
-        # Of a reassignment or a cancellation: when a controller said that nothing is under way and
-        # a broker showed the replicas that were asked for (of a cancellation: any). Null: never
-        # while the client looked.
-        pa.field("over_ns", pa.int64()),
-    ]
-)
-
-TRANSACTIONS: Final = pa.schema(
-    [
-        # One row a transaction of a client, dense, in the order of their begins.
-        pa.field("index", pa.int64(), nullable=False),
-        pa.field("process", pa.int32(), nullable=False),
-        pa.field("transactional_id", pa.string(), nullable=False),
-        # "commit" or "abort": what the client set out to do in the end.
-        pa.field("intent", pa.string(), nullable=False),
-        pa.field("begin_ns", pa.int64(), nullable=False),
-        # When the client called commit or abort; null: it never came to that.
-        pa.field("end_call_ns", pa.int64()),
-        pa.field("return_ns", pa.int64()),
-        # Of the commit or abort: ok, fail, info.
-        pa.field("outcome", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
-        # Its records, in the order in which they were sent; `records` has the same (key, value).
-        pa.field("keys", pa.list_(pa.field("element", pa.string())), nullable=False),
-        pa.field("values", pa.list_(pa.field("element", pa.int64())), nullable=False),
-    ]
-)
-
-GROUP_OFFSETS: Final = pa.schema(
-    [
-        # One row a time that a transactional producer asked for its group's committed offsets, or
-        # sent new ones with a transaction; dense, in the order of the calls.
-        pa.field("index", pa.int64(), nullable=False),
-        # The producer's.
-        pa.field("process", pa.int32(), nullable=False),
-        # "fetch-offsets", "send-offsets".
-        pa.field("f", pa.string(), nullable=False),
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("call_ns", pa.int64(), nullable=False),
-        pa.field("return_ns", pa.int64()),
-        # Of offsets that were sent: as of the records of their transaction.
-        pa.field("outcome", pa.string(), nullable=False),
-        pa.field("error", pa.string()),
-        # Of a fetch: every key. Of offsets that were sent: the keys of which records were taken.
-        pa.field("keys", pa.list_(pa.field("element", pa.string())), nullable=False),
-        # Where each is read on from. Of a fetch: as committed, -1 where nothing is; empty without
-        # an answer.
-        pa.field("offsets", pa.list_(pa.field("element", pa.int64())), nullable=False),
-        # Of offsets that were sent: where the transaction began to take.
-        pa.field("offsets_before", pa.list_(pa.field("element", pa.int64()))),
-    ]
-)
-
-STABLE_OFFSETS: Final = pa.schema(
-    [
-        # What a key's leader said when every producer had ended: one row an observation that
-        # differs from the one before.
-        pa.field("time_ns", pa.int64(), nullable=False),
-        pa.field("key", pa.string(), nullable=False),
-        # Where readers at read_committed stop: the first record of an open transaction, else the
-        # high watermark. Asked for after the high watermark.
-        pa.field("last_stable_offset", pa.int64(), nullable=False),
-        pa.field("high_watermark", pa.int64(), nullable=False),
-        # Whether every transaction had been given the time to end: its time-out, and the
-        # coordinator's interval of looking for those that have timed out.
-        pa.field("due", pa.bool_(), nullable=False),
     ]
 )
 
