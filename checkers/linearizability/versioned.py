@@ -42,9 +42,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from checkers.anomaly import Found, found
-from checkers.linearizability.claims import ModelRows, claims_of, model_rows
+from checkers.linearizability.claims import claims_of, model_rows
 from checkers.linearizability.conclusion import Conclusion, concluded
 from checkers.linearizability.faults import Witness
 from checkers.linearizability.proofs import proof_of
@@ -77,15 +78,16 @@ def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
 
     Raises ValueError if a word is none of the model's.
     """
-    conclusion = conclusion_of(model_rows(rows, model), model)
-    return found_of(key, conclusion, model, sighted=sought(rows, model, witnesses_of(conclusion)))
+    conclusion = conclusion_of(rows, model)
+    witnesses = witnesses_of(conclusion)
+    sighted = sought(rows, model, witnesses) if witnesses else {}
+    return found_of(key, conclusion, model, sighted=sighted)
 
 
-def conclusion_of(rows: ModelRows, model: Model) -> Conclusion:
-    """What is wrong with the operations of one key, on arrays, without saying whose fault it is."""
-    slab = Slab(0, extent(_highest(rows), len(rows)), limit=len(rows))
-    for first in range(0, len(rows), PIECE_ROWS):
-        slab.add(claims_of(rows.slice(first, PIECE_ROWS), model))
+def conclusion_of(rows: pa.Table, model: Model) -> Conclusion:
+    """What is wrong with the operations of one key, without saying whose fault it is."""
+    slab = Slab(0, extent(_highest_in(rows), rows.num_rows), limit=rows.num_rows)
+    taken(slab, rows, model)
     return concluded([slab.summary()])
 
 
@@ -123,5 +125,6 @@ def witnesses_of(conclusion: Conclusion) -> tuple[Witness, ...]:
     return tuple(dict.fromkeys(one for fault in conclusion.faults for one in fault.witnesses))
 
 
-def _highest(rows: ModelRows) -> int:
-    return int(max(rows.version.max(initial=0), rows.expected.max(initial=0))) + 1
+def _highest_in(rows: pa.Table) -> int:
+    named = (pc.max(rows.column(name)).as_py() for name in ("version", "expected"))
+    return max((one for one in named if one is not None), default=0) + 1

@@ -226,7 +226,7 @@ def _after_log(one: Op, state: tuple[object, ...]) -> Iterator[tuple[object, ...
 
 def whole(operations: list[Op], model: Model) -> Conclusion:
     """What the kernel says."""
-    return conclusion_of(rows_of(operations, model), model)
+    return conclusion_of(table(operations), model)
 
 
 def in_slabs(operations: list[Op], model: Model, *, versions: int) -> Conclusion:
