@@ -21,7 +21,7 @@ from clusters.hosts.process import orphans
 from history.manifest import RunState, read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
-from history.schema import TABLES
+from history.schema import RUN_TABLES
 from history.segment import live_counts
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -188,7 +188,7 @@ def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_jud
     assert (sends["outcome"] == "ok").sum() >= seen.ok
     still_open = operations[operations["return_ns"].isna()]
     assert set(still_open["outcome"]) <= {"info"}
-    for name, schema in TABLES.items():
+    for name, schema in RUN_TABLES.items():
         assert load_table(run, name).schema.equals(schema), name
 
 
