@@ -87,6 +87,7 @@ class Slab:
             self._value[0], self._made[0] = NOTHING, 1
         self._refused: list[Changes] = []
         self._refused_count = 0
+        self._refused_max = _REFUSALS_MAX
         self._swaps: list[Changes] = []
         self._writes: list[Changes] = []
         self._faults: dict[Rule, list[Fault]] = {}
@@ -194,10 +195,12 @@ class Slab:
     def _refuse(self, refused: Changes) -> None:
         self._refused.append(refused)
         self._refused_count += len(refused)
-        if self._refused_count > _REFUSALS_MAX:
+        if self._refused_count > self._refused_max:
             earliest = np.maximum.accumulate(self._lower)
             latest = np.minimum.accumulate(self._upper[::-1])[::-1].copy()
             self._settle(latest, earliest)
+            # Twice what is left: to look at all versions again costs no more than what came since.
+            self._refused_max = max(_REFUSALS_MAX, 2 * self._refused_count)
 
     def _settle(self, latest: Int64s, earliest: Int64s) -> None:
         """Forget the refusals that hold whatever else is taken."""
