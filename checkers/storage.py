@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
-from pyarrow.fs import FileSystem
+from pyarrow.fs import FileSystem, LocalFileSystem
 
 __all__ = ["file_size", "file_system", "is_uri", "local_path", "parquet_file", "sha256"]
 
@@ -74,4 +74,5 @@ def sha256(location: str) -> str:
 
 
 def _placed(location: str) -> tuple[FileSystem, str]:
-    return file_system(location) if is_uri(location) else FileSystem.from_uri(location)
+    # `from_uri` takes absolute paths as well, but refuses relative ones.
+    return file_system(location) if is_uri(location) else (LocalFileSystem(), location)

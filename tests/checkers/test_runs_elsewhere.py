@@ -68,6 +68,20 @@ def test_tasks_elsewhere_read_the_run_where_it_lies(tmp_path: Path) -> None:
     assert sha256(path) == sha256(local_path(path) or "")
 
 
+def test_a_run_by_a_relative_path_is_read_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = _made(tmp_path / "results" / "one")
+    monkeypatch.chdir(tmp_path)
+    run = RunDirectory(Path("results/one"))
+    files = record_files(run, read_manifest(run.manifest_path))
+    for file in files:
+        assert byte_count(file) == (tmp_path / file.path).stat().st_size
+        assert sha256(file.path) == sha256(str(tmp_path / file.path))
+    read = sum(rows_in(file, "records").num_rows for file in files)
+    assert read == load_table(made, "records").num_rows
+
+
 def test_a_second_copy_takes_the_place_of_the_same_run_only(tmp_path: Path) -> None:
     first = _made(tmp_path / "far" / "one")
     results = tmp_path / "results"
