@@ -1,0 +1,15 @@
+"""The levels of `metadata.version`: what each of them adds to the protocol."""
+
+from typing import Final
+
+__all__ = ["LEVEL_EPOCHS", "LEVEL_REGISTRATION", "LEVEL_VISIBILITY", "METADATA_VERSION"]
+
+METADATA_VERSION: Final = "metadata.version"
+"""The feature."""
+
+LEVEL_REGISTRATION: Final = 1
+"""Registration, leases and fencing alone (KIP-631)."""
+LEVEL_EPOCHS: Final = 2
+"""Broker epochs of ISR members (KIP-903): Fetch version 15 and AlterPartition version 3."""
+LEVEL_VISIBILITY: Final = 3
+"""The lowest acknowledged offset: BrokerHeartbeat (key 63) version 1."""

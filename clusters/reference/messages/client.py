@@ -1,0 +1,157 @@
+"""What any broker answers clients about the cluster and their offsets: kinds 60 to 71."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+__all__ = [
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "DescribeConfigsRequest",
+    "DescribeConfigsResponse",
+    "FindCoordinatorRequest",
+    "FindCoordinatorResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetCommitRequest",
+    "OffsetCommitResponse",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
+    "PartitionMetadata",
+]
+
+
+@dataclass(slots=True)
+class PartitionMetadata:
+    """A partition as a broker shows it."""
+
+    partition: int
+    error: int
+    leader_id: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class MetadataRequest:
+    """Topics by (name, topic id); None: all of them. Also stands for DescribeCluster: ()."""
+
+    kind: ClassVar[int] = 60
+    correlation: int
+    topics: tuple[tuple[str, int], ...] | None
+    allow_creation: bool = False
+
+
+@dataclass(slots=True)
+class MetadataResponse:
+    """The broker's view of the cluster."""
+
+    kind: ClassVar[int] = 61
+    correlation: int
+    cluster_id: str
+    controller_id: int
+    """A broker's id, as clients expect one that takes their requests."""
+    brokers: tuple[tuple[int, str, int, str | None], ...]
+    """(broker id, host, port, rack) of those that are unfenced."""
+    topics: tuple[tuple[str, int, int, tuple[PartitionMetadata, ...]], ...]
+    """(name, topic id, error, partitions)."""
+    metadata_offset: int = -1
+    """Up to which offset of the metadata log it is; the wire does not carry it."""
+    error: int = 0
+
+
+@dataclass(slots=True)
+class DescribeConfigsRequest:
+    """(resource type, resource name, names or None for all)."""
+
+    kind: ClassVar[int] = 62
+    correlation: int
+    resources: tuple[tuple[int, str, tuple[str, ...] | None], ...]
+
+
+@dataclass(slots=True)
+class DescribeConfigsResponse:
+    """By resource: (type, name, error, ((setting, value, is default), …))."""
+
+    kind: ClassVar[int] = 63
+    correlation: int
+    resources: tuple[tuple[int, str, int, tuple[tuple[str, str, bool], ...]], ...]
+    metadata_offset: int = -1
+
+
+@dataclass(slots=True)
+class ApiVersionsRequest:
+    """What a node can be asked."""
+
+    kind: ClassVar[int] = 64
+    correlation: int
+
+
+@dataclass(slots=True)
+class ApiVersionsResponse:
+    """The level whose APIs the node offers (V05); `wire/` knows which versions those are."""
+
+    kind: ClassVar[int] = 65
+    correlation: int
+    level: int
+    features: tuple[tuple[str, int, int], ...]
+    """Supported (name, lowest, highest)."""
+    metadata_offset: int = -1
+
+
+@dataclass(slots=True)
+class FindCoordinatorRequest:
+    """Who keeps the offsets of these groups."""
+
+    kind: ClassVar[int] = 66
+    correlation: int
+    groups: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class FindCoordinatorResponse:
+    """(group, error, broker id, host, port)."""
+
+    kind: ClassVar[int] = 67
+    correlation: int
+    groups: tuple[tuple[str, int, int, str, int], ...]
+
+
+@dataclass(slots=True)
+class OffsetCommitRequest:
+    """(topic name, partition, offset, leader epoch or -1, metadata)."""
+
+    kind: ClassVar[int] = 68
+    correlation: int
+    group: str
+    offsets: tuple[tuple[str, int, int, int, str], ...]
+
+
+@dataclass(slots=True)
+class OffsetCommitResponse:
+    """(topic name, partition, error)."""
+
+    kind: ClassVar[int] = 69
+    correlation: int
+    offsets: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(slots=True)
+class OffsetFetchRequest:
+    """(topic name, partition); None: all that the group has."""
+
+    kind: ClassVar[int] = 70
+    correlation: int
+    group: str
+    partitions: tuple[tuple[str, int], ...] | None
+
+
+@dataclass(slots=True)
+class OffsetFetchResponse:
+    """(topic name, partition, offset or -1, leader epoch, metadata, error)."""
+
+    kind: ClassVar[int] = 71
+    correlation: int
+    error: int
+    offsets: tuple[tuple[str, int, int, int, str, int], ...] = field(default=())

@@ -1,0 +1,52 @@
+"""What nodes tell observers (`effects.NOTE`): facts as they become true, for oracles and traces.
+
+A note changes nothing in the cluster. Its first element after the subject is what it is about.
+"""
+
+from typing import Final
+
+__all__ = [
+    "ACKNOWLEDGED_METADATA",
+    "ACTIVE",
+    "APPENDED_METADATA",
+    "BROKER_STATE",
+    "COMMITTED_METADATA",
+    "FOLLOWS",
+    "HIGH_WATERMARK",
+    "LEADS",
+    "QUORUM_LEADER",
+    "RESIGNED",
+    "TOLD_LOWEST",
+    "TRUNCATED",
+    "VISIBLE",
+    "VOTED",
+]
+
+VOTED: Final = "voted"
+"""(epoch, candidate id): a vote was granted, and is durable."""
+QUORUM_LEADER: Final = "quorum-leader"
+"""(epoch,): this voter was elected."""
+ACTIVE: Final = "active"
+"""(epoch,): this controller has replayed all before its epoch and decides now."""
+RESIGNED: Final = "resigned"
+"""(epoch,): this controller is not active any more."""
+APPENDED_METADATA: Final = "appended-metadata"
+"""(base offset, epoch, records): the leader appended them; not committed yet."""
+COMMITTED_METADATA: Final = "committed-metadata"
+"""(end offset,): this node's high watermark of the metadata log, after it moved."""
+ACKNOWLEDGED_METADATA: Final = "acknowledged-metadata"
+"""(end offset, kind of the request, description): a client's write was acknowledged."""
+BROKER_STATE: Final = "broker-state"
+"""(BrokerState, broker epoch): a transition of the life cycle."""
+LEADS: Final = "leads"
+"""(partition key, leader epoch, log end offset): this broker leads from here on."""
+FOLLOWS: Final = "follows"
+"""(partition key, leader id, leader epoch)."""
+HIGH_WATERMARK: Final = "high-watermark"
+"""(partition key, leader epoch, offset): a leader's, after it moved."""
+TRUNCATED: Final = "truncated"
+"""(partition key, offset, old end offset): a follower cut its log."""
+TOLD_LOWEST: Final = "told-lowest"
+"""(broker id, offset): the controller told a broker this lowest acknowledged offset."""
+VISIBLE: Final = "visible"
+"""(offset,): this broker shows clients metadata below it."""

@@ -1,0 +1,16 @@
+"""The states of a broker (K07), with the numbers that heartbeats carry."""
+
+from enum import IntEnum
+
+__all__ = ["BrokerState"]
+
+
+class BrokerState(IntEnum):
+    """Where a broker is in its life. There is no 5."""
+
+    NOT_RUNNING = 0
+    REGISTERING = 1
+    RECOVERING_FROM_UNCLEAN_SHUTDOWN = 2
+    RUNNING = 3
+    FENCED = 4
+    PENDING_CONTROLLED_SHUTDOWN = 6

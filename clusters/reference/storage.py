@@ -1,0 +1,125 @@
+"""What a node keeps: logs of batches and a few small files, as values.
+
+A *log* is named METADATA or by its partition's key, a *file* by one of the names below. A batch is
+never changed once it exists: leaders, followers, disks and messages share it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+__all__ = [
+    "CLEAN_STOP",
+    "HIGH_WATERMARKS",
+    "METADATA",
+    "META_PROPERTIES",
+    "QUORUM_STATE",
+    "SNAPSHOT",
+    "Batch",
+    "Contents",
+    "FileName",
+    "LogName",
+    "MetaProperties",
+    "MetadataBatch",
+    "PartitionKey",
+    "QuorumState",
+    "Snapshot",
+]
+
+PartitionKey = tuple[int, int]
+"""(topic id, partition)."""
+LogName = str | PartitionKey
+FileName = str
+
+METADATA: Final = "metadata"
+"""The log of `__cluster_metadata`."""
+
+META_PROPERTIES: Final = "meta.properties"
+QUORUM_STATE: Final = "quorum-state"
+SNAPSHOT: Final = "snapshot"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+"""A tuple of (partition key, high watermark), written now and then and at a clean stop."""
+CLEAN_STOP: Final = "clean-shutdown"
+"""True while the node is down after a clean stop; a starting node replaces it by False."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records of a partition that were produced together. Immutable by agreement."""
+
+    base_offset: int
+    """-1 until a leader has appended it."""
+    leader_epoch: int
+    """Of the leader that appended it; -1 before."""
+    count: int
+    producer_id: int
+    """-1: the producer is not idempotent."""
+    producer_epoch: int
+    base_sequence: int
+    payload: Any
+    """The records: a tuple of values in the simulator, the client's encoded batch in a process."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after its last record."""
+        return self.base_offset + self.count
+
+
+@dataclass(slots=True)
+class MetadataBatch:
+    """Records of the metadata log that were decided together: all of them hold, or none."""
+
+    base_offset: int
+    epoch: int
+    """Of the controller that appended it: the quorum's leader epoch, KRaft's controller epoch."""
+    records: tuple[Any, ...]
+    """Values of `records.py`, one offset each."""
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after its last record."""
+        return self.base_offset + len(self.records)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaProperties:
+    """Who a formatted disk belongs to."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: int
+    mode: str = "enabled"
+    """`kip.500.mode`; a node of this generation starts on no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumState:
+    """What a voter must not forget: the epoch it is in, and whom it voted for there."""
+
+    epoch: int
+    voted_for: int
+    """-1: nobody yet."""
+    leader_id: int
+    """-1: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state that the metadata log adds up to, up to but without `end_offset`."""
+
+    end_offset: int
+    epoch: int
+    """Of the last record in it."""
+    records: tuple[Any, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Contents:
+    """A disk as a starting node finds it."""
+
+    files: dict[FileName, Any] = field(default_factory=dict)
+    logs: dict[LogName, list[Any]] = field(default_factory=dict)
+    """Batches by log, in order. METADATA has MetadataBatch, the others Batch."""
+    topics: dict[PartitionKey, str] = field(default_factory=dict)
+    """The names of the topics of the partitions' logs."""
+    log_starts: dict[LogName, int] = field(default_factory=dict)
+    """Where a log begins, if not at 0."""
