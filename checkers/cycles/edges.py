@@ -19,6 +19,7 @@ __all__ = [
     "Ends",
     "Kind",
     "edges_of",
+    "ends_of",
     "joined",
     "merged",
     "segments_of",
@@ -118,15 +119,23 @@ def merged(spans: Sequence[Ints]) -> Ints:
     return np.stack([every[starts, 0], np.maximum.reduceat(reach, starts)], axis=1)
 
 
-def within(edges: Edges, segments: Ints) -> Ends:
+def ends_of(edges: Edges) -> Ends:
+    """The same without their reasons."""
+    return Ends(
+        source=edges["source"].copy(),
+        target=edges["target"].copy(),
+        kind=edges["kind"].astype(np.int8),
+    )
+
+
+def within(ends: Ends, segments: Ints) -> Ends:
     """The edges inside one of these segments; of fans, those at transactions of any of them."""
-    source, target = edges["source"], edges["target"]
+    source, target = ends.source, ends.target
     left, right = segments_of(source, segments), segments_of(target, segments)
     kept = ((left >= 0) & (left == right)) | ((source < 0) & (right >= 0))
     kept |= (target < 0) & ((left >= 0) | (source < 0))
     chosen = np.flatnonzero(kept)
-    kind = edges["kind"][chosen].astype(np.int8)
-    return Ends(source=source[chosen], target=target[chosen], kind=kind)
+    return Ends(source=source[chosen], target=target[chosen], kind=ends.kind[chosen])
 
 
 def joined(parts: Iterable[Ends]) -> Ends:

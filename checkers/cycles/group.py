@@ -1,7 +1,7 @@
-"""The checks of list-append histories, as a group of the checker: three passes (`scan`)."""
+"""The checks of list-append histories, as a group of the checker: up to three passes (`scan`)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
@@ -20,7 +20,7 @@ from checkers.cycles.graph import graph_of
 from checkers.cycles.judgement import spelled_cycle, taking_part
 from checkers.cycles.levels import promised
 from checkers.cycles.scan import Part, Summary, reasons_of, segment_parts, summaries_of
-from checkers.tables import JobError, cluster_file, file_frame
+from checkers.tables import JobError, cluster_file, file_frame, row_count
 from checkers.verdict import CheckResult
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT
@@ -28,12 +28,18 @@ from history.schema import RECORD_BUCKET_COUNT
 __all__ = ["CYCLES_GROUP"]
 
 _NONE_READ: Final = "no ok transaction read any list: there is nothing to judge by"
+_WHOLE_STEPS_MAX: Final = 4_000_000
+"""Of a history whose edges are all sent at once: some 150 MB of them."""
 _NO_CYCLES: Final = Cycles(spelled=(), unspelled={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
     frame: DataFrame
+    verified: DataFrame
+    """The same, not to be verified again."""
+    whole: bool
+    """The edges of all of them fit into the driver."""
     paths: tuple[str, ...]
     budget_s: float
     promise: Isolation
@@ -80,6 +86,8 @@ def _files(question: Question) -> _Files:
     ]
     return _Files(
         frame=file_frame(question.spark, sealed),
+        verified=file_frame(question.spark, [replace(file, digest="") for file in sealed]),
+        whole=sum(row_count(file) or 0 for file in sealed) <= _WHOLE_STEPS_MAX,
         paths=tuple(file.path for file in sealed),
         budget_s=question.budget_s,
         promise=promised(question.manifest.isolation),
@@ -88,7 +96,7 @@ def _files(question: Question) -> _Files:
 
 def _judge(files: _Files, found: _Found) -> None:
     """Fill in `found`, pass by pass. Raises JobError if a job dies."""
-    scan = summaries_of(files.frame, paths=files.paths, budget_s=files.budget_s)
+    scan = summaries_of(files.frame, whole=files.whole, paths=files.paths, budget_s=files.budget_s)
     summaries: Sequence[Summary] = scan.contents
     found.doubts += scan.unreadable
     found.doubts += [doubt for summary in summaries for doubt in summary.doubts]
@@ -108,7 +116,7 @@ def _judge(files: _Files, found: _Found) -> None:
     links = list({link for cycle in cycles.spelled for link in cycle.links})
     reasons = {}
     if links:
-        reasons = reasons_of(files.frame, links, paths=files.paths, budget_s=files.budget_s)
+        reasons = reasons_of(files.verified, links, paths=files.paths, budget_s=files.budget_s)
     spelled = [spelled_cycle(cycle, reasons) for cycle in cycles.spelled]
     found.tallies[CYCLE.name].add(spelled, cycles.unspelled)
 
@@ -116,9 +124,7 @@ def _judge(files: _Files, found: _Found) -> None:
 def _cycles(
     files: _Files, segments: NDArray[np.int64], summaries: Sequence[Summary], found: _Found
 ) -> Cycles:
-    scan = segment_parts(files.frame, segments, paths=files.paths, budget_s=files.budget_s)
-    parts: Sequence[Part] = scan.contents
-    found.doubts += [reason for reason in scan.unreadable if reason not in found.doubts]
+    parts = _parts(files, segments, summaries, found)
     if not parts:
         return _NO_CYCLES
     observed = np.concatenate([summary.observed for summary in summaries])
@@ -131,6 +137,17 @@ def _cycles(
     if not ordered:
         found.doubts.append("transactions are not numbered in the order of their calls")
     return cycles_of(graph_of(nodes, ends, timed=ordered))
+
+
+def _parts(
+    files: _Files, segments: NDArray[np.int64], summaries: Sequence[Summary], found: _Found
+) -> Sequence[Part]:
+    """What is inside the segments: of what the first pass sent, or by a pass of its own."""
+    if files.whole:
+        return [one.whole.inside(segments) for one in summaries if one.whole is not None]
+    scan = segment_parts(files.verified, segments, paths=files.paths, budget_s=files.budget_s)
+    found.doubts += [reason for reason in scan.unreadable if reason not in found.doubts]
+    return scan.contents
 
 
 def _missing(summaries: Sequence[Summary]) -> list[str]:

@@ -5,7 +5,7 @@ Keys share nothing here; what crosses them are edges (`edges`) and the transacti
 to have been committed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from checkers.cycles.dependencies import dependencies, observed
 from checkers.cycles.edges import Edges, merged, spans_backwards
 from checkers.cycles.oddities import oddities
-from checkers.cycles.oddity import Oddities
+from checkers.cycles.oddity import Lists, Oddities
 from checkers.cycles.steps import Steps, steps_of
 from checkers.cycles.versions import Versions, versions_of
 from checkers.cycles.visits import visits_of
@@ -58,9 +58,14 @@ class Inferred:
     edges: Edges
     spans: Ints
     """What edges and fans span backwards."""
-    oddities: tuple[Oddities, ...]
     doubts: tuple[str, ...]
     """Why keys of it cannot be judged."""
+    lists: Lists = field(repr=False)
+
+    @property
+    def oddities(self) -> tuple[Oddities, ...]:
+        """What is wrong with the lists; looked for whenever it is asked for."""
+        return tuple(oddities(self.lists))
 
 
 def inferred(table: pa.Table) -> Inferred:
@@ -85,8 +90,8 @@ def inferred(table: pa.Table) -> Inferred:
         observed=observed(steps, versions),
         edges=edges,
         spans=merged([spans, spans_backwards(edges)]),
-        oddities=tuple(oddities(steps, versions, visits)),
         doubts=doubts,
+        lists=Lists(steps, versions, visits),
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.cycles import Cycles, cycles_of
-from checkers.cycles.edges import Edges, Kind, joined, merged, segments_of, within
+from checkers.cycles.edges import Edges, Kind, ends_of, joined, merged, segments_of, within
 from checkers.cycles.graph import graph_of
 from checkers.cycles.inference import Inferred, Nodes
 from checkers.cycles.levels import level_of_cycle
@@ -70,7 +70,7 @@ def taking_part(nodes: Nodes, observed: Ints, *, promise: Isolation) -> Nodes:
 def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
     """The cycles of a history whose parts are all at hand."""
     segments = merged([part.spans for part in parts])
-    ends = joined(within(part.edges, segments) for part in parts)
+    ends = joined(within(ends_of(part.edges), segments) for part in parts)
     nodes = np.concatenate([part.nodes for part in parts])
     nodes = nodes[segments_of(nodes["transaction"], segments) >= 0]
     observed = np.concatenate([part.observed for part in parts])

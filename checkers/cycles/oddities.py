@@ -32,9 +32,7 @@ from numpy.typing import NDArray
 
 from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
 from checkers.cycles.oddity import Lists, Oddities, Oddity, list_text, spelled_out
-from checkers.cycles.steps import Steps
-from checkers.cycles.versions import Versions, is_failed
-from checkers.cycles.visits import Visits
+from checkers.cycles.versions import is_failed
 from checkers.kernels.rows import FAIL, OK
 from history.models import Isolation
 
@@ -43,9 +41,8 @@ __all__ = ["oddities"]
 Ints = NDArray[np.int64]
 
 
-def oddities(steps: Steps, versions: Versions, visits: Visits) -> Iterator[Oddities]:
+def oddities(lists: Lists) -> Iterator[Oddities]:
     """Every anomaly of these keys' lists, check by check."""
-    lists = Lists(steps, versions, visits)
     strange = _strangers(lists)
     yield _aborted(lists, strange)
     yield _garbage(lists, strange)

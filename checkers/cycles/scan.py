@@ -8,8 +8,10 @@ larger. Three kinds of passes, none of which sends a history to the driver:
    overlap all the time that is most of them, at some 20 bytes an edge;
 3. if there are cycles, why their edges hold.
 
-What crosses between the processes is pickled: written and read by one version of one program, and
-never stored. A pass infers again what an earlier one did: that takes less time than to keep it.
+Of a history whose edges the driver can hold in any case, the first pass sends them all, and there
+is no second one. A later pass reads what the first one has verified, and infers again what that one
+did, but for the oddities: that takes less time than to keep it. What crosses between the processes
+is pickled: written and read by one version of one program, and never stored.
 """
 
 import pickle
@@ -23,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from checkers.cycles.edges import Ends, segments_of, within
+from checkers.cycles.edges import Ends, ends_of, segments_of, within
 from checkers.cycles.inference import Inferred, Nodes, inferred
 from checkers.cycles.judgement import Reason, reasons_in
 from checkers.cycles.oddity import Oddities
@@ -61,14 +63,21 @@ class Summary:
     spans: NDArray[Any]
     oddities: tuple[Oddities, ...]
     doubts: tuple[str, ...]
+    whole: "Part | None"
+    """All transactions and edges, if they were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Of one row group, what is inside the segments."""
+    """Of one row group, transactions and edges."""
 
     nodes: Nodes
     ends: Ends
+
+    def inside(self, segments: NDArray[Any]) -> "Part":
+        """What of it is inside these segments."""
+        inside = segments_of(self.nodes["transaction"], segments) >= 0
+        return Part(nodes=self.nodes[inside], ends=within(self.ends, segments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +88,10 @@ class Scan:
     unreadable: tuple[str, ...]
 
 
-def summaries_of(files: DataFrame, *, paths: Sequence[str], budget_s: float) -> Scan:
-    """A `Summary` a row group. Raises JobError if the job dies."""
-    return passed(files, partial(_of_lists, kernel=_summary), paths=paths, budget_s=budget_s)
+def summaries_of(files: DataFrame, *, whole: bool, paths: Sequence[str], budget_s: float) -> Scan:
+    """A `Summary` a row group, with all its edges if `whole`. Raises JobError if the job dies."""
+    kernel = partial(_of_lists, kernel=partial(_summary, whole=whole))
+    return passed(files, kernel, paths=paths, budget_s=budget_s)
 
 
 def segment_parts(
@@ -177,7 +187,7 @@ def _row(
     return pa.Table.from_pylist([row], schema=_ANSWER)
 
 
-def _summary(part: Inferred) -> Summary:
+def _summary(part: Inferred, *, whole: bool) -> Summary:
     return Summary(
         keys=len(part.names),
         reads=part.reads,
@@ -188,12 +198,16 @@ def _summary(part: Inferred) -> Summary:
         spans=part.spans,
         oddities=part.oddities,
         doubts=part.doubts,
+        whole=_whole(part) if whole else None,
     )
 
 
 def _part(part: Inferred, *, segments: NDArray[Any]) -> Part:
-    inside = segments_of(part.nodes["transaction"], segments) >= 0
-    return Part(nodes=part.nodes[inside], ends=within(part.edges, segments))
+    return _whole(part).inside(segments)
+
+
+def _whole(part: Inferred) -> Part:
+    return Part(nodes=part.nodes, ends=ends_of(part.edges))
 
 
 def _reasons(part: Inferred, *, links: Sequence[Link]) -> dict[Link, Reason]:

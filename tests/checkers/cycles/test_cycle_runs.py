@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.check import check_run
+from checkers.cycles import group
 from checkers.cycles.levels import is_forbidden
 from checkers.cycles.synthetic import LIES, Recipe, Synthetic, write_synthetic_transactions
 from checkers.verdict import CheckResult, Validity, Verdict
@@ -33,10 +34,16 @@ def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: SparkSe
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("steps_max", [0, 1_000_000], ids=["edges-by-segment", "edges-at-once"])
 @pytest.mark.parametrize("isolation", [Isolation.READ_COMMITTED, Isolation.STRICT_SERIALIZABLE])
 def test_every_lie_is_found_and_counts_by_what_was_promised(
-    tmp_path: Path, spark: SparkSession, isolation: Isolation
+    tmp_path: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    isolation: Isolation,
+    steps_max: int,
 ) -> None:
+    monkeypatch.setattr(group, "_WHOLE_STEPS_MAX", steps_max)
     recipe = Recipe(transactions=2000, lies=tuple(LIES), isolation=isolation)
     verdict, made = judged(tmp_path, spark, recipe)
     for number, (name, lie) in enumerate(LIES.items()):
