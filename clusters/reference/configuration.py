@@ -26,11 +26,13 @@ class Configuration:
     listeners: tuple[Listener, ...] = ()
     """As a broker registers them; the first one is for clients."""
     rack: str | None = None
+    level: int = 3
+    """The metadata.version that the first active controller of a new cluster writes."""
     level_min: int = 1
     """The metadata.versions that this node supports."""
     level_max: int = 3
     seed: int = 0
-    """Of what a node has to draw: its election time-outs."""
+    """Of what a node has to draw (its election time-outs), with its id and its incarnation's."""
 
     heartbeat_interval_ns: int = 2_000 * MS
     """registration.heartbeat.interval.ms."""

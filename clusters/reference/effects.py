@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 __all__ = [
     "ADVANCE",
     "APPEND",
+    "CLOSE",
     "CREATE",
     "DELETE",
     "EXIT",
@@ -61,6 +62,11 @@ ADVANCE: Final = 7
 """(ADVANCE, log, offset): the log begins at this offset now; what is below is in a snapshot."""
 EXIT: Final = 8
 """(EXIT, reason): end the process; an empty reason is a clean end."""
+CLOSE: Final = 10
+"""(CLOSE, source): end the connection that a request came by, which is not answered.
+
+Who asked hears UNREACHABLE.
+"""
 NOTE: Final = 9
 """(NOTE, subject, …): something became true, for observers outside. `notes.py` has the subjects."""
 

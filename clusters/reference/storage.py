@@ -123,3 +123,5 @@ class Contents:
     """The names of the topics of the partitions' logs."""
     log_starts: dict[LogName, int] = field(default_factory=dict)
     """Where a log begins, if not at 0."""
+    incarnation_id: int = 0
+    """Drawn by the shell for this start: no other start of any node has it."""
