@@ -36,6 +36,9 @@ _LOG: Final = logging.getLogger(__name__)
 _KEY_SECONDS_MAX: Final = 60.0
 _KEY_SHARE: Final = 0.25
 """Of the budget of a job, for a key that is searched: others of its task want to be judged, too."""
+_TASKS_A_CORE: Final = 4
+"""Where a kernel's time follows from its rows. A task costs a tenth of a second, as much as judging
+a million operations; a few a core are enough for cores that are not equally fast."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +158,8 @@ class Sweep:
     def _collected(self, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
         bytes_in_all = sum(byte_count(file) for file in {piece.file for piece in pieces})
         count = task_count(self.spark, len(pieces), bytes_in_all=bytes_in_all)
+        if self.model in VERSIONED:
+            count = min(count, _TASKS_A_CORE * self.spark.sparkContext.defaultParallelism)
         # A task takes every nth, so that what is large is dealt out first.
         order = [place for first in range(count) for place in range(first, len(pieces), count)]
         seconds = min(_KEY_SECONDS_MAX, _KEY_SHARE * self.budget_s)
