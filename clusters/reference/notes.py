@@ -6,6 +6,7 @@ A note changes nothing in the cluster. Its first element after the subject is wh
 from typing import Final
 
 __all__ = [
+    "ACKNOWLEDGED",
     "ACKNOWLEDGED_METADATA",
     "ACTIVE",
     "APPENDED_METADATA",
@@ -15,6 +16,9 @@ __all__ = [
     "HIGH_WATERMARK",
     "LEADS",
     "QUORUM_LEADER",
+    "READ_BEGAN",
+    "READ_METADATA",
+    "READ_RECORDS",
     "RESIGNED",
     "TOLD_LOWEST",
     "TRUNCATED",
@@ -50,3 +54,12 @@ TOLD_LOWEST: Final = "told-lowest"
 """(broker id, offset): the controller told a broker this lowest acknowledged offset."""
 VISIBLE: Final = "visible"
 """(offset,): this broker shows clients metadata below it."""
+
+ACKNOWLEDGED: Final = "acknowledged"
+"""A client's: (partition key, base offset, batch): its produce with acks=all was acknowledged."""
+READ_RECORDS: Final = "read-records"
+"""A client's: (partition key, batches): it read these records."""
+READ_BEGAN: Final = "read-began"
+"""A client's: (number,): it asks a broker for metadata, under a number of its own."""
+READ_METADATA: Final = "read-metadata"
+"""A client's: (number, broker id, metadata offset): the answer, and up to where it shows."""

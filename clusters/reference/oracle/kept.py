@@ -1,0 +1,277 @@
+"""The ghost of the partitions' logs: what was ever below a high watermark, acknowledged or read.
+
+A leader that moves its high watermark commits what is below it: that goes into the ghost. From then
+on every leader must have it, and so must every replica that joins an ISR. Acknowledged records are
+held beside it, since without the rules they may never have been committed.
+
+A disk that loses records is a fault which the protocols survive only while another member of the
+ISR has them. Where every member has lost its disk since it was last seen to have left the ISR, the
+partition is *excused*: what it loses is no fault of the protocol, and the run is no evidence of
+anything either.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from clusters.reference.oracle.decided import Decided, Led, Problem
+from clusters.reference.oracle.finding import Nodes
+from clusters.reference.storage import Batch, PartitionKey
+
+__all__ = ["Kept"]
+
+
+@dataclass(slots=True)
+class _Log:
+    """One partition's ghost."""
+
+    committed: list[Batch] = field(default_factory=list)
+    end: int = 0
+    acknowledged: list[tuple[int, Batch]] = field(default_factory=list)
+    """(base offset, batch), in the order in which clients heard it."""
+    read_ahead: list[Batch] = field(default_factory=list)
+    """What was read before it was committed."""
+    sequences: set[tuple[int, int, int]] = field(default_factory=set)
+    leaders: dict[int, int] = field(default_factory=dict)
+    """Who led, by leader epoch."""
+    suspects: set[int] = field(default_factory=set)
+    """Members that lost their disks and have not left the ISR since."""
+    excused: bool = False
+
+
+@dataclass(slots=True)
+class Kept:
+    """All partitions. `min_isr` is what topics have that do not say."""
+
+    decided: Decided
+    nodes: Nodes
+    min_isr: int = 1
+    lost_disks: dict[int, int] = field(default_factory=dict)
+    """Brokers whose disks lost something, with the broker epoch that they had then."""
+    _logs: dict[PartitionKey, _Log] = field(default_factory=dict)
+
+    @property
+    def excused(self) -> tuple[PartitionKey, ...]:
+        """The partitions whose losses are no fault of the protocol."""
+        return tuple(key for key, log in self._logs.items() if log.excused)
+
+    def leads(self, node: int, key: PartitionKey, leader_epoch: int) -> Iterator[Problem]:
+        """A broker begins to lead: it has to have all that was committed or acknowledged."""
+        log = self._of(key)
+        other = log.leaders.setdefault(leader_epoch, node)
+        if other != node:
+            yield (
+                "two-leaders",
+                f"brokers {other} and {node} both lead {key} in leader epoch {leader_epoch}",
+            )
+        if log.excused:
+            self._forget(node, key, log)
+            return
+        yield from self._complete(node, key, log, "unsafe-leader-candidate", "leads")
+        yield from self._acknowledged(node, key, log)
+
+    def high_watermark(self, node: int, key: PartitionKey, offset: int) -> Iterator[Problem]:
+        """A leader moves its high watermark: what is below it is committed."""
+        log = self._of(key)
+        if offset <= log.end:
+            return
+        for batch in self.nodes.records(node, key, log.end, offset):
+            if batch.base_offset < log.end or batch.end_offset > offset:
+                continue
+            log.committed.append(batch)
+            log.end = batch.end_offset
+            if batch.producer_id >= 0:
+                yield from _once(log, key, batch)
+        if log.read_ahead:
+            yield from self._compare_reads(key, log)
+
+    def acknowledged(self, key: PartitionKey, base_offset: int, batch: Batch) -> Iterator[Problem]:
+        """A client heard that its records are there, with acks=all."""
+        log = self._of(key)
+        log.acknowledged.append((base_offset, batch))
+        led = self.decided.partitions.get(key)
+        wanted = self._wanted(key)
+        if led is None or len(led.isr) >= wanted or log.excused:
+            return
+        having = [
+            node
+            for node in led.replicas
+            if any(
+                one.base_offset == base_offset and _same(one, batch)
+                for one in self.nodes.records(node, key, base_offset, base_offset + 1)
+            )
+        ]
+        if len(having) < wanted:
+            yield (
+                "acknowledged-below-min-isr",
+                (
+                    f"offset {base_offset} of {key} is acknowledged and on brokers {having}, "
+                    f"min.insync.replicas is {wanted}"
+                ),
+            )
+
+    def read(self, key: PartitionKey, batches: tuple[Batch, ...]) -> Iterator[Problem]:
+        """A client read these records."""
+        log = self._of(key)
+        if log.excused:
+            return
+        for batch in batches:
+            if batch.base_offset >= log.end:
+                log.read_ahead.append(batch)
+                continue
+            known = _at(log.committed, batch.base_offset)
+            if known is not None and known is not batch and not _same(known, batch):
+                yield (
+                    "inconsistent-offset",
+                    (
+                        f"offset {batch.base_offset} of {key} was read as {batch}, "
+                        f"committed is {known}"
+                    ),
+                )
+
+    def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
+        """A broker's disk lost records of these partitions (None: of all)."""
+        broker = self.decided.brokers.get(node)
+        self.lost_disks[node] = -1 if broker is None else broker.broker_epoch
+        for key, led in self.decided.partitions.items():
+            if node in led.isr and (keys is None or key in keys):
+                log = self._of(key)
+                log.suspects.add(node)
+                self._excuse(log, led)
+
+    def isr_changed(self, key: PartitionKey, old: Led, new: Led) -> Iterator[Problem]:
+        """The ISR of a partition was decided anew."""
+        log = self._of(key)
+        log.suspects.intersection_update(new.isr)
+        self._excuse(log, new)
+        if log.excused:
+            return
+        for member in sorted(set(new.isr) - set(old.isr)):
+            broker = self.decided.brokers.get(member)
+            # Its disk may have gone after the decision: then it is about to be fenced.
+            if broker is not None and self.lost_disks.get(member) != broker.broker_epoch:
+                yield from self._complete(
+                    member, key, log, "unsafe-leader-candidate", "joins the isr"
+                )
+
+    def finish(self) -> Iterator[Problem]:
+        """The cluster is whole and quiet: leaders have everything, and members the same."""
+        for key, log in self._logs.items():
+            led = self.decided.partitions.get(key)
+            if led is None or log.excused or led.leader < 0:
+                continue
+            yield from self._acknowledged(led.leader, key, log)
+            for member in led.isr:
+                yield from self._complete(
+                    member, key, log, "divergent-replicas", "is in the isr at the end"
+                )
+
+    def _of(self, key: PartitionKey) -> _Log:
+        log = self._logs.get(key)
+        if log is None:
+            log = self._logs[key] = _Log()
+        return log
+
+    def _wanted(self, key: PartitionKey) -> int:
+        topic = self.decided.names.get(key[0], "")
+        value = self.decided.settings.get((topic, "min.insync.replicas"))
+        return self.min_isr if value is None else int(value)
+
+    def _excuse(self, log: _Log, led: Led) -> None:
+        if log.suspects.issuperset(led.isr):
+            log.excused = True
+
+    def _forget(self, node: int, key: PartitionKey, log: _Log) -> None:
+        """What an excused partition still has is what counts from here on."""
+        kept = self.nodes.records(node, key, 0, log.end)
+        same = 0
+        for mine, theirs in zip(log.committed, kept, strict=False):
+            if not _same(mine, theirs):
+                break
+            same += 1
+        del log.committed[same:]
+        log.end = log.committed[-1].end_offset if log.committed else 0
+
+    def _complete(
+        self, node: int, key: PartitionKey, log: _Log, anomaly: str, what: str
+    ) -> Iterator[Problem]:
+        """The first committed batch that the node's replica lacks."""
+        kept = self.nodes.records(node, key, 0, log.end)
+        if (
+            kept
+            and log.committed
+            and kept[-1] is log.committed[-1]
+            and len(kept) == len(log.committed)
+        ):
+            return
+        for place, batch in enumerate(log.committed):
+            mine = kept[place] if place < len(kept) else None
+            if mine is None or not (mine is batch or _same(mine, batch)):
+                yield (
+                    anomaly,
+                    f"broker {node} {what} of {key} and has {mine} where {batch} was committed",
+                )
+                return
+
+    def _acknowledged(self, node: int, key: PartitionKey, log: _Log) -> Iterator[Problem]:
+        """The first acknowledged batch that the leader lacks."""
+        if not log.acknowledged:
+            return
+        end = max(offset + batch.count for offset, batch in log.acknowledged[-64:])
+        kept = {one.base_offset: one for one in self.nodes.records(node, key, 0, max(end, log.end))}
+        for offset, batch in log.acknowledged:
+            mine = kept.get(offset)
+            if mine is None or not _same(mine, batch):
+                yield (
+                    "lost-write",
+                    (
+                        f"offset {offset} of {key} was acknowledged as {batch.payload}, "
+                        f"leader {node} has {mine}"
+                    ),
+                )
+                return
+
+    def _compare_reads(self, key: PartitionKey, log: _Log) -> Iterator[Problem]:
+        ahead = [one for one in log.read_ahead if one.base_offset >= log.end]
+        for batch in log.read_ahead:
+            if batch.base_offset >= log.end:
+                continue
+            known = _at(log.committed, batch.base_offset)
+            if known is not None and not _same(known, batch):
+                yield (
+                    "inconsistent-offset",
+                    (
+                        f"offset {batch.base_offset} of {key} was read as {batch}, "
+                        f"committed is {known}"
+                    ),
+                )
+        log.read_ahead = ahead
+
+
+def _once(log: _Log, key: PartitionKey, batch: Batch) -> Iterator[Problem]:
+    sequence = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+    if sequence in log.sequences:
+        yield "duplicate", f"{key} has {batch} for the second time"
+    log.sequences.add(sequence)
+
+
+def _same(one: Batch, other: Batch) -> bool:
+    """Whether they are the same records of the same producer, wherever they lie."""
+    return (
+        one.producer_id == other.producer_id
+        and one.producer_epoch == other.producer_epoch
+        and one.base_sequence == other.base_sequence
+        and one.payload == other.payload
+    )
+
+
+def _at(batches: list[Batch], offset: int) -> Batch | None:
+    """The batch that begins at the offset."""
+    low, high = 0, len(batches)
+    while low < high:
+        middle = (low + high) // 2
+        if batches[middle].base_offset < offset:
+            low = middle + 1
+        else:
+            high = middle
+    found = batches[low] if low < len(batches) else None
+    return found if found is not None and found.base_offset == offset else None

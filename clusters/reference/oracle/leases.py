@@ -1,0 +1,256 @@
+"""Who may act as a broker, and until when: heartbeats, leases, proposals and leave.
+
+The oracle sees heartbeats leave and arrive, so it knows both ends of every lease: a broker's runs
+from the moment at which it sent the heartbeat that was answered, the controller's from the one at
+which it took it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from clusters.reference.messages.control import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from clusters.reference.oracle.decided import Broker, Decided, Led, Problem
+from clusters.reference.oracle.finding import Nodes
+from clusters.reference.states import BrokerState
+from clusters.reference.storage import PartitionKey
+
+__all__ = ["Leases"]
+
+_SLACK_NS: Final = 200_000_000
+"""Ticks, a drifting clock, and a step that was under way."""
+_COMMITS_MIN: Final = 4
+"""So many decisions must have come after a lease's end before its controller counts as late."""
+
+
+@dataclass(slots=True)
+class _Judged:
+    """A proposal when it was first sent."""
+
+    isr: tuple[int, ...]
+    partition_epoch: int
+    epochs: tuple[int, ...]
+    """The broker epoch on which the leader judged each member."""
+
+
+@dataclass(slots=True)
+class Leases:
+    """The ghost of leases. `lease_ns` is what the cluster is configured with."""
+
+    decided: Decided
+    nodes: Nodes
+    lease_ns: int
+    _asked: dict[tuple[int, int], int] = field(default_factory=dict)
+    """When a broker sent a heartbeat or registration: by (broker, correlation)."""
+    _renewed: dict[int, int] = field(default_factory=dict)
+    """Since when each broker's own lease runs."""
+    _heard: dict[int, int] = field(default_factory=dict)
+    """When an active controller last took a heartbeat of the registered incarnation."""
+    _taken: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)
+    """(broker id, broker epoch) of heartbeats, by (controller, source, correlation)."""
+    _proposed: dict[tuple[int, int, int], tuple[AlterPartitionItem, ...]] = field(
+        default_factory=dict
+    )
+    _judged: dict[PartitionKey, list[_Judged]] = field(default_factory=dict)
+    _states: dict[int, int] = field(default_factory=dict)
+    _late: dict[int, int] = field(default_factory=dict)
+    """Decisions since the lease of a silent, unfenced broker was over."""
+    _active: int = -1
+
+    def started(self, node: int) -> None:
+        """A process begins: it has no lease and no state yet."""
+        self._renewed.pop(node, None)
+        self._states.pop(node, None)
+
+    def is_active(self, node: int, now: int) -> None:
+        """A controller begins to decide; every lease begins again."""
+        self._active = node
+        for broker in self.decided.brokers:
+            self._heard[broker] = now
+
+    def state(self, node: int, state: int) -> None:
+        """A broker changes its state."""
+        self._states[node] = state
+
+    def heartbeat_sent(
+        self, node: int, request: BrokerHeartbeatRequest | BrokerRegistrationRequest, now: int
+    ) -> None:
+        """A broker asks for its lease."""
+        self._asked[node, request.correlation] = now
+
+    def heartbeat_taken(
+        self, node: int, source: int, request: BrokerHeartbeatRequest, now: int
+    ) -> None:
+        """A controller gets a heartbeat."""
+        self._taken[node, source, request.correlation] = (request.broker_id, request.broker_epoch)
+        broker = self.decided.brokers.get(request.broker_id)
+        if node != self._active or broker is None:
+            return
+        if request.broker_epoch == broker.broker_epoch:
+            self._heard[request.broker_id] = now
+            self._late.pop(request.broker_id, None)
+
+    def heartbeat_answered(
+        self, node: int, target: int, response: BrokerHeartbeatResponse
+    ) -> Iterator[Problem]:
+        """A controller answers a heartbeat."""
+        taken = self._taken.pop((node, target, response.correlation), None)
+        if taken is None or response.error:
+            return
+        broker_id, broker_epoch = taken
+        broker = self.decided.brokers.get(broker_id)
+        if broker is not None and broker.broker_epoch != broker_epoch:
+            yield (
+                "shared-identity",
+                (
+                    f"controller {node} renews the lease of broker {broker_id} for epoch "
+                    f"{broker_epoch}, registered is {broker.broker_epoch}"
+                ),
+            )
+        if response.next_state == BrokerState.NOT_RUNNING:
+            for key, led in self.decided.partitions.items():
+                if led.leader == broker_id:
+                    yield (
+                        "unsafe-shutdown",
+                        (
+                            f"broker {broker_id} may go and leads {key} "
+                            f"in leader epoch {led.leader_epoch}"
+                        ),
+                    )
+                    return
+
+    def answer_taken(
+        self, node: int, response: BrokerHeartbeatResponse | BrokerRegistrationResponse
+    ) -> None:
+        """A broker gets the answer to a heartbeat or a registration."""
+        asked = self._asked.pop((node, response.correlation), None)
+        if asked is not None and response.error == 0:
+            self._renewed[node] = max(asked, self._renewed.get(node, 0))
+
+    def served(self, node: int, now: int) -> Iterator[Problem]:
+        """A broker answers a client."""
+        renewed = self._renewed.get(node)
+        over_ns = -1 if renewed is None else now - renewed - self.lease_ns
+        state = self._states.get(node, BrokerState.NOT_RUNNING)
+        if over_ns > _SLACK_NS:
+            yield (
+                "served-while-fenced",
+                f"broker {node} answers a client {over_ns / 1e6:.0f} ms after its lease",
+            )
+        elif state not in (BrokerState.RUNNING, BrokerState.PENDING_CONTROLLED_SHUTDOWN):
+            yield (
+                "served-while-fenced",
+                f"broker {node} answers a client in state {BrokerState(state).name}",
+            )
+
+    def decided_more(self, now: int) -> Iterator[Problem]:
+        """Something was committed: silent brokers should be fenced by now."""
+        for broker_id, broker in self.decided.brokers.items():
+            heard = max(self._heard.get(broker_id, 0), broker.registered_ns)
+            if broker.fenced or now - heard <= self.lease_ns + _SLACK_NS:
+                self._late.pop(broker_id, None)
+                continue
+            self._late[broker_id] = self._late.get(broker_id, 0) + 1
+            if self._late[broker_id] == _COMMITS_MIN:
+                yield (
+                    "fencing-too-late",
+                    (
+                        f"broker {broker_id} is unfenced {(now - heard) / 1e6:.0f} ms after its last "
+                        f"heartbeat, its lease is {self.lease_ns / 1e6:.0f} ms"
+                    ),
+                )
+
+    def registered(
+        self, broker_id: int, old: Broker | None, new: Broker, now: int
+    ) -> Iterator[Problem]:
+        """A registration was decided."""
+        heard = self._heard.get(broker_id, -self.lease_ns)
+        self._heard[broker_id] = now
+        if old is None or old.fenced or old.incarnation_id == new.incarnation_id:
+            return
+        if now - heard < self.lease_ns - _SLACK_NS:
+            yield (
+                "shared-identity",
+                (
+                    f"broker {broker_id} is registered for a second process "
+                    f"{(now - heard) / 1e6:.0f} ms after a heartbeat of the first"
+                ),
+            )
+
+    def proposed(self, node: int, request: AlterPartitionRequest) -> None:
+        """A leader proposes ISRs: what it judges each member by is remembered."""
+        for item in request.items:
+            judged = _Judged(
+                item.isr,
+                item.partition_epoch,
+                tuple(self._judged_epoch(node, item.key, member) for member in item.isr),
+            )
+            known = self._judged.setdefault(item.key, [])
+            same = (one for one in known if _alike(one, judged))
+            if next(same, None) is None:
+                known.append(judged)
+                del known[:-16]
+
+    def proposal_taken(self, node: int, source: int, request: AlterPartitionRequest) -> None:
+        """A controller gets a proposal."""
+        self._proposed[node, source, request.correlation] = request.items
+
+    def proposal_answered(
+        self, node: int, target: int, response: AlterPartitionResponse
+    ) -> Iterator[Problem]:
+        """A controller answers a proposal: a mismatch of epochs must have been refused."""
+        asked = self._proposed.pop((node, target, response.correlation), ())
+        if response.error:
+            return
+        for item, answer in zip(asked, response.items, strict=False):
+            if answer.error or not item.isr_epochs:
+                continue
+            for member, epoch in zip(item.isr, item.isr_epochs, strict=False):
+                broker = self.decided.brokers.get(member)
+                if epoch >= 0 and broker is not None and broker.broker_epoch != epoch:
+                    yield (
+                        "epoch-check-bypassed",
+                        (
+                            f"{item.key}: member {member} of epoch {epoch} was accepted, "
+                            f"registered is {broker.broker_epoch}"
+                        ),
+                    )
+
+    def joined(self, key: PartitionKey, old: Led, new: Led) -> Iterator[Problem]:
+        """Members joined an ISR: they must have been judged by the epochs that they have."""
+        for judged in self._judged.get(key, ()):
+            if judged.isr != new.isr or judged.partition_epoch != old.partition_epoch:
+                continue
+            for member, epoch in zip(judged.isr, judged.epochs, strict=True):
+                broker = self.decided.brokers.get(member)
+                if member in old.isr or broker is None or epoch < 0:
+                    continue
+                if broker.broker_epoch != epoch:
+                    yield (
+                        "stale-epoch-join",
+                        (
+                            f"broker {member} joins the isr of {key}, judged in sync under epoch "
+                            f"{epoch}, registered with {broker.broker_epoch}"
+                        ),
+                    )
+            return
+
+    def _judged_epoch(self, node: int, key: PartitionKey, member: int) -> int:
+        """The epoch of the fetches that the leader saw; below version 15 the one registered now."""
+        if member == node:
+            return -1
+        fetched = self.nodes.fetched_epoch(node, key, member)
+        broker = self.decided.brokers.get(member)
+        return fetched if fetched >= 0 or broker is None else broker.broker_epoch
+
+
+def _alike(one: _Judged, other: _Judged) -> bool:
+    return one.isr == other.isr and one.partition_epoch == other.partition_epoch

@@ -1,0 +1,158 @@
+"""The oracle: notes, messages and disks in, findings out. See the package for what it is.
+
+A driver calls `note` for each NOTE, `sent` and `delivered` for messages of the kinds in SENT and
+DELIVERED, `started` and `disk_lost` as they happen, and `finish` once the cluster is whole and
+quiet.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from clusters.reference import notes
+from clusters.reference.oracle.decided import Decided, Problem
+from clusters.reference.oracle.finding import Finding, Nodes
+from clusters.reference.oracle.kept import Kept
+from clusters.reference.oracle.leases import Leases
+from clusters.reference.oracle.shown import Shown
+from clusters.reference.storage import PartitionKey
+
+__all__ = ["DELIVERED", "SENT", "Oracle"]
+
+_REGISTER: Final = 20
+_REGISTERED: Final = 21
+_HEARTBEAT: Final = 22
+_HEARTBEAT_ANSWER: Final = 23
+_ALTER: Final = 24
+_ALTER_ANSWER: Final = 25
+_FETCHED: Final = 51
+_API_VERSIONS: Final = 65
+_SERVED: Final = frozenset({_FETCHED, 53, 55, 61, 63, _API_VERSIONS, 67, 69, 71})
+"""Responses of brokers. Those to fetches count where a client asked."""
+
+SENT: Final = frozenset({_REGISTER, _HEARTBEAT, _HEARTBEAT_ANSWER, _ALTER, _ALTER_ANSWER}) | _SERVED
+DELIVERED: Final = frozenset({_REGISTERED, _HEARTBEAT, _HEARTBEAT_ANSWER, _ALTER})
+
+_FINDINGS_MAX: Final = 64
+"""One broken rule breaks many; the first findings are the story."""
+
+
+@dataclass(slots=True)
+class Oracle:
+    """Over one run. `lease_ns` and `min_isr` are the cluster's settings."""
+
+    nodes: Nodes
+    lease_ns: int
+    min_isr: int = 1
+    clients_from: int = 1 << 20
+    """Ids from here on are clients'."""
+    findings: list[Finding] = field(default_factory=list)
+    decided: Decided = field(default_factory=Decided)
+    kept: Kept = field(init=False)
+    leases: Leases = field(init=False)
+    shown: Shown = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Give the ghosts what they share."""
+        self.kept = Kept(self.decided, self.nodes, self.min_isr)
+        self.leases = Leases(self.decided, self.nodes, self.lease_ns)
+        self.shown = Shown(self.decided, self.nodes)
+
+    def started(self, node: int) -> None:
+        """A node's process begins."""
+        self.decided.restarted(node)
+        self.leases.started(node)
+        self.shown.started(node)
+
+    def disk_lost(self, node: int, keys: tuple[PartitionKey, ...] | None = None) -> None:
+        """A node's disk lost something, of these partitions or of all."""
+        self.kept.disk_lost(node, keys)
+
+    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
+        """A node or a client says that something became true: (NOTE, subject, …)."""
+        subject = note[1]
+        if subject == notes.HIGH_WATERMARK:
+            self._add(now, node, self.kept.high_watermark(node, note[2], note[4]))
+        elif subject == notes.ACKNOWLEDGED:
+            self._add(now, node, self.kept.acknowledged(note[2], note[3], note[4]))
+        elif subject == notes.READ_RECORDS:
+            self._add(now, node, self.kept.read(note[2], note[3]))
+        elif subject == notes.COMMITTED_METADATA:
+            self._committed(now, node, note[2])
+        else:
+            self._rarer(now, node, subject, note)
+
+    def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        """A message of a kind in SENT leaves a node."""
+        if kind in _SERVED:
+            if target >= self.clients_from:
+                self._add(now, source, self.leases.served(source, now))
+                if kind == _API_VERSIONS:
+                    self._add(now, source, self.shown.offered(source, message.level))
+        elif kind in (_HEARTBEAT, _REGISTER):
+            self.leases.heartbeat_sent(source, message, now)
+        elif kind == _HEARTBEAT_ANSWER:
+            self._add(now, source, self.leases.heartbeat_answered(source, target, message))
+        elif kind == _ALTER:
+            self.leases.proposed(source, message)
+        elif kind == _ALTER_ANSWER:
+            self._add(now, source, self.leases.proposal_answered(source, target, message))
+
+    def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        """A message of a kind in DELIVERED arrives at a node, which takes it after this call."""
+        if kind == _HEARTBEAT:
+            self.leases.heartbeat_taken(target, source, message, now)
+        elif kind == _ALTER:
+            self.leases.proposal_taken(target, source, message)
+        else:
+            self.leases.answer_taken(target, message)
+
+    def finish(self, now: int) -> None:
+        """Everything was healed, and the cluster is quiet."""
+        self._add(now, -1, self.kept.finish())
+
+    def _rarer(self, now: int, node: int, subject: str, note: tuple[Any, ...]) -> None:
+        if subject == notes.LEADS:
+            self._add(now, node, self.kept.leads(node, note[2], note[3]))
+        elif subject == notes.READ_BEGAN:
+            self.shown.read_began(node, note[2])
+        elif subject == notes.READ_METADATA:
+            self._add(now, node, self.shown.read(node, note[2], note[3], note[4]))
+        elif subject == notes.TOLD_LOWEST:
+            self._add(now, node, self.shown.told(note[2], note[3]))
+        elif subject == notes.ACKNOWLEDGED_METADATA:
+            self._wrote(node, note[2])
+        elif subject == notes.BROKER_STATE:
+            self.leases.state(node, note[2])
+        elif subject == notes.QUORUM_LEADER:
+            self._add(now, node, self.decided.was_elected(node, note[2]))
+        elif subject == notes.ACTIVE:
+            self.leases.is_active(node, now)
+
+    def _wrote(self, node: int, end_offset: int) -> None:
+        batches = self.nodes.metadata(node, end_offset - 1, end_offset)
+        self.shown.wrote(end_offset, batches[-1].epoch if batches else -1)
+
+    def _committed(self, now: int, node: int, end: int) -> None:
+        decided, before = self.decided, self.decided.offset
+        self._add(now, node, decided.was_counted(node, end, self.nodes, now))
+        if decided.offset == before:
+            return
+        if self.shown.awaits:
+            self._add(now, node, self.shown.committed(decided.epochs(before)))
+        for broker_id, old, new in decided.registered:
+            self._add(now, node, self.leases.registered(broker_id, old, new, now))
+        for key, was, led in decided.joined:
+            self._add(now, node, self.leases.joined(key, was, led))
+        for key, was, led in decided.changed:
+            self._add(now, node, self.kept.isr_changed(key, was, led))
+        decided.registered.clear()
+        decided.joined.clear()
+        decided.changed.clear()
+        self._add(now, node, decided.fenced_members())
+        self._add(now, node, self.leases.decided_more(now))
+
+    def _add(self, now: int, node: int, problems: Iterable[Problem]) -> None:
+        for anomaly, words in problems:
+            if len(self.findings) < _FINDINGS_MAX:
+                self.findings.append(Finding(anomaly=anomaly, time_ns=now, node=node, words=words))
