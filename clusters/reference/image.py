@@ -28,7 +28,7 @@ from clusters.reference.records import (
 )
 from clusters.reference.storage import PartitionKey
 
-__all__ = ["MetadataImage", "Partition", "Registration"]
+__all__ = ["MetadataImage", "Partition", "Registration", "changed"]
 
 _TOPIC_RESOURCE: Final = 2
 
@@ -61,6 +61,8 @@ class Partition:
     partition_epoch: int
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    recovering: bool = False
+    """Led since an unclean election; the leader's next proposal ends it."""
 
 
 @dataclass(slots=True)
@@ -76,6 +78,8 @@ class MetadataImage:
     names: dict[int, str] = field(default_factory=dict)
     """The same the other way round."""
     partitions: dict[PartitionKey, Partition] = field(default_factory=dict)
+    keys: dict[int, list[PartitionKey]] = field(default_factory=dict)
+    """The same by topic id, for `partitions_of`."""
     configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
     """Settings by (resource type, resource name)."""
     features: dict[str, int] = field(default_factory=dict)
@@ -92,7 +96,7 @@ class MetadataImage:
 
     def partitions_of(self, topic_id: int) -> list[PartitionKey]:
         """The keys of a topic's partitions, in order."""
-        return sorted(key for key in self.partitions if key[0] == topic_id)
+        return sorted(self.keys.get(topic_id, ()))
 
     def apply(self, offset: int, epoch: int, record: MetadataRecord) -> None:
         """Replay the record at this offset, which has to be the next one."""
@@ -130,6 +134,7 @@ class MetadataImage:
                     p.partition_epoch,
                     p.adding,
                     p.removing,
+                    p.recovering,
                 )
             )
         return found
@@ -144,6 +149,21 @@ class MetadataImage:
             _REPLAY[type(record)](image, record)
         image.offset, image.epoch = end_offset, epoch
         return image
+
+
+def changed(old: Partition, record: PartitionChangeRecord) -> Partition:
+    """The partition after a change: its next version."""
+    elected = record.leader is not None
+    return Partition(
+        old.replicas if record.replicas is None else record.replicas,
+        old.isr if record.isr is None else record.isr,
+        old.leader if record.leader is None else record.leader,
+        old.leader_epoch + (elected and record.bumps_leader_epoch),
+        old.partition_epoch + 1,
+        old.adding if record.adding is None else record.adding,
+        old.removing if record.removing is None else record.removing,
+        old.recovering if record.recovering is None else record.recovering,
+    )
 
 
 def _nothing(_image: MetadataImage, _record: Any) -> None:
@@ -204,7 +224,7 @@ def _topic(image: MetadataImage, record: TopicRecord) -> None:
 
 
 def _remove_topic(image: MetadataImage, record: RemoveTopicRecord) -> None:
-    for key in image.partitions_of(record.topic_id):
+    for key in image.keys.pop(record.topic_id, ()):
         del image.partitions[key]
     name = image.names.pop(record.topic_id, "")
     if image.topics.get(name) == record.topic_id:
@@ -213,7 +233,10 @@ def _remove_topic(image: MetadataImage, record: RemoveTopicRecord) -> None:
 
 
 def _partition(image: MetadataImage, record: PartitionRecord) -> None:
-    image.partitions[record.topic_id, record.partition] = Partition(
+    key = (record.topic_id, record.partition)
+    if key not in image.partitions:
+        image.keys.setdefault(record.topic_id, []).append(key)
+    image.partitions[key] = Partition(
         record.replicas,
         record.isr,
         record.leader,
@@ -221,22 +244,16 @@ def _partition(image: MetadataImage, record: PartitionRecord) -> None:
         record.partition_epoch,
         record.adding,
         record.removing,
+        record.recovering,
     )
 
 
 def _change_partition(image: MetadataImage, record: PartitionChangeRecord) -> None:
     key = (record.topic_id, record.partition)
-    old = image.partitions[key]
-    elected = record.leader is not None
-    image.partitions[key] = Partition(
-        old.replicas if record.replicas is None else record.replicas,
-        old.isr if record.isr is None else record.isr,
-        old.leader if record.leader is None else record.leader,
-        old.leader_epoch + (elected and record.bumps_leader_epoch),
-        old.partition_epoch + 1,
-        old.adding if record.adding is None else record.adding,
-        old.removing if record.removing is None else record.removing,
-    )
+    old = image.partitions.get(key)
+    # Only where a quorum without one of its rules decided twice is there no such partition.
+    if old is not None:
+        image.partitions[key] = changed(old, record)
 
 
 def _config(image: MetadataImage, record: ConfigRecord) -> None:

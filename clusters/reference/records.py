@@ -108,6 +108,8 @@ class PartitionRecord:
     partition_epoch: int
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    recovering: bool = False
+    """Kafka's leader recovery state: led since an unclean election, no ISR agreed since."""
 
 
 @dataclass(slots=True)
@@ -124,6 +126,7 @@ class PartitionChangeRecord:
     replicas: tuple[int, ...] | None = None
     adding: tuple[int, ...] | None = None
     removing: tuple[int, ...] | None = None
+    recovering: bool | None = None
 
 
 @dataclass(slots=True)
