@@ -24,6 +24,7 @@ __all__ = [
     "LinkEnd",
     "Links",
     "LogEnds",
+    "LosesPower",
     "Measures",
     "NodeName",
     "NodeState",
@@ -236,6 +237,18 @@ class Wipes(Protocol):
         """Delete all data of a node that is down, and format it anew with its old id.
 
         `keep_directory_id`: the empty disk passes for the one it was.
+        """
+
+
+@runtime_checkable
+class LosesPower(Protocol):
+    """Can lose what a node wrote and never synced, as a power cut does."""
+
+    def cut_power(self, node: NodeName) -> str:
+        """End the node at once, and lose bytes that it had not made durable.
+
+        Returns what was lost, in words. What the disk had not written yet is gone from some point
+        on, which may be the end; what was synced is all there.
         """
 
 

@@ -33,7 +33,7 @@ from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from nemesis.conditions import log_ends_asked
 from nemesis.faults.catalogue import ABILITIES
-from nemesis.mix import Mix
+from nemesis.mix import EPISODE_WORDS, Mix
 from nemesis.steps import Act, Await, CreateTopic, MoveLeader, Reassign, Step, flat
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
@@ -162,16 +162,21 @@ def unread(damages: Sequence[str]) -> tuple[str, ...]:
 
 
 def refuse_missing_abilities(scenario: Scenario, cluster: Cluster) -> None:
-    """UsageError with the step's place if the play needs what this kind of cluster cannot do."""
+    """UsageError with the place of what the schedule needs and this kind of cluster cannot do."""
+    for index, fault in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
+        for word in EPISODE_WORDS.get(fault, ()):
+            for ability in ABILITIES[word]:
+                if not isinstance(cluster, ability):
+                    raise scenario.document.error(_cannot(("nemesis", "faults", index), ability))
     for index, top in enumerate(scenario.play or ()):
         for step in flat((top,)):
             for ability in _abilities(step):
                 if not isinstance(cluster, ability):
-                    error = SpecError(
-                        ("play", index),
-                        f"this kind of cluster cannot do that ({ability.__name__})",
-                    )
-                    raise scenario.document.error(error)
+                    raise scenario.document.error(_cannot(("play", index), ability))
+
+
+def _cannot(path: tuple[str | int, ...], ability: type) -> SpecError:
+    return SpecError(path, f"this kind of cluster cannot do that ({ability.__name__})")
 
 
 def _abilities(step: Step) -> tuple[type, ...]:

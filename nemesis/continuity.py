@@ -32,10 +32,11 @@ from nemesis.words import did_you_mean
 __all__ = ["refuse_contradictions"]
 
 _NEEDS_DOWN = {Word.START, Word.WIPE, Word.ROLLBACK}
-_NEEDS_UP = {Word.KILL, Word.STOP, Word.PAUSE}
+_NEEDS_UP = {Word.KILL, Word.STOP, Word.PAUSE, Word.CUT_POWER}
 _AFTER = {
     Word.KILL: "down",
     Word.STOP: "down",
+    Word.CUT_POWER: "down",
     Word.START: "up",
     Word.RESUME: "up",
     Word.PAUSE: "paused",

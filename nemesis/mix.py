@@ -7,8 +7,8 @@ the cluster are arguments, every choice is drawn from the random stream it was g
 
 Budget: a node counts as down from the first act of its episode until the cluster shows it whole
 again (process running, broker unfenced and back in the ISR of all its partitions). Faults that
-destroy data (wipe, rollback) begin only when everything has recovered: with every replica in sync
-one lost disk costs no acknowledged record, with one in sync it would, by design.
+destroy data (wipe, rollback, power) begin only when everything has recovered: with every replica in
+sync one lost disk costs no acknowledged record, with one in sync it would, by design.
 """
 
 import random
@@ -30,15 +30,28 @@ from nemesis.targets import (
     resolve,
 )
 
-__all__ = ["EPISODES", "NETWORK_EPISODES", "Mix", "MixSpec"]
+__all__ = ["EPISODES", "EPISODE_WORDS", "NETWORK_EPISODES", "Mix", "MixSpec"]
 
-EPISODES = ("kill", "pause", "restart", "wipe", "rollback", "partition", "delay")
+EPISODES = ("kill", "pause", "restart", "wipe", "rollback", "power", "partition", "delay")
 """The kinds of fault that a mix draws from."""
 
 NETWORK_EPISODES = frozenset({"partition", "delay"})
 """Those that need a proxy on the links."""
 
-_DESTRUCTIVE = frozenset({"wipe", "rollback"})
+EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
+    "kill": (Word.KILL, Word.START),
+    "pause": (Word.PAUSE, Word.RESUME),
+    "restart": (Word.STOP, Word.START),
+    "wipe": (Word.KILL, Word.WIPE, Word.START),
+    "rollback": (Word.SNAPSHOT, Word.KILL, Word.ROLLBACK, Word.START),
+    "power": (Word.CUT_POWER, Word.START),
+}
+"""What an episode does to nodes, by its kind: a cluster has to be able to do all of it."""
+
+_DESTRUCTIVE = frozenset({"wipe", "rollback", "power"})
+
+_LOSSES = frozenset({Word.KILL, Word.CUT_POWER})
+"""With which a destructive episode goes beyond return."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +115,7 @@ class Mix:
     def _give_up_unsafe(self, impaired: frozenset[NodeName]) -> None:
         """Forget a lost disk that is still to come if something else broke meanwhile."""
         for episode in self._episodes:
-            to_come = any(
-                isinstance(step, Act) and step.word is Word.KILL for _, step in episode.due
-            )
+            to_come = any(isinstance(step, Act) and step.word in _LOSSES for _, step in episode.due)
             if episode.destructive and to_come and impaired:
                 episode.due.clear()
 
@@ -203,6 +214,8 @@ class Mix:
             case "wipe":
                 lost = [(now_s, act(Word.KILL)), (now_s, act(Word.WIPE))]
                 return [*lost, (heal_at_s, act(Word.START))]
+            case "power":
+                return [(now_s, act(Word.CUT_POWER)), (heal_at_s, act(Word.START))]
             case "rollback":
                 lost_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
                 back_at_s = lost_at_s + (heal_at_s - now_s)

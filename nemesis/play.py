@@ -7,7 +7,7 @@ performed in the same words, so that it can be replayed.
 
 A step is a mapping of one word and its operand, and modifiers beside it:
 
-    - kill: leader of t-0             # an act: kill stop start pause resume wipe snapshot rollback
+    - kill: leader of t-0             # an act: kill stop start pause resume wipe cut_power …
     - await: {isr: {t-0: [1]}}        # a condition, bounded
       within: 20s
     - wait: 2s

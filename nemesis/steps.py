@@ -50,6 +50,7 @@ class Word(StrEnum):
     WIPE = "wipe"
     SNAPSHOT = "snapshot"
     ROLLBACK = "rollback"
+    CUT_POWER = "cut_power"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

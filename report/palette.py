@@ -52,6 +52,7 @@ FAULT_COLOURS: Final[Mapping[str, Shade]] = {
     "restart": Shade(light="#64748b", dark="#94a3b8"),
     "wipe": Shade(light="#8d5a34", dark="#c08d63"),
     "rollback": Shade(light="#a8477f", dark="#dd7fb6"),
+    "cut_power": Shade(light="#4b5563", dark="#b6bfcc"),
     "partition": Shade(light="#7450c8", dark="#a68cf0"),
     "hold": Shade(light="#11857d", dark="#3fbdb3"),
     "delay": Shade(light="#2f7fb8", dark="#67b3e6"),

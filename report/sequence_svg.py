@@ -38,6 +38,7 @@ _STATES: Final = {
     "pause": "paused",
     "wipe": "wiped",
     "rollback": "rolled back",
+    "cut_power": "without power",
     "partition": "cut off",
 }
 _TONES: Final = {

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 __all__ = ["DISK_FAULTS", "last_disk_fault_ns"]
 
-DISK_FAULTS: Final = frozenset({"wipe", "rollback"})
+DISK_FAULTS: Final = frozenset({"wipe", "rollback", "cut_power"})
 """By their names in the table `faults`. All others leave what was written."""
 
 

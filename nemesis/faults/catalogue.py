@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from clusters.port import Pauses, Snapshots, Starts
+from nemesis.faults.cut_power import CUT_POWER
 from nemesis.faults.fault import Fault
 from nemesis.faults.kill import KILL
 from nemesis.faults.pause import PAUSE
@@ -14,7 +15,7 @@ from nemesis.faults.wipe import WIPE
 __all__ = ["ABILITIES", "FAULTS"]
 
 FAULTS: Final[Mapping[str, Fault]] = {
-    fault.name: fault for fault in (KILL, STOP, PAUSE, WIPE, ROLLBACK)
+    fault.name: fault for fault in (KILL, STOP, PAUSE, WIPE, ROLLBACK, CUT_POWER)
 }
 
 ABILITIES: Final[Mapping[str, tuple[type, ...]]] = {

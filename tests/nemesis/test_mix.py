@@ -64,7 +64,7 @@ class Sim:
     def apply_act(self, act: Act, now_s: float) -> None:
         assert isinstance(act.target, NamedNodes)
         for node in act.target.nodes:
-            if act.word in (Word.KILL, Word.STOP, Word.PAUSE):
+            if act.word in (Word.KILL, Word.STOP, Word.PAUSE, Word.CUT_POWER):
                 assert node not in self.down, "broken twice"
                 self.down.add(node)
             elif act.word in (Word.START, Word.RESUME):
@@ -150,6 +150,7 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
         "restart": (Word.STOP, Word.START),
         "wipe": (Word.WIPE, Word.START),
         "rollback": (Word.ROLLBACK, Word.START),
+        "power": (Word.CUT_POWER, Word.START),
         "partition": ("partition", "heal"),
         "delay": ("delay", "release"),
     }[kind]
