@@ -1,0 +1,284 @@
+"""Random plays of one pattern, in which protocols break: the message that matters is held.
+
+Somebody leaves the ISR and comes back; the moment the message of interest is sent, that very
+message is held; a party of it is struck (its sender, its subject, the controller it goes to, a
+third); something is done upon an event of the protocol; the message arrives upon another. Faults at
+random times hardly ever meet such a window, even with the right message held: what ties the steps
+together is that each waits for what the protocol does, not for a time.
+
+A window is a play like any other: it can be stored, replayed, shrunk, and run on any cluster that
+has a wire. Its awaits are short: a window that does not open is given up, and the next one drawn.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from clusters.port import NodeName, Role, role_of
+from nemesis.conditions import Condition, Fenced, Held, IsrMember, Registered
+from nemesis.steps import (
+    Act,
+    Await,
+    HealPartition,
+    Lay,
+    Lift,
+    Parties,
+    Partition,
+    Play,
+    Step,
+    Wait,
+    Word,
+)
+from nemesis.targets import ByRole, NamedNodes, RoleOf, Target
+from nemesis.topology import Isolate, Party
+from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
+
+__all__ = ["WINDOW_STRIKES", "drawn_window"]
+
+WINDOW_STRIKES: Final = (Word.KILL, Word.PAUSE, Word.STOP, Word.CUT_POWER)
+"""How a party may be struck, beside having its disk wiped after a kill."""
+
+_WITHIN_S: Final = 6.0
+"""A bound of every await: longer than a lease and an election of a quick cluster."""
+_MESSAGES: Final = (
+    "AlterPartition",
+    "AlterPartition",
+    "AlterPartition",
+    "AlterPartition",
+    "BrokerRegistration",
+    "BrokerHeartbeat",
+    "Fetch",
+)
+"""Drawn from: the ISR is where most windows are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cast:
+    key: str
+    leader: NodeName
+    follower: NodeName
+    third: NodeName | None
+    controllers: tuple[NodeName, ...]
+
+
+def drawn_window(
+    draw: random.Random,
+    *,
+    key: str,
+    replicas: Sequence[int],
+    nodes: Sequence[NodeName],
+    strikes: Sequence[Word] = WINDOW_STRIKES,
+) -> Play:
+    """A window around `key`, whose replicas are these broker numbers, the leader first."""
+    numbers = list(replicas)
+    leader, follower = numbers[0], draw.choice(numbers[1:])
+    others = [n for n in nodes if role_of(n) is Role.BROKER and n not in _names(leader, follower)]
+    cast = _Cast(
+        key=key,
+        leader=NodeName(f"broker-{leader}"),
+        follower=NodeName(f"broker-{follower}"),
+        third=draw.choice(others) if others else None,
+        controllers=tuple(node for node in nodes if role_of(node) is Role.CONTROLLER),
+    )
+    return _Window(draw, cast, strikes).play()
+
+
+def _names(*numbers: int) -> tuple[NodeName, ...]:
+    return tuple(NodeName(f"broker-{number}") for number in numbers)
+
+
+class _Window:
+    """One window while it is drawn: what was broken is mended before it ends, or by the heal."""
+
+    def __init__(self, draw: random.Random, cast: _Cast, strikes: Sequence[Word]) -> None:
+        self._draw = draw
+        self._cast = cast
+        self._strikes = strikes
+        self._steps: list[Step] = []
+        self._down: list[NodeName] = []
+        self._laid: list[str] = []
+
+    def play(self) -> Play:
+        """Draw all of it."""
+        back = self._leave()
+        self._hold("window", draw_api=self._draw.choice(_MESSAGES))
+        self._steps += back
+        self._await(Held(name="window"))
+        self._strike(self._party())
+        self._second_act()
+        if self._chance(0.6):
+            self._strike(self._cast.leader)
+        self._lift("window")
+        self._aftermath()
+        return tuple(self._steps)
+
+    def _leave(self) -> list[Step]:
+        """The follower leaves the ISR; the steps that bring it back."""
+        follower, key = self._cast.follower, self._cast.key
+        number = int(follower.rpartition("-")[2])
+        way = self._draw.choice(("pause", "pause", "kill", "cut", "stay"))
+        if way == "stay":
+            return []
+        back: list[Step]
+        if way == "pause":
+            self._act(Word.PAUSE, follower)
+            back = [_act(Word.RESUME, follower)]
+        elif way == "kill":
+            self._act(Word.KILL, follower)
+            back = [_act(Word.START, follower)]
+        else:
+            party = Party(targets=(NamedNodes(nodes=(follower,)),))
+            self._steps.append(Partition(name="cut", cut=Isolate(party=party)))
+            back = []
+        self._await(IsrMember(members={key: number}, inside=False))
+        if way == "cut":
+            self._laid.append("cut")
+        return back
+
+    def _hold(self, name: str, *, draw_api: str) -> None:
+        cast = self._cast
+        number = int(cast.follower.rpartition("-")[2])
+        where: tuple[Clause, ...] = ()
+        source: Target = NamedNodes(nodes=(cast.follower,))
+        target: Target | None = None
+        if draw_api == "AlterPartition":
+            source = NamedNodes(nodes=(cast.leader,))
+            where = (Clause(field="key", operator=Operator.IS, value=cast.key),)
+            if self._chance(0.7):
+                where += (Clause(field="isr", operator=Operator.INCLUDES, value=number),)
+        elif draw_api == "Fetch":
+            target = NamedNodes(nodes=(cast.leader,))
+        direction = Direction.RESPONSE if self._chance(0.2) else Direction.REQUEST
+        times = 1 if self._chance(0.5) else None
+        self._steps.append(
+            Lay(
+                name=name,
+                action=Hold(),
+                match=Match(
+                    api=draw_api,
+                    direction=direction,
+                    # An answer says nothing of its subject: only the API is known of it.
+                    where=where if direction is Direction.REQUEST else (),
+                    times=times,
+                ),
+                source=Parties(target=source),
+                target=Parties() if target is None else Parties(target=target),
+            )
+        )
+        self._laid.append(name)
+        if "cut" in self._laid:
+            self._heal_cut()
+
+    def _heal_cut(self) -> None:
+        self._laid.remove("cut")
+        self._steps.append(HealPartition(name="cut"))
+
+    def _party(self) -> NodeName:
+        cast = self._cast
+        parties = [cast.follower] * 4 + [cast.leader] * 2 + list(cast.controllers[:1])
+        if cast.third is not None:
+            parties.append(cast.third)
+        return self._draw.choice(parties)
+
+    def _strike(self, node: NodeName) -> None:
+        if node in self._down:
+            return
+        if role_of(node) is Role.CONTROLLER:
+            self._strike_controller()
+            return
+        word = self._draw.choice(list(self._strikes))
+        wipes = word is Word.KILL and self._chance(0.6)
+        self._act(word, node)
+        self._down.append(node)
+        if word is Word.PAUSE:
+            return
+        if wipes and node is self._cast.follower:
+            self._steps.append(
+                Act(
+                    word=Word.WIPE,
+                    target=NamedNodes(nodes=(node,)),
+                    keep_directory_id=True,
+                )
+            )
+
+    def _strike_controller(self) -> None:
+        word = self._draw.choice((Word.KILL, Word.PAUSE))
+        target = ByRole(role=RoleOf.ACTIVE_CONTROLLER)
+        self._steps.append(Act(word=word, target=target))
+
+    def _second_act(self) -> None:
+        """Upon an event, the one that was struck comes back, perhaps without catching up."""
+        struck = [node for node in self._down if node == self._cast.follower]
+        if not struck or self._chance(0.15):
+            return
+        node = struck[0]
+        if self._chance(0.7):
+            self._await(Fenced(node=node, fenced=True))
+        if self._chance(0.6):
+            self._steps.append(
+                Lay(
+                    name="catch-up",
+                    action=Hold(),
+                    match=Match(api="Fetch"),
+                    source=Parties(target=NamedNodes(nodes=(node,))),
+                    target=Parties(target=NamedNodes(nodes=(self._cast.leader,))),
+                )
+            )
+            self._laid.append("catch-up")
+        self._mend(node)
+        event: Condition = Fenced(node=node, fenced=False)
+        if self._chance(0.2):
+            event = Registered(node=node)
+        self._await(event)
+
+    def _aftermath(self) -> None:
+        """What the arrival of the message leads to, and the way back."""
+        if self._cast.leader in self._down and self._chance(0.8):
+            self._await(Fenced(node=self._cast.leader, fenced=True))
+        for name in list(self._laid):
+            self._lift(name)
+        self._steps.append(Wait(for_s=self._draw.choice((0.1, 0.5, 1.0))))
+        for node in list(self._down):
+            self._mend(node)
+
+    def _mend(self, node: NodeName) -> None:
+        paused = any(
+            isinstance(step, Act) and step.word is Word.PAUSE and _names_it(step, node)
+            for step in self._since_up(node)
+        )
+        self._act(Word.RESUME if paused else Word.START, node)
+        self._down.remove(node)
+
+    def _since_up(self, node: NodeName) -> list[Step]:
+        """The steps since the node was last brought up."""
+        ups = [
+            place
+            for place, step in enumerate(self._steps)
+            if isinstance(step, Act)
+            and step.word in (Word.START, Word.RESUME)
+            and _names_it(step, node)
+        ]
+        return self._steps[ups[-1] + 1 :] if ups else self._steps
+
+    def _lift(self, name: str) -> None:
+        if name in self._laid:
+            self._laid.remove(name)
+            self._steps.append(Lift(name=name))
+
+    def _act(self, word: Word, node: NodeName) -> None:
+        self._steps.append(_act(word, node))
+
+    def _await(self, condition: Condition) -> None:
+        self._steps.append(Await(condition=condition, within_s=_WITHIN_S))
+
+    def _chance(self, share: float) -> bool:
+        return self._draw.random() < share
+
+
+def _act(word: Word, node: NodeName) -> Act:
+    return Act(word=word, target=NamedNodes(nodes=(node,)))
+
+
+def _names_it(act: Act, node: NodeName) -> bool:
+    return isinstance(act.target, NamedNodes) and node in act.target.nodes
