@@ -1,0 +1,36 @@
+"""The clock of a host: how it differs from the world's time."""
+
+from typing import Final
+
+__all__ = ["Clock"]
+
+_MILLION: Final = 1_000_000
+
+
+class Clock:
+    """Reads `now + offset`, and gains `drift_ppm` millionths; it never goes back.
+
+    Slotted and mutable: the loop of the world adds `offset_ns` itself where there is no drift.
+    """
+
+    __slots__ = ("drift_ppm", "offset_ns")
+
+    def __init__(self, *, offset_ns: int = 0, drift_ppm: int = 0) -> None:
+        assert drift_ppm > -_MILLION, "a clock does not go back"
+        self.offset_ns = offset_ns
+        self.drift_ppm = drift_ppm
+
+    def read(self, now_ns: int) -> int:
+        """What it shows at this time of the world."""
+        return now_ns + self.offset_ns + now_ns * self.drift_ppm // _MILLION
+
+    def run(self, *, drift_ppm: int, now_ns: int) -> None:
+        """From now on it gains so much; it goes on from what it shows."""
+        shown_ns = self.read(now_ns)
+        self.drift_ppm = drift_ppm
+        self.offset_ns += shown_ns - self.read(now_ns)
+
+    def jump(self, by_ns: int) -> None:
+        """It shows more than it did: nodes use monotonic clocks, so never less."""
+        assert by_ns >= 0, by_ns
+        self.offset_ns += by_ns

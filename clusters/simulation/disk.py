@@ -1,0 +1,183 @@
+"""A disk: logs of batches and small files, and of both what would survive the loss of power.
+
+What a process has written survives its death. Without power there is left what was synced, and of
+the rest a random part: of a log a prefix of what was appended since (a batch that is torn counts as
+lost, since its checksum fails), of a file either value. A truncation that was not synced may be
+undone. Dropping the beginning of a log cannot: who does that before the snapshot is safe, loses it.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from clusters.reference.storage import Contents, FileName, LogName, PartitionKey
+
+__all__ = ["Disk", "Mark"]
+
+Mark = list[tuple[Any, ...]]
+"""What one sync makes durable: (name, log, count, generation) or (name, None, value, 0)."""
+
+_ABSENT: Final = object()
+
+
+class _Log:
+    __slots__ = ("batches", "cut", "dropped", "generation", "synced")
+
+    def __init__(self) -> None:
+        self.batches: list[Any] = []
+        self.synced = 0
+        """So many of the batches are durable; counted with the dropped ones."""
+        self.dropped = 0
+        """Batches that were there before the first one."""
+        self.cut: list[Any] | None = None
+        """What was durable before a truncation that is not."""
+        self.generation = 0
+        """Counts truncations: a sync that began before one says nothing of what came after."""
+
+    def copy(self) -> "_Log":
+        log = _Log()
+        log.batches = list(self.batches)
+        log.synced = len(self.batches)
+        return log
+
+
+class Disk:
+    """What lies on one. `draw` gives numbers from 0 to 1, for the loss of power."""
+
+    def __init__(self, draw: Callable[[], float]) -> None:
+        self._draw = draw
+        self._logs: dict[LogName, _Log] = {}
+        self._files: dict[FileName, Any] = {}
+        self._durable: dict[FileName, Any] = {}
+        self._topics: dict[PartitionKey, str] = {}
+        self._starts: dict[LogName, int] = {}
+        self._copies: dict[str, Disk] = {}
+
+    def contents(self, incarnation_id: int) -> Contents:
+        """What a starting node finds."""
+        return Contents(
+            files=dict(self._files),
+            logs={name: list(log.batches) for name, log in self._logs.items()},
+            topics=dict(self._topics),
+            log_starts=dict(self._starts),
+            incarnation_id=incarnation_id,
+        )
+
+    def batches(self, name: LogName) -> list[Any]:
+        """The batches of a log as they lie there; not to be changed. Empty where there is none."""
+        log = self._logs.get(name)
+        return [] if log is None else log.batches
+
+    def append(self, name: LogName, batch: Any) -> None:
+        """Put a batch at the end of a log."""
+        log = self._logs.get(name)
+        if log is None:
+            log = self._logs[name] = _Log()
+        log.batches.append(batch)
+
+    def truncate(self, name: LogName, offset: int) -> None:
+        """Drop the batches at this offset and above."""
+        log = self._logs[name]
+        kept = len(log.batches)
+        while kept and log.batches[kept - 1].base_offset >= offset:
+            kept -= 1
+        durable = log.synced - log.dropped
+        if kept < durable:
+            log.cut = log.cut or log.batches[:durable]
+            log.synced = log.dropped + kept
+        if kept < len(log.batches):
+            del log.batches[kept:]
+            log.generation += 1
+
+    def advance(self, name: LogName, offset: int) -> None:
+        """Drop the batches wholly below this offset, where the log begins now."""
+        log = self._logs.setdefault(name, _Log())
+        first = 0
+        while first < len(log.batches) and log.batches[first].end_offset <= offset:
+            first += 1
+        del log.batches[:first]
+        log.dropped += first
+        log.synced = max(log.synced, log.dropped)
+        log.cut = None
+        self._starts[name] = offset
+
+    def create(self, name: PartitionKey, topic: str) -> None:
+        """Make the directory of a log."""
+        self._topics[name] = topic
+        self._logs.setdefault(name, _Log())
+
+    def delete(self, name: LogName) -> None:
+        """Remove a log and its directory."""
+        self._logs.pop(name, None)
+        self._starts.pop(name, None)
+        if not isinstance(name, str):
+            self._topics.pop(name, None)
+
+    def write(self, name: FileName, value: Any) -> None:
+        """Replace a file."""
+        self._files[name] = value
+
+    def format(self, files: dict[FileName, Any]) -> None:
+        """Leave nothing but these files, durably. Copies stay: they lie elsewhere."""
+        self._logs, self._topics, self._starts = {}, {}, {}
+        self._files, self._durable = dict(files), dict(files)
+
+    def mark(self, names: tuple[Any, ...]) -> Mark:
+        """What a sync that begins now will have made durable when it is done."""
+        found: Mark = []
+        for name in names:
+            log = self._logs.get(name)
+            if log is not None:
+                found.append((name, log, log.dropped + len(log.batches), log.generation))
+            elif name in self._files:
+                found.append((name, None, self._files[name], 0))
+        return found
+
+    def synced(self, mark: Mark) -> None:
+        """A sync is done."""
+        for name, log, value, generation in mark:
+            if log is None:
+                self._durable[name] = value
+            elif log.generation == generation:
+                log.synced = max(log.synced, value)
+                log.cut = None
+
+    def lose_power(self) -> None:
+        """Forget a random part of what was not synced."""
+        for log in self._logs.values():
+            durable = log.synced - log.dropped
+            if log.cut is not None and self._draw() < 0.5:  # noqa: PLR2004  # either way
+                log.batches = log.cut
+            else:
+                kept = durable + int(self._draw() * (len(log.batches) - durable + 1))
+                del log.batches[kept:]
+            log.synced = log.dropped + len(log.batches)
+            log.cut = None
+            log.generation += 1
+        for name in list(self._files):
+            durable_value = self._durable.get(name, _ABSENT)
+            if durable_value is not self._files[name] and self._draw() < 0.5:  # noqa: PLR2004
+                self._put_back(name, durable_value)
+        self._durable = dict(self._files)
+
+    def snapshot(self, label: str) -> None:
+        """Keep a copy of all under this label, in place of an older one."""
+        self._copies[label] = self._copy()
+
+    def rollback(self, label: str) -> None:
+        """Have again what the copy has, durably. Raises KeyError if there is none."""
+        copy = self._copies[label]._copy()  # noqa: SLF001  # another one of its kind
+        self._logs, self._files, self._durable = copy._logs, copy._files, copy._durable  # noqa: SLF001
+        self._topics, self._starts = copy._topics, copy._starts  # noqa: SLF001
+
+    def _copy(self) -> "Disk":
+        copy = Disk(self._draw)
+        copy._logs = {name: log.copy() for name, log in self._logs.items()}
+        copy._files, copy._durable = dict(self._files), dict(self._files)
+        copy._topics, copy._starts = dict(self._topics), dict(self._starts)
+        return copy
+
+    def _put_back(self, name: FileName, value: Any) -> None:
+        if value is _ABSENT:
+            del self._files[name]
+        else:
+            self._files[name] = value

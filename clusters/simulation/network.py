@@ -1,0 +1,346 @@
+"""The network between hosts: who reaches whom, how late, and what becomes of requests.
+
+A host that asks another has a connection to it: one link for its requests, one back for the
+answers. Frames of a link arrive in their order, each after a delay of its own draw. Then:
+
+- What is under way survives the death of its sender, and dies with the incarnation of its receiver.
+- Who has asked a host that ends, or asks one that is down, hears UNREACHABLE with his request.
+  A host that lost its power is silent instead, until it starts again.
+- A blocked flow passes nothing on; what is sent into it waits and goes on in its order when it is
+  free again, as bytes do in the buffers of kernels and proxies. Lost frames are lost for good.
+- An interceptor is asked inside the send, so that what it does to a frame (keep it, lose it) holds
+  for the very frame that it saw.
+
+The loop of the world sends by itself what nobody has to look at (`Link.wanted`).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from clusters.reference.effects import UNREACHABLE
+from clusters.simulation.host import Host, HostState, Link
+
+__all__ = [
+    "KIND_COUNT",
+    "NOTHING",
+    "Interceptor",
+    "Latency",
+    "Network",
+    "Trouble",
+    "open_key",
+    "table_of",
+]
+
+KIND_COUNT: Final = 256
+"""Kinds of messages are below it."""
+NOTHING: Final = bytes(KIND_COUNT)
+"""The table of who wants to see no kind at all."""
+_EVERYTHING: Final = bytes([1]) * KIND_COUNT
+
+Push = Callable[[int, Host, int, int, Any], None]
+"""(time, host, source, kind, message): have it happen to the present incarnation."""
+Flow = tuple[int, int]
+"""(sender, receiver): numbers of hosts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """How long a frame is under way: `delay_ns` at least, up to `spread_ns` more."""
+
+    delay_ns: int = 200_000
+    spread_ns: int = 400_000
+    """Together what loopback and the scheduler of a machine that is not idle come to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Shares of frames, from 0 to 1, to which a bad network does something."""
+
+    loss: float = 0.0
+    duplication: float = 0.0
+    reordering: float = 0.0
+    reordered_by_ns: int = 20_000_000
+    """How much later a reordered frame arrives, at most."""
+
+
+class Interceptor(Protocol):
+    """Sees frames as they are sent, before they are."""
+
+    def wanted(self, link: Link) -> bytes | bytearray:
+        """By kind, whether it wants to see frames of this link. Asked when the link begins."""
+
+    def take(self, link: Link, message: Any) -> bool:
+        """Look at a frame. True: it is the interceptor's now; nobody else sends it."""
+
+
+class Network:
+    """All links. `draw` gives numbers from 0 to 1; `push` puts an event into the world."""
+
+    def __init__(
+        self,
+        hosts: Mapping[int, Host],
+        *,
+        latency: Latency,
+        draw: Callable[[], float],
+        push: Push,
+        now: Callable[[], int],
+    ) -> None:
+        self._hosts = hosts
+        self._latency = latency
+        self._draw = draw
+        self._push = push
+        self._now = now
+        self._asked: dict[tuple[int, int], Link] = {}
+        """The links of requests, by (alias of the asker, number of who is asked)."""
+        self._alias_count = 0
+        self._connection_count = 0
+        self._numbers: dict[int, int] = {}
+        self._interceptor: Interceptor | None = None
+        self._seen: Callable[[Link, Any], None] = _unseen
+        self._seen_kinds = NOTHING
+        self._trouble: Trouble | None = None
+        self._blocked: dict[Flow, list[tuple[Link, Any, int, bool]]] = {}
+
+    # What the loop of the world asks.
+
+    def link(self, sender: Host, target: int) -> Link | None:
+        """A new link from a host to another by its number, or back to who asked it by an alias.
+
+        None: nobody has this number, or who had it is gone.
+        """
+        if target < 0:
+            asked = self._asked.get((target, sender.number))
+            return None if asked is None else self._begin_answers(sender, target, asked)
+        receiver = self._hosts.get(target)
+        return None if receiver is None else self._begin_requests(sender, receiver)
+
+    def send(self, link: Link, message: Any) -> None:
+        """Send a frame that has to be looked at. Its request is open, or no longer open, by now."""
+        if self._seen_kinds[message.kind]:
+            self._seen(link, message)
+        flow = (link.sender.number, link.receiver.number)
+        if flow in self._blocked:
+            self._blocked[flow].append((link, message, link.receiver.incarnation, False))
+        else:
+            self._offer(link, message)
+
+    def _offer(self, link: Link, message: Any) -> None:
+        if not (
+            self._interceptor is not None
+            and link.table[message.kind]
+            and self._interceptor.take(link, message)
+        ):
+            self.transmit(link, message)
+
+    def number_of(self, alias: int) -> int:
+        """Whose alias it is, or was."""
+        return self._numbers[alias]
+
+    # What faults are made of.
+
+    def transmit(
+        self, link: Link, message: Any, *, incarnation: int | None = None, delay_ns: int = 0
+    ) -> bool:
+        """Pass a frame on, so much later. False: its receiver is gone.
+
+        `incarnation`: the receiver's that it was sent to; None: the present one.
+        """
+        receiver = link.receiver
+        sent_to = receiver.incarnation if incarnation is None else incarnation
+        if sent_to != receiver.incarnation or receiver.state is HostState.DOWN:
+            if not receiver.silent:
+                self._refuse(link, message)
+            return False
+        flow = (link.sender.number, receiver.number)
+        if flow in self._blocked:
+            self._blocked[flow].append((link, message, sent_to, True))
+            return True
+        late_ns = delay_ns + link.delay_ns + int(self._draw() * link.spread_ns)
+        if self._trouble is None:
+            link.last_ns = max(link.last_ns, self._now() + late_ns)
+            self._deliver(link, message, link.last_ns)
+        else:
+            self._transmit_badly(link, message, self._trouble, late_ns)
+        return True
+
+    def intercept(self, interceptor: Interceptor | None) -> None:
+        """From now on it sees what it wants to see."""
+        self._interceptor = interceptor
+        self.refresh()
+
+    def watch(self, seen: Callable[[Link, Any], None], kinds: bytes) -> None:
+        """From now on tell of each message of these kinds as it is sent."""
+        self._seen, self._seen_kinds = seen, kinds
+        self.refresh()
+
+    def trouble(self, trouble: Trouble | None) -> None:
+        """From now on the network is so bad; None: it is good."""
+        self._trouble = trouble
+        self.refresh()
+
+    def block(self, flows: Collection[Flow]) -> None:
+        """Pass nothing on from the first to the second of each."""
+        for flow in flows:
+            self._blocked.setdefault(flow, [])
+        self.refresh()
+
+    def unblock(self, flows: Collection[Flow]) -> None:
+        """Pass on what waited, in its order."""
+        freed = [(flow, self._blocked.pop(flow)) for flow in flows if flow in self._blocked]
+        self.refresh()
+        for _, frames in freed:
+            for link, message, incarnation, seen in frames:
+                if message is None:
+                    self._refuse_all(link)
+                elif seen or incarnation != link.receiver.incarnation:
+                    self.transmit(link, message, incarnation=incarnation)
+                else:
+                    self._offer(link, message)
+
+    def waiting_count(self, flow: Flow) -> int:
+        """How many frames wait in a blocked flow."""
+        return len(self._blocked.get(flow, ()))
+
+    def is_blocked(self, flow: Flow) -> bool:
+        """Whether nothing is passed on there."""
+        return flow in self._blocked
+
+    def close(self, host: Host, source: int) -> None:
+        """End the connection by which this asker came: what it had asked is not answered."""
+        asked = self._asked.get((source, host.number))
+        if asked is not None:
+            self._refuse_all(asked)
+
+    def refresh(self) -> None:
+        """See anew what of which link has to be looked at."""
+        for host in self._hosts.values():
+            for link in host.links.values():
+                self.look_at(link)
+
+    def look_at(self, link: Link) -> None:
+        """See anew what of this link has to be looked at."""
+        link.table = NOTHING if self._interceptor is None else self._interceptor.wanted(link)
+        flow = (link.sender.number, link.receiver.number)
+        unusual = (
+            self._trouble is not None
+            or flow in self._blocked
+            or link.receiver.state is HostState.DOWN
+        )
+        if unusual:
+            link.wanted = _EVERYTHING
+        elif self._seen_kinds is NOTHING:
+            link.wanted = link.table
+        else:
+            both = zip(link.table, self._seen_kinds, strict=True)
+            link.wanted = bytes(one | other for one, other in both)
+
+    # What starts and ends of hosts are made of.
+
+    def begin(self, host: Host) -> None:
+        """An incarnation starts: it can be asked, and asks by an alias of its own."""
+        self._alias_count += 1
+        host.alias = -self._alias_count
+        self._numbers[host.alias] = host.number
+        if host.silent:
+            host.silent = False
+            self._refuse_askers(host)
+        for link in self._links_to(host):
+            self.look_at(link)
+
+    def end(self, host: Host) -> None:
+        """An incarnation is gone (its state is DOWN): so are all its connections."""
+        for link in host.outgoing:
+            link.open.clear()
+            self._asked.pop((host.alias, link.receiver.number), None)
+        for other in self._hosts.values():
+            other.links.pop(host.alias, None)
+        host.links.clear()
+        host.outgoing.clear()
+        for link in self._links_to(host):
+            self.look_at(link)
+        if not host.silent:
+            self._refuse_askers(host)
+
+    def _refuse_askers(self, host: Host) -> None:
+        """Who had asked a host hears that it is gone, and connects anew."""
+        asking, host.incoming = host.incoming, []
+        for link in asking:
+            self._refuse_all(link)
+            if link.sender.links.get(host.number) is link:
+                del link.sender.links[host.number]
+                link.sender.outgoing.remove(link)
+            self._asked.pop((link.signed, host.number), None)
+
+    def _links_to(self, host: Host) -> list[Link]:
+        found = (other.links.get(host.number) for other in self._hosts.values())
+        return [link for link in found if link is not None]
+
+    def _begin_requests(self, sender: Host, receiver: Host) -> Link:
+        self._connection_count += 1
+        link = Link(sender, receiver, signed=sender.alias, connection=self._connection_count)
+        sender.links[receiver.number] = link
+        sender.outgoing.append(link)
+        receiver.incoming.append(link)
+        self._asked[sender.alias, receiver.number] = link
+        return self._made(link)
+
+    def _begin_answers(self, sender: Host, target: int, asked: Link) -> Link:
+        link = Link(sender, asked.sender, signed=sender.number, connection=asked.connection)
+        link.answers = asked
+        sender.links[target] = link
+        return self._made(link)
+
+    def _made(self, link: Link) -> Link:
+        link.delay_ns, link.spread_ns = self._latency.delay_ns, self._latency.spread_ns
+        self.look_at(link)
+        return link
+
+    def _refuse_all(self, link: Link) -> None:
+        for message in list(link.open.values()):
+            self._refuse(link, message)
+
+    def _refuse(self, link: Link, message: Any) -> None:
+        """Tell who sent this request that its receiver is gone; an answer is merely lost."""
+        if link.answers is not None:
+            return
+        back = (link.receiver.number, link.sender.number)
+        if back in self._blocked:
+            self._blocked[back].append((link, None, 0, True))
+        elif link.open.pop(open_key(message), None) is not None:
+            sender = link.sender
+            late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
+            self._push(self._now() + late_ns, sender, link.receiver.number, UNREACHABLE, message)
+
+    def _transmit_badly(self, link: Link, message: Any, bad: Trouble, late_ns: int) -> None:
+        if bad.loss and self._draw() < bad.loss:
+            return
+        at_ns = self._now() + late_ns
+        if bad.reordering and self._draw() < bad.reordering:
+            at_ns += int(self._draw() * bad.reordered_by_ns)
+        else:
+            at_ns = link.last_ns = max(link.last_ns, at_ns)
+        self._deliver(link, message, at_ns)
+        if bad.duplication and self._draw() < bad.duplication:
+            self._deliver(link, message, at_ns + int(self._draw() * bad.reordered_by_ns))
+
+    def _deliver(self, link: Link, message: Any, at_ns: int) -> None:
+        self._push(at_ns, link.receiver, link.signed, message.kind, message)
+
+
+def table_of(kinds: Iterable[int]) -> bytes:
+    """By kind, whether it is one of these."""
+    found = bytearray(KIND_COUNT)
+    for kind in kinds:
+        found[kind] = 1
+    return bytes(found) if any(found) else NOTHING
+
+
+def _unseen(_link: Link, _message: Any) -> None:
+    pass
+
+
+def open_key(message: Any) -> int:
+    """What tells the requests of a connection apart."""
+    key: int = message.correlation << 8 | message.kind
+    return key

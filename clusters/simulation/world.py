@@ -1,0 +1,360 @@
+"""The world: one thread, one heap of events, one seed; every host's node is driven from here.
+
+An event is (time, sequence, host, incarnation, source, kind, message). It happens to the host if
+that is still the incarnation it was meant for; while the host is paused it waits in its kernel.
+Nothing takes time but what goes over the network or to a disk, and the same seed gives the same
+world, event by event (`digest`).
+
+Hosts need not be nodes of a cluster: a client is one that gets no ticks and asks to be woken (WAKE)
+instead, and `call` has a function of the shell's own called at a time.
+"""
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from random import Random
+from typing import Any, Final, Protocol
+
+from clusters.reference.effects import (
+    ADVANCE,
+    APPEND,
+    CLOSE,
+    CREATE,
+    DELETE,
+    EXIT,
+    NOTE,
+    SEND,
+    START,
+    STOP,
+    SYNC,
+    SYNCED,
+    TICK,
+    TICK_NS,
+    TRUNCATE,
+    WRITE,
+    Effects,
+)
+from clusters.simulation.clock import Clock
+from clusters.simulation.disk import Disk
+from clusters.simulation.host import Build, Host, HostState
+from clusters.simulation.network import NOTHING, Latency, Network, table_of
+from clusters.simulation.trace import Trace, Witnessed
+
+__all__ = ["WAKE", "Watcher", "World"]
+
+WAKE: Final = 100
+"""(WAKE, time): have a TICK at this time of the host's clock. For hosts that are no nodes."""
+
+
+class Watcher(Protocol):
+    """Who is told at once what happens, and changes nothing. Hosts are named by their numbers."""
+
+    def started(self, node: int) -> None:
+        """A new incarnation starts."""
+
+    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
+        """A node notes something: the whole effect."""
+
+    def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        """A message of a kind that is watched leaves its sender."""
+
+    def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        """One arrives; the node takes it after this call."""
+
+
+_SYNC_NS: Final = 1_000_000
+_SYNC_SPREAD_NS: Final = 2_000_000
+_START_NS: Final = 1_000_000
+_CALLS: Final = -1
+_IDS: Final = 1 << 128
+
+
+class World:
+    """Build it, add hosts, start them, and `run`.
+
+    `witnessed`: prove of every message that nobody changes it, and have the digest tell what they
+    say; several times as slow. `digest`: whether there is to be one.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        latency: Latency | None = None,
+        digest: bool = True,
+        witnessed: bool = False,
+    ) -> None:
+        self.now_ns = 0
+        self.hosts: dict[int, Host] = {}
+        self.event_count = 0
+        self._watcher: Watcher | None = None
+        self._delivered = NOTHING
+        self._heap: list[tuple[int, int, Host, int, int, int, Any]] = []
+        self._sequence = 0
+        self._effects: Effects = []
+        self._trace = Trace() if digest or witnessed else None
+        self._witnessed = Witnessed() if witnessed else None
+        # A stream for each purpose: more draws of one leave the others as they are.
+        self._disks, self._starts, net = (
+            Random(f"{seed}/{name}")  # noqa: S311  # to be repeated, not kept secret
+            for name in ("disks", "starts", "network")
+        )
+        self._draw = net.random
+        self.network = Network(
+            self.hosts,
+            latency=latency or Latency(),
+            draw=net.random,
+            push=self.push,
+            now=lambda: self.now_ns,
+        )
+        self._calls = Host(
+            _CALLS, "calls", _no_node, tick_ns=0, disk=Disk(net.random), clock=Clock()
+        )
+        self._calls.handle = _called
+
+    def add(self, number: int, name: str, build: Build, *, tick_ns: int = TICK_NS) -> Host:
+        """A host that is down, by a number of its own from 0 on."""
+        assert number >= 0, number
+        assert number not in self.hosts, number
+        disk, clock = Disk(self._disks.random), Clock()
+        host = Host(number, name, build, tick_ns=tick_ns, disk=disk, clock=clock)
+        self.hosts[number] = host
+        return host
+
+    def start(self, host: Host) -> None:
+        """Start a new incarnation on the disk as it is; it takes its first event a ms later."""
+        assert host.state is HostState.DOWN, host
+        host.incarnation += 1
+        host.node = host.build()
+        host.handle = host.node.handle
+        host.state = HostState.RUNNING
+        host.exit_reason = None
+        self.network.begin(host)
+        if self._watcher is not None:
+            self._watcher.started(host.number)
+        contents = host.disk.contents(self._starts.randrange(1, _IDS))
+        at_ns = self.now_ns + _START_NS
+        self.push(at_ns, host, host.number, START, contents)
+        if host.tick_ns:
+            phase_ns = int(self._starts.random() * host.tick_ns)
+            self.push(at_ns + phase_ns, host, host.number, TICK, None)
+
+    def kill(self, host: Host) -> None:
+        """End the process at once. What it had written stays."""
+        assert host.state is not HostState.DOWN, host
+        self._end(host)
+
+    def cut_power(self, host: Host) -> None:
+        """End the machine: a part of what was not synced is lost, and nobody hears of it."""
+        assert host.state is not HostState.DOWN, host
+        host.silent = True
+        self._end(host)
+        host.disk.lose_power()
+
+    def stop(self, host: Host) -> None:
+        """Ask the node to end (SIGTERM); when it has, is its own business."""
+        self.push(self.now_ns, host, host.number, STOP, None)
+
+    def pause(self, host: Host) -> None:
+        """Stop the process; what comes waits."""
+        assert host.state is HostState.RUNNING, host
+        host.state = HostState.PAUSED
+        host.stopped = True
+
+    def resume(self, host: Host) -> None:
+        """Let the process go on; it gets what waited, in its order."""
+        assert host.state is HostState.PAUSED, host
+        host.state = HostState.RUNNING
+        host.stopped = False
+        waiting, host.waiting = host.waiting, []
+        for source, kind, message in waiting:
+            self.push(self.now_ns, host, source, kind, message)
+
+    def call(self, at_ns: int, function: Callable[[], None]) -> None:
+        """Have a function called at this time, between two events."""
+        self.push(at_ns, self._calls, _CALLS, 0, function)
+
+    def watch(
+        self, watcher: Watcher, *, sent: Iterable[int] = (), delivered: Iterable[int] = ()
+    ) -> None:
+        """From now on tell this one of starts, notes, and messages of these kinds."""
+        self._watcher = watcher
+        self._delivered = table_of(delivered)
+        self.network.watch(
+            lambda link, message: watcher.sent(
+                self.now_ns, link.sender.number, link.receiver.number, message.kind, message
+            ),
+            table_of(sent),
+        )
+
+    def push(self, at_ns: int, host: Host, source: int, kind: int, message: Any) -> None:
+        """Have this happen to the present incarnation of a host."""
+        self._sequence += 1
+        incarnation = host.incarnation
+        heappush(self._heap, (at_ns, self._sequence, host, incarnation, source, kind, message))
+
+    def digest(self) -> str:
+        """Of all events so far; empty without one."""
+        return "" if self._trace is None else self._trace.hexdigest()
+
+    def run(self, until_ns: int) -> None:
+        """Let all happen that is due by then; the time is then that.
+
+        An error of a node ends it; a note says which, when, and by what event.
+        """
+        heap, effects, trace = self._heap, self._effects, self._trace
+        add = _ignore if trace is None else trace.add
+        count = 0
+        while heap and heap[0][0] <= until_ns:
+            at_ns, _, host, incarnation, source, kind, message = heappop(heap)
+            if incarnation != host.incarnation:
+                continue
+            if host.stopped:
+                host.waiting.append((source, kind, message))
+                continue
+            self.now_ns = at_ns
+            count += 1
+            add(at_ns)
+            add(host.number << 8 | kind)
+            if kind < STOP:
+                message = self._before(host, kind, message)  # of a sync, its token
+            if self._delivered[kind]:
+                self._show_delivered(host, source, message)
+            if self._witnessed is not None:
+                self._show(message)
+            clock = host.clock
+            local_ns = clock.read(at_ns) if clock.drift_ppm else at_ns + clock.offset_ns
+            try:
+                host.handle(local_ns, source, kind, message, effects)
+            except Exception as error:
+                error.add_note(f"{host.name} at {at_ns} ns, of {source}: {kind} {message}")
+                raise
+            if effects:
+                self._perform(host, at_ns, effects)
+                effects.clear()
+        self.now_ns = max(self.now_ns, until_ns)
+        self.event_count += count
+        if trace is not None:
+            trace.flush()
+
+    def _perform(self, host: Host, at_ns: int, effects: Effects) -> None:
+        """Do what a node asks for, in its order."""
+        links, draw, heap = host.links, self._draw, self._heap
+        sequence = self._sequence
+        for effect in effects:
+            code = effect[0]
+            if code != SEND:
+                self._sequence = sequence
+                _EFFECTS[code](self, host, effect)
+                sequence = self._sequence
+                if host.state is HostState.DOWN:
+                    return  # nothing is performed after EXIT
+                continue
+            message = effect[2]
+            link = links.get(effect[1])
+            if link is None:
+                link = self.network.link(host, effect[1])
+                if link is None:
+                    continue
+            kind = message.kind
+            if link.answers is None:
+                if message.correlation >= 0:
+                    link.open[message.correlation << 8 | kind] = message
+            elif link.answers.open.pop(message.correlation << 8 | kind - 1, None) is None:
+                continue  # nobody waits for this answer any more
+            if link.wanted[kind] or self._witnessed is not None:
+                self._sequence = sequence
+                self._send_seen(link, message)
+                sequence = self._sequence
+                continue
+            when_ns = at_ns + link.delay_ns + int(draw() * link.spread_ns)
+            if when_ns < link.last_ns:  # noqa: PLR1730  # the call of max is what it costs
+                when_ns = link.last_ns
+            link.last_ns = when_ns
+            receiver = link.receiver
+            sequence += 1
+            heappush(
+                heap,
+                (when_ns, sequence, receiver, receiver.incarnation, link.signed, kind, message),
+            )
+        self._sequence = sequence
+
+    def _send_seen(self, link: Any, message: Any) -> None:
+        if self._witnessed is not None:
+            self._witnessed.sent(message)
+        self.network.send(link, message)
+
+    def _before(self, host: Host, kind: int, message: Any) -> Any:
+        """What the shell does itself before a node hears of a tick or a sync."""
+        if kind == SYNCED:
+            token, mark = message
+            host.disk.synced(mark)
+            return token
+        if kind == TICK and host.tick_ns:
+            self.push(self.now_ns + host.tick_ns, host, host.number, TICK, None)
+        return message
+
+    def _show_delivered(self, host: Host, source: int, message: Any) -> None:
+        assert self._watcher is not None
+        sender = source if source >= 0 else self.network.number_of(source)
+        self._watcher.delivered(self.now_ns, sender, host.number, message.kind, message)
+
+    def _show(self, message: Any) -> None:
+        assert self._witnessed is not None
+        assert self._trace is not None
+        self._witnessed.arrived(message)
+        if message is not None and hasattr(message, "kind"):
+            self._trace.add_text(repr(message))
+
+    def _end(self, host: Host) -> None:
+        host.incarnation += 1
+        host.state = HostState.DOWN
+        host.stopped = False
+        host.node = None
+        host.waiting.clear()
+        self.network.end(host)
+
+    def _sync(self, host: Host, names: tuple[Any, ...], token: Any) -> None:
+        took_ns = _SYNC_NS + int(self._disks.random() * _SYNC_SPREAD_NS)
+        host.synced_ns = max(host.synced_ns, self.now_ns + took_ns)
+        mark = host.disk.mark(names)
+        self.push(host.synced_ns, host, host.number, SYNCED, (token, mark))
+
+    def _exit(self, host: Host, reason: str) -> None:
+        self._end(host)
+        host.exit_reason = reason
+
+    def _wake(self, host: Host, at_ns: int) -> None:
+        true_ns = max(self.now_ns, at_ns - host.clock.offset_ns)
+        self.push(true_ns, host, host.number, TICK, None)
+
+    def _note(self, host: Host, note: tuple[Any, ...]) -> None:
+        if self._watcher is not None:
+            self._watcher.note(self.now_ns, host.number, note)
+
+
+def _no_node() -> Any:
+    raise AssertionError("this host has no node")
+
+
+def _called(_now: int, _source: int, _kind: int, function: Any, _effects: Effects) -> None:
+    function()
+
+
+def _ignore(_number: int) -> None:
+    pass
+
+
+_EFFECTS: Final[dict[int, Callable[[World, Host, tuple[Any, ...]], None]]] = {
+    APPEND: lambda _, host, effect: host.disk.append(effect[1], effect[2]),
+    SYNC: lambda world, host, effect: world._sync(host, effect[1], effect[2]),  # noqa: SLF001
+    TRUNCATE: lambda _, host, effect: host.disk.truncate(effect[1], effect[2]),
+    WRITE: lambda _, host, effect: host.disk.write(effect[1], effect[2]),
+    DELETE: lambda _, host, effect: host.disk.delete(effect[1]),
+    CREATE: lambda _, host, effect: host.disk.create(effect[1], effect[2]),
+    ADVANCE: lambda _, host, effect: host.disk.advance(effect[1], effect[2]),
+    EXIT: lambda world, host, effect: world._exit(host, effect[1]),  # noqa: SLF001
+    CLOSE: lambda world, host, effect: world.network.close(host, effect[1]),
+    NOTE: lambda world, host, effect: world._note(host, effect),  # noqa: SLF001
+    WAKE: lambda world, host, effect: world._wake(host, effect[1]),  # noqa: SLF001
+}
+"""The rarer effects; SEND is done in the loop itself."""
