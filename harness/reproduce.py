@@ -16,6 +16,7 @@ from checkers.verdict import Validity, Verdict
 from harness.expectation import Expectation, expectation_for
 from harness.first_proof import first_proof_seconds
 from harness.options import RunOptions
+from harness.outcome import RunOutcome
 from harness.progress import Progress
 from harness.reproduction import (
     Expected,
@@ -26,7 +27,7 @@ from harness.reproduction import (
     State,
 )
 from harness.reproduction_file import write_reproduction
-from harness.run import RunOutcome, run_scenario
+from harness.run import run_scenario
 from harness.scenario import Scenario
 from history.failure import HarnessError, UsageError
 from history.manifest import read_manifest

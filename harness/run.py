@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -28,16 +28,18 @@ from harness.expectation import expectation_for, is_met
 from harness.judge import judge
 from harness.lock import only_run
 from harness.options import RunOptions
+from harness.outcome import RunOutcome
 from harness.progress import Progress
 from harness.record import record
 from harness.scenario import Scenario
+from harness.spark_start import SparkStart
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from report.page import write_page
 
-__all__ = ["InterruptedRunError", "RunOutcome", "run_scenario"]
+__all__ = ["InterruptedRunError", "run_scenario"]
 
 _FREE_BYTES_MIN = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
@@ -49,16 +51,6 @@ class InterruptedRunError(KeyboardInterrupt):
     No HarnessError: whoever asks a cluster again after an error would go on, and the user's wish be
     lost.
     """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOutcome:
-    """A run that came to its verdict."""
-
-    run: RunDirectory
-    verdict: Verdict
-    as_expected: bool | None
-    """Whether the verdict is what the scenario expects of this release; None: it does not say."""
 
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
@@ -83,7 +75,8 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
         progress.say(f"recording to {run.root}")
         with _failure_written(run):
             record(scenario, options, prepared, run=run, clock=clock, progress=progress)
-            verdict = judge(run, prepared.java, master=options.spark_master, progress=progress)
+            spark = SparkStart(prepared.java, master=options.spark_master, say=progress.say)
+            verdict = judge(run, spark, progress=progress)
     if not options.keep_data and verdict.exit_code == 0:
         _drop_data(run)
     return _outcome(scenario, prepared, run, verdict)

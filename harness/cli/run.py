@@ -10,9 +10,10 @@ from harness.cli.options import as_json, emit_json, results_option, spark_master
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
 from harness.library import find_scenario
 from harness.options import RunOptions
+from harness.outcome import RunOutcome
 from harness.progress import Progress, terminal_progress
 from harness.replay import replayed
-from harness.run import RunOutcome, run_scenario
+from harness.run import run_scenario
 from harness.scenario import Scenario, load_scenario
 from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError, UsageError

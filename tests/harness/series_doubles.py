@@ -7,9 +7,9 @@ from pathlib import Path
 
 from checkers.verdict import CheckResult, Validity, Verdict
 from harness.options import RunOptions
+from harness.outcome import RunOutcome
 from harness.progress import Progress, Status
 from harness.reproduce import Runner, Subject
-from harness.run import RunOutcome
 from harness.scenario import Scenario, load_scenario
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory

@@ -1,0 +1,18 @@
+"""What a run comes to."""
+
+from dataclasses import dataclass
+
+from checkers.verdict import Verdict
+from history.run_directory import RunDirectory
+
+__all__ = ["RunOutcome"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """A run that came to its verdict."""
+
+    run: RunDirectory
+    verdict: Verdict
+    as_expected: bool | None
+    """Whether the verdict is what the scenario expects of this release; None: it does not say."""
