@@ -81,9 +81,9 @@ class Slab:
     def __init__(self, first: int, end: int, *, limit: int) -> None:
         self._first, self._end, self._limit = first, end, limit
         size = end - first + 1
-        self._lower = np.full(size, ALWAYS)
-        self._upper = np.full(size, NEVER)
-        self._value = np.full(size, UNTOLD)
+        # One block: the larger it is, the larger the pages that the operating system gives.
+        self._lower, self._upper, self._value = np.empty((3, size), dtype=np.int64)
+        self._lower[:], self._upper[:], self._value[:] = ALWAYS, NEVER, UNTOLD
         self._made = np.zeros(size, dtype=np.int32)
         if first == 0:
             self._value[0], self._made[0] = NOTHING, 1
