@@ -42,7 +42,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from checkers.anomaly import Found, found
 from checkers.linearizability.claims import claims_of, model_rows
@@ -126,5 +126,16 @@ def witnesses_of(conclusion: Conclusion) -> tuple[Witness, ...]:
 
 
 def _highest_in(rows: pa.Table) -> int:
-    named = (pc.max(rows.column(name)).as_py() for name in ("version", "expected"))
-    return max((one for one in named if one is not None), default=0) + 1
+    """No higher version is named, nor made by who expects one.
+
+    What lies beneath a null counts, too: not to look for nulls takes a third of the time, and to
+    have room for versions that are not there changes no answer.
+    """
+    chunks = (chunk for name in ("version", "expected") for chunk in rows.column(name).chunks)
+    return max((int(_beneath(chunk).max()) for chunk in chunks if len(chunk)), default=0) + 1
+
+
+def _beneath(chunk: pa.Array) -> NDArray[np.int64]:
+    """The numbers as they lie in memory, whether or not they are null."""
+    memory = chunk.buffers()[1]
+    return np.frombuffer(memory, dtype=np.int64, offset=8 * chunk.offset, count=len(chunk))

@@ -2,6 +2,8 @@
 
 from random import Random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,6 +158,16 @@ def test_a_value_is_at_two_offsets_only_if_it_was_appended_twice() -> None:
 def test_more_versions_than_operations_were_made_by_nobody() -> None:
     found_ = nonlinearizable("k", table([read(10**15, 5, 0, 1)]), REGISTER)
     assert found_.never_count == 1
+
+
+def test_a_number_beneath_a_null_says_nothing() -> None:
+    rows = table([cas(1, 5, 0, 3), crashed_cas(1, 6, 2), read(1, 5, 2, 6)])
+    place = rows.column_names.index("version")
+    version = pa.array(np.array([1, 2**62, 1]), mask=np.array([False, True, False]))
+    dirty = rows.set_column(place, rows.schema.field(place), version)
+    assert dirty.equals(rows)
+    assert nonlinearizable("k", dirty, REGISTER).never_count == 0
+    assert nonlinearizable("k", dirty.slice(2), REGISTER).never_count == 1
 
 
 def test_what_cannot_be_understood_is_a_doubt_and_silences_nothing() -> None:
