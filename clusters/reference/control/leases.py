@@ -1,0 +1,45 @@
+"""The leases of brokers as the active controller counts them, from when it got a heartbeat.
+
+They are not in the log. A new active controller gives every unfenced broker a whole lease, so that
+a broker's own count, from when it sent the heartbeat, is never the longer one.
+
+Source: KIP-631, "Registration and Heartbeats"; Kafka's `BrokerHeartbeatManager`.
+"""
+
+from clusters.reference.image import MetadataImage
+
+__all__ = ["Leases"]
+
+
+class Leases:
+    """Until when each broker may be silent."""
+
+    __slots__ = ("_ends", "_length_ns")
+
+    def __init__(self, length_ns: int) -> None:
+        self._ends: dict[int, int] = {}
+        self._length_ns = length_ns
+
+    def restart(self, now: int, image: MetadataImage) -> None:
+        """A new active controller: everybody has heard of it just now."""
+        self._ends = {
+            broker_id: now + self._length_ns
+            for broker_id, one in image.brokers.items()
+            if not one.fenced
+        }
+
+    def renew(self, now: int, broker_id: int) -> None:
+        """A heartbeat came."""
+        self._ends[broker_id] = now + self._length_ns
+
+    def forget(self, broker_id: int) -> None:
+        """It registered anew: what was heard of it before counts no more."""
+        self._ends.pop(broker_id, None)
+
+    def over(self, now: int, image: MetadataImage) -> tuple[int, ...]:
+        """The unfenced brokers whose lease is over, in the order of their ids."""
+        return tuple(
+            broker_id
+            for broker_id in sorted(image.brokers)
+            if not image.brokers[broker_id].fenced and self._ends.get(broker_id, 0) <= now
+        )

@@ -1,0 +1,92 @@
+"""The lowest acknowledged offset: what all unfenced brokers have applied.
+
+Brokers acknowledge by the offsets of their heartbeats. These are not in the log, so a new active
+controller knows the lowest offset only once every unfenced broker has told it; until then it tells
+none (-1), and brokers keep what they knew. Since offsets of one broker epoch only grow, and since
+who is unfenced has caught up first (`caught_up_at`), what it then finds is not below what any
+controller before it told.
+
+Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
+visibility".
+"""
+
+from typing import Final
+
+from clusters.reference.image import MetadataImage, Registration
+from clusters.reference.levels import LEVEL_VISIBILITY
+from clusters.reference.rules import Rules
+
+__all__ = ["UNKNOWN", "Visibility"]
+
+UNKNOWN: Final = -1
+
+
+class Visibility:
+    """What brokers have acknowledged to this active controller; all offsets are ends."""
+
+    __slots__ = ("_acknowledged", "_rules", "answered", "lowest")
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._acknowledged: dict[int, int] = {}
+        self.lowest = UNKNOWN
+        self.answered = 0
+        """The end of the records of the last client's write that was answered."""
+
+    def restart(self) -> None:
+        """A new active controller knows nothing."""
+        self._acknowledged.clear()
+        self.lowest = UNKNOWN
+        self.answered = 0
+
+    def acknowledge(self, broker_id: int, offset: int) -> None:
+        """A broker has applied all below this offset; heartbeats may overtake each other."""
+        if offset > self._acknowledged.get(broker_id, UNKNOWN):
+            self._acknowledged[broker_id] = offset
+
+    def forget(self, broker_id: int) -> None:
+        """It registered anew: its offsets begin again."""
+        self._acknowledged.pop(broker_id, None)
+
+    def acknowledged_by(self, broker_id: int) -> int:
+        """What a broker has acknowledged, or UNKNOWN."""
+        return self._acknowledged.get(broker_id, UNKNOWN)
+
+    def update(self, image: MetadataImage) -> None:
+        """Find the lowest offset anew: somebody acknowledged something, or was (un)fenced."""
+        offsets = [
+            self._acknowledged.get(broker_id, UNKNOWN)
+            for broker_id, one in image.brokers.items()
+            if not one.fenced
+        ]
+        if not offsets or UNKNOWN in offsets:
+            return
+        # Rule lowest_of_all.
+        found = min(offsets) if self._rules.lowest_of_all else max(offsets)
+        # Rule lowest_never_back.
+        if found > self.lowest or not self._rules.lowest_never_back:
+            self.lowest = found
+
+    def applied_by_all(self, image: MetadataImage, end_offset: int) -> bool:
+        """Whether every unfenced broker has applied all below this offset."""
+        return all(
+            self._acknowledged.get(broker_id, UNKNOWN) >= end_offset
+            for broker_id, one in image.brokers.items()
+            if not one.fenced
+        )
+
+    def caught_up_at(self, image: MetadataImage, registration: Registration, committed: int) -> int:
+        """The offset that a broker needs to be unfenced.
+
+        It has to have applied its own registration. With LEVEL_VISIBILITY it needs besides all that
+        was `committed` when it asked, all that others show by now, and every write that a client
+        was told of.
+        """
+        # Rule unfenced_when_caught_up.
+        if not self._rules.unfenced_when_caught_up:
+            return 0
+        own = registration.offset + 1
+        # Rule lowest_never_back: who is unfenced has caught up first.
+        if image.level < LEVEL_VISIBILITY or not self._rules.lowest_never_back:
+            return own
+        return max(own, committed, self.lowest, self.answered)
