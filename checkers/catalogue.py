@@ -16,7 +16,13 @@ from checkers.lag.entries import REAL_TIME_LAG
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 from checkers.linearizability.entries import MODEL_ENTRIES
 from checkers.replicas.entries import REPLICA_ENTRIES
-from checkers.transactions.entries import HANGING, PRECOMMITTED_READ, SKIPPED_SEND, TORN
+from checkers.transactions.entries import (
+    GROUP_OFFSET,
+    HANGING,
+    PRECOMMITTED_READ,
+    SKIPPED_SEND,
+    TORN,
+)
 from checkers.visibility.entries import VISIBILITY
 
 __all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "asked", "entry_of", "names_of"]
@@ -314,6 +320,7 @@ CATALOGUE: Final = (
     *LIST_ENTRIES,
     TRANSACTION_CYCLE,
     *REPLICA_ENTRIES,
+    GROUP_OFFSET,
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,
     *LIFE_CYCLE_ENTRIES,

@@ -11,6 +11,7 @@ from checkers.linearizability.group import LINEARIZABILITY
 from checkers.replicas.group import REPLICAS
 from checkers.transactions.by_key_group import TRANSACTIONS_BY_KEY
 from checkers.transactions.group import TRANSACTIONS_GROUP
+from checkers.transactions.group_offsets_group import GROUP_OFFSETS_GROUP
 from checkers.visibility.group import VISIBILITY_GROUP
 
 __all__ = ["GROUPS"]
@@ -22,6 +23,7 @@ GROUPS: Final[tuple[CheckGroup, ...]] = (
     CYCLES_GROUP,
     TRANSACTION_CYCLES_GROUP,
     REPLICAS,
+    GROUP_OFFSETS_GROUP,
     CONTROL_PLANE,
     VISIBILITY_GROUP,
     LINEARIZABILITY,

@@ -4,7 +4,7 @@ from typing import Final
 
 from checkers.entry import Entry, Kind, Strength
 
-__all__ = ["HANGING", "PRECOMMITTED_READ", "SKIPPED_SEND", "TORN"]
+__all__ = ["GROUP_OFFSET", "HANGING", "PRECOMMITTED_READ", "SKIPPED_SEND", "TORN"]
 
 _RECORDED: Final = ("operations", "records", "transactions")
 
@@ -63,4 +63,19 @@ HANGING: Final = Entry(
     source="KIP-890; KAFKA-14402",
     strength=Strength.NEVER,
     needs=("transactions", "stable_offsets"),
+)
+
+GROUP_OFFSET: Final = Entry(
+    id="D19",
+    name="wrong-group-offset",
+    title="A group is told another offset than was committed",
+    kind=Kind.ANOMALY,
+    rule="A transactional producer asked its group for the committed offset of a key, and was told "
+    "one that no transaction had sent which may have been committed; or an older one, or none, "
+    "though a later one had been committed before it asked (acknowledged, or seen in an earlier "
+    "answer) and was sent after the older one had been. What nobody asked for is not judged.",
+    meaning="Records are taken in twice, or never, although each transaction is whole.",
+    source="KIP-98; KIP-447",
+    strength=Strength.NEVER,
+    needs=("group_offsets",),
 )

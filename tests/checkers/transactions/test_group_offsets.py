@@ -1,0 +1,144 @@
+"""What groups are told of their committed offsets."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from histories import history
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from checkers.check import check_run
+from checkers.kernels.facts import Facts
+from checkers.transactions.group_offsets import NAME, wrong_group_offsets
+from checkers.verdict import Validity
+from history.cluster_schema import GROUP_OFFSETS
+from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.run_directory import RunDirectory
+from history.writer import write_tables
+
+Row = dict[str, Any]
+
+
+def table(*rows: Row) -> pa.Table:
+    ordered = sorted(rows, key=lambda row: row["call_ns"])
+    numbered = [row | {"index": number} for number, row in enumerate(ordered)]
+    return pa.Table.from_pylist(numbered, schema=GROUP_OFFSETS)
+
+
+def sent(call_ns: int, return_ns: int | None, offset: int, outcome: str = "ok") -> Row:
+    return {
+        "process": 0,
+        "f": "send-offsets",
+        "group": "g",
+        "call_ns": call_ns,
+        "return_ns": return_ns,
+        "outcome": outcome,
+        "keys": ["t-0"],
+        "offsets": [offset],
+        "offsets_before": [0],
+    }
+
+
+def told(call_ns: int, return_ns: int, offset: int) -> Row:
+    row = sent(call_ns, return_ns, offset)
+    return row | {"f": "fetch-offsets", "offsets_before": None}
+
+
+def reasons(*rows: Row) -> list[str]:
+    judged = wrong_group_offsets({"group_offsets": table(*rows)}, Facts(node_ids={}))
+    return [row["detail"] for _, found in judged for row in found.table.to_pylist()]
+
+
+OLD, NEW = sent(0, 10, 5), sent(20, 30, 9)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([OLD, NEW, told(31, 40, 5)], "5 is committed, which row 0 sent; row 1 had committed 9"),
+        ([OLD, told(11, 12, -1)], "nothing is committed; row 0 had committed 5 before"),
+        ([told(0, 1, 7)], "7 is committed, which nobody had sent"),
+        ([told(0, 1, 5), sent(2, 3, 5)], "5 is committed, which nobody had sent"),
+        ([sent(0, 10, 5, "fail"), told(11, 12, 5)], "row 0 sent and which was aborted"),
+        # A crashed commit that was seen was committed.
+        ([OLD, sent(20, None, 9, "info"), told(30, 31, 9), told(32, 33, 5)], "5 is committed"),
+    ],
+    ids=["went-back", "vanished", "strange", "early", "aborted", "seen-and-gone"],
+)
+def test_an_answer_that_cannot_be_is_found(rows: list[Row], says: str) -> None:
+    (reason,) = reasons(*rows)
+    assert says in reason
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [told(0, 1, -1), OLD, NEW, told(31, 40, 9)],
+        # The question was open while the later one was committed.
+        [OLD, NEW, told(29, 40, 5)],
+        [OLD, NEW, told(29, 40, 9)],
+        # Two at a time come in either order.
+        [OLD, sent(5, 30, 9), told(31, 40, 5)],
+        # A crashed commit may have been, or not, or take effect after everything.
+        [OLD, sent(20, None, 9, "info"), told(30, 31, 5)],
+        [OLD, sent(20, None, 9, "info"), told(30, 31, 9)],
+        [sent(0, None, 5, "info"), NEW, told(31, 32, 9), told(33, 34, 5)],
+        # An answer that two sendings may have written says of neither that it was.
+        [sent(0, None, 5, "info"), sent(2, None, 5, "info"), told(9, 10, 5), told(11, 12, -1)],
+        [sent(0, 10, 5, "fail"), told(11, 12, -1)],
+        # What was asked without an answer says nothing.
+        [OLD, told(11, 12, -1) | {"outcome": "fail", "offsets": []}],
+    ],
+)
+def test_an_answer_that_may_be_is_none(rows: list[Row]) -> None:
+    assert not reasons(*rows)
+
+
+@given(st.data())
+def test_a_register_is_never_accused(data: st.DataObject) -> None:
+    """Whatever happens at one moment inside its interval is right, in whatever order it is."""
+    moments = data.draw(st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True))
+    committed, rows = -1, []
+    for moment in sorted(moments):
+        call_ns = moment - data.draw(st.integers(0, 200))
+        return_ns = moment + data.draw(st.integers(0, 200))
+        if data.draw(st.booleans()):
+            rows.append(told(call_ns, return_ns, committed))
+            continue
+        offset = data.draw(st.integers(0, 4))
+        outcome = data.draw(st.sampled_from(["ok", "fail", "info"]))
+        rows.append(sent(call_ns, return_ns, offset, outcome))
+        if outcome == "ok" or (outcome == "info" and data.draw(st.booleans())):
+            committed = offset
+    assert not reasons(*rows)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("offset", [9, 5], ids=["as-committed", "gone-back"])
+def test_a_run_is_asked_if_it_has_the_table(
+    tmp_path: Path, spark: SparkSession, offset: int
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    cluster = {"group_offsets": table(OLD, NEW, told(31, 40, offset))}
+    past = history("p1 send t-0 v1 -> ok @0")
+    write_tables(run, operations=past.operations, records=past.records, cluster=cluster)
+    manifest = Manifest(
+        run_id="t",
+        state=RunState.RECORDED,
+        scenario="t",
+        title="t",
+        seed=1,
+        started_at="2026-01-01T00:00:00Z",
+        origin_ns=0,
+        command="t",
+        fencepost_version="0",
+        promises=Promises(idempotent=True, acks="all", consume="assign"),
+        recorded=("group_offsets",),
+    )
+    write_manifest(run.manifest_path, manifest)
+    (found,) = [one for one in check_run(run, spark=spark).checks if one.check == NAME]
+    assert found.validity is (Validity.VALID if offset == 9 else Validity.INVALID)
+    assert found.figures["keys_count"] == 1
