@@ -1,0 +1,174 @@
+"""An observer of the metadata quorum, as a broker holds it: it fetches, and has no vote.
+
+It asks the voters in turn until one leads, or says who does. Its log need not be durable: nothing
+is decided by what it has, and what it has not it fetches again. Its snapshots have to be, before
+the log is cut below them.
+"""
+
+from typing import Any, Final
+
+from clusters.reference.configuration import Configuration
+from clusters.reference.effects import SYNC, SYNCED, TICK, UNREACHABLE, Effects
+from clusters.reference.errors import Error
+from clusters.reference.messages.quorum import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    MetadataFetchRequest,
+    MetadataFetchResponse,
+)
+from clusters.reference.quorum.epochs import is_refused
+from clusters.reference.quorum.fetching import Fetcher
+from clusters.reference.quorum.metadata_log import MetadataLog
+from clusters.reference.quorum.tokens import ARRIVED, QUORUM, START
+from clusters.reference.rules import Rules
+from clusters.reference.storage import METADATA, SNAPSHOT, Contents, Snapshot
+
+__all__ = ["Observer"]
+
+_SNAPSHOT_NOT_FOUND: Final = int(Error.SNAPSHOT_NOT_FOUND)
+_FETCHES: Final = (MetadataFetchRequest.kind, FetchSnapshotRequest.kind)
+
+
+class Observer:
+    """A replica of the metadata log that follows whoever leads."""
+
+    __slots__ = (
+        "_configuration",
+        "_fetcher",
+        "_is_open",
+        "_rules",
+        "_tries",
+        "epoch",
+        "leader_id",
+        "log",
+    )
+
+    def __init__(self, configuration: Configuration, rules: Rules) -> None:
+        self._configuration = configuration
+        self._rules = rules
+        self._is_open = False
+        self._tries = configuration.node_id
+        """Counts the voters asked without success; not all observers begin with the same one."""
+        self.epoch = -1
+        """The highest one heard of; -1: none yet."""
+        self.leader_id = -1
+        """Who answers as the leader, or was said to lead; -1: not known."""
+        self.log = MetadataLog()
+        self._fetcher = Fetcher(configuration, self.log)
+
+    @property
+    def high_watermark(self) -> int:
+        """Records below it are committed, and may be replayed."""
+        return self.log.high_watermark
+
+    def start(self, now: int, contents: Contents, effects: Effects) -> None:
+        """Take what the disk has, and look for the leader once its snapshot is durable."""
+        assert not self._is_open, now
+        self.log.load(contents)
+        if self.log.end:
+            self.epoch = self.log.last_epoch
+        effects.append((SYNC, (METADATA, SNAPSHOT), (QUORUM, START)))
+
+    def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take a tick, a sync, a request that came back, or an answer of kind 17 or 19."""
+        if kind == SYNCED:
+            self._synced(now, message, effects)
+        elif not self._is_open:
+            return
+        elif kind == TICK:
+            self._tick(now, effects)
+        elif kind == MetadataFetchResponse.kind:
+            self._fetched(now, message, effects)
+        elif kind == FetchSnapshotResponse.kind:
+            self._snapshot_fetched(now, message, effects)
+        elif kind == UNREACHABLE:
+            self._came_back(now, message)
+
+    def snapshot(
+        self, end_offset: int, epoch: int, records: tuple[Any, ...], effects: Effects
+    ) -> None:
+        """Store what the log adds up to below `end_offset`, a batch's end, and begin there."""
+        snapshot = Snapshot(end_offset=end_offset, epoch=epoch, records=records)
+        self.log.cut(snapshot, effects)
+
+    def _synced(self, now: int, token: Any, effects: Effects) -> None:
+        if token[0] != QUORUM:
+            return
+        if token[1] == START:
+            self._is_open = True
+            self.log.trim(self.log.start, effects)
+            self._poll(now, effects)
+        elif token[1] == SNAPSHOT:
+            self.log.trim(token[2], effects)
+        elif token[1] == ARRIVED and self._fetcher.arrived(token[2], effects):
+            self._poll(now, effects)
+
+    def _came_back(self, now: int, request: Any) -> None:
+        if request.kind in _FETCHES and self._fetcher.came_back(now, request.correlation):
+            self._give_up(now)
+
+    def _tick(self, now: int, effects: Effects) -> None:
+        exchange = self._fetcher.exchange
+        if exchange.is_under_way and now >= exchange.due_at:
+            self._give_up(now)
+        self._poll(now, effects)
+
+    def _poll(self, now: int, effects: Effects) -> None:
+        voters = self._configuration.voters
+        known = self.leader_id >= 0
+        target = self.leader_id if known else voters[self._tries % len(voters)]
+        self._fetcher.poll(now, target, self.epoch, effects)
+
+    def _give_up(self, now: int) -> None:
+        """Ask another voter after a pause."""
+        self.leader_id = -1
+        self._tries += 1
+        self._fetcher.exchange.pause(now)
+
+    def _fetched(self, now: int, response: MetadataFetchResponse, effects: Effects) -> None:
+        if not self._is_leaders(now, response, effects):
+            return
+        self._fetcher.take(now, response, effects)
+        # Rule replay_committed_only.
+        if self._rules.replay_committed_only:
+            self.log.commit(min(response.high_watermark, self.log.end), effects)
+        else:
+            self.log.commit(self.log.end, effects)
+        self._poll(now, effects)
+
+    def _snapshot_fetched(
+        self, now: int, response: FetchSnapshotResponse, effects: Effects
+    ) -> None:
+        if response.error == _SNAPSHOT_NOT_FOUND:
+            response = FetchSnapshotResponse(
+                response.correlation, 0, response.epoch, response.leader_id
+            )
+        if self._is_leaders(now, response, effects):
+            self._fetcher.take_snapshot(now, response, effects)
+
+    def _is_leaders(
+        self,
+        now: int,
+        response: MetadataFetchResponse | FetchSnapshotResponse,
+        effects: Effects,
+    ) -> bool:
+        """Whether this answers the last fetch, and by the leader; else ask whoever leads."""
+        if not self._fetcher.exchange.is_answered(response.correlation):
+            return False
+        if is_refused(self._rules, response.epoch, own=self.epoch):
+            self._give_up(now)
+            return False
+        leader_id = response.leader_id if response.leader_id in self._configuration.voters else -1
+        is_news = response.epoch > self.epoch or self.leader_id < 0
+        self.epoch = response.epoch
+        if not response.error:
+            self.leader_id = leader_id
+            return True
+        if leader_id < 0 or not is_news:
+            self._give_up(now)
+            return False
+        # A leader named anew is asked at once; two voters that name each other are not, for ever.
+        self._fetcher.forget()
+        self.leader_id = leader_id
+        self._poll(now, effects)
+        return False
