@@ -18,7 +18,7 @@ Source: Jepsen's Kafka workload (`realtime-lag`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,13 +28,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.kernels.operations import BUCKETS_AN_OCTAVE
+from checkers.kernels.rows import codes
 from history.schema import F, Outcome
 
 __all__ = ["COLUMNS", "NO_LAG", "Lags", "lags"]
 
-COLUMNS: Final = (
-    *("offset", "operation", "process", "f", "outcome", "call_ns", "return_ns", "session"),
-)
+_OF_KNOWLEDGE: Final = ("offset", "outcome", "return_ns")
+_OF_POLLS: Final = ("offset", "operation", "process", "session", "call_ns")
+_THAT_ARE_POLLS: Final = ("f", "outcome", "return_ns")
+COLUMNS: Final = (*_OF_POLLS, *_THAT_ARE_POLLS)
 """The columns of RECORDS that it reads."""
 
 NO_LAG: Final = -1
@@ -62,19 +64,19 @@ class Lags:
         return self.counts.total()
 
 
-def lags(pieces: Callable[[], Iterable[pa.Table]]) -> Lags | None:
+def lags(pieces: Callable[[Sequence[str]], Iterable[pa.Table]]) -> Lags | None:
     """The lags of a key. None if its offsets lie too far apart to be measured.
 
-    `pieces`: gives the rows of the key, `COLUMNS` of RECORDS, in the order of the sealed file (by
-    operation, then by place in it); called twice.
+    `pieces`: gives the rows of the key, these columns of RECORDS (or more), in the order of the
+    sealed file (by operation, then by place in it); called twice.
     """
     known = _Known()
-    for piece in pieces():
+    for piece in pieces(_OF_KNOWLEDGE):
         if not known.learn(piece):
             return None
     known.spread()
     pollers, counts, max_ns = _Pollers(), Counter[int](), 0
-    for piece in pieces():
+    for piece in pieces(COLUMNS):
         offset, call_ns = pollers.resumed(piece)
         lag_ns = np.maximum(call_ns - known.since_ns(offset), 0)
         counts.update(_buckets(lag_ns))
@@ -93,12 +95,7 @@ class _Known:
 
     def learn(self, piece: pa.Table) -> bool:
         """What the piece tells. False if the offsets are too far apart."""
-        ok = piece.filter(
-            pc.and_(
-                pc.equal(piece["outcome"], Outcome.OK.value),
-                pc.and_(pc.is_valid(piece["offset"]), pc.is_valid(piece["return_ns"])),
-            )
-        )
+        ok = piece.select(["offset", "return_ns"]).filter(pa.array(_located(piece)))
         self.row_count += piece.num_rows
         if ok.num_rows:
             offset = ok["offset"].to_numpy()
@@ -144,15 +141,8 @@ class _Pollers:
 
     def resumed(self, piece: pa.Table) -> tuple[_Numbers, _Numbers]:
         """(offset of the first record, call) of each ok poll that goes on with a session."""
-        polls = piece.filter(
-            pc.and_(
-                pc.and_(
-                    pc.equal(piece["f"], F.POLL.value),
-                    pc.equal(piece["outcome"], Outcome.OK.value),
-                ),
-                pc.and_(pc.is_valid(piece["offset"]), pc.is_valid(piece["return_ns"])),
-            )
-        )
+        are_polls = codes(piece["f"], tuple(F)) == tuple(F).index(F.POLL)
+        polls = piece.select(list(_OF_POLLS)).filter(pa.array(are_polls & _located(piece)))
         operation = polls["operation"].to_numpy()
         first = np.flatnonzero(np.diff(operation, prepend=self.operation))
         self.operation = int(operation[-1]) if len(operation) else self.operation
@@ -169,6 +159,17 @@ class _Pollers:
             on[mine] = session[mine] == before
             self.sessions[one] = int(session[mine[-1]])
         return on
+
+
+def _located(piece: pa.Table) -> NDArray[np.bool_]:
+    """Which rows are of ok operations, and know their offsets."""
+    located: NDArray[np.bool_] = codes(piece["outcome"], tuple(Outcome)) == tuple(Outcome).index(
+        Outcome.OK
+    )
+    for name in ("offset", "return_ns"):
+        if piece[name].null_count:
+            located &= pc.is_valid(piece[name]).to_numpy()
+    return located
 
 
 def _buckets(lag_ns: _Numbers) -> dict[int, int]:

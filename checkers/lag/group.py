@@ -6,6 +6,7 @@ never makes a run invalid; it is unknown if the records could not be read.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from time import perf_counter
@@ -79,14 +80,28 @@ def figures_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _keys(file: SealedFile) -> Iterator[tuple[str, Lags | None]]:
-    columns = ("key", *COLUMNS)
-    for key, mine in groupby(outline(file), key=lambda stretch: stretch.key):
-        stretches = tuple(mine)
-        if sum(stretch.count for stretch in stretches) > _WHOLE_ROWS_MAX:
-            yield key, lags(partial(stretch_rows, file, stretches, COLUMNS))
-        else:
-            ((_, rows),) = some_keys_in(file, stretches, columns)
-            yield key, lags(partial(iter, (rows,)))
+    by_key = groupby(outline(file), key=lambda stretch: stretch.key)
+    stretches = {key: tuple(mine) for key, mine in by_key}
+    large = {
+        key: mine
+        for key, mine in stretches.items()
+        if sum(stretch.count for stretch in mine) > _WHOLE_ROWS_MAX
+    }
+    small = [one for key, mine in stretches.items() if key not in large for one in mine]
+    for key, rows in some_keys_in(file, small, ("key", *COLUMNS)):
+        yield key, lags(_Whole(rows))
+    for key, mine in large.items():
+        yield key, lags(partial(stretch_rows, file, mine))
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A key's rows in one piece."""
+
+    rows: pa.Table
+
+    def __call__(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        yield self.rows.select(list(columns))
 
 
 def _columns(found: Lags | None) -> dict[str, Any]:
