@@ -17,6 +17,7 @@ from clusters.reference.messages.quorum import (
 from clusters.reference.quorum.exchange import Exchange
 from clusters.reference.quorum.metadata_log import MetadataLog
 from clusters.reference.quorum.tokens import ARRIVED, QUORUM
+from clusters.reference.rules import Rules
 from clusters.reference.storage import SNAPSHOT, Snapshot
 
 __all__ = ["Fetcher"]
@@ -25,10 +26,21 @@ __all__ = ["Fetcher"]
 class Fetcher:
     """Asks whoever it is told to ask, one request at a time."""
 
-    __slots__ = ("_arriving", "_configuration", "_correlation", "_log", "_wanted", "exchange")
+    __slots__ = (
+        "_arriving",
+        "_configuration",
+        "_correlation",
+        "_is_voter",
+        "_log",
+        "_rules",
+        "_wanted",
+        "exchange",
+    )
 
-    def __init__(self, configuration: Configuration, log: MetadataLog) -> None:
+    def __init__(self, configuration: Configuration, rules: Rules, log: MetadataLog) -> None:
         self._configuration = configuration
+        self._is_voter = configuration.is_controller
+        self._rules = rules
         self._log = log
         self._correlation = 0
         self._wanted: tuple[int, int] | None = None
@@ -64,7 +76,11 @@ class Fetcher:
         return True
 
     def take(self, now: int, response: MetadataFetchResponse, effects: Effects) -> None:
-        """Follow what the leader says: truncate, want its snapshot, or append."""
+        """Follow what the leader says: truncate, want its snapshot, or append.
+
+        The high watermark counts with an answer of records alone, or of none: by it alone the
+        leader says that it has what this log ends with.
+        """
         end = self._log.end
         if response.diverging_end_offset >= 0:
             self._truncate(response.diverging_epoch, response.diverging_end_offset, effects)
@@ -74,6 +90,7 @@ class Fetcher:
             for batch in response.batches:
                 if batch.base_offset == self._log.end:
                     self._log.append(batch, effects)
+            self._committed(response.high_watermark, effects)
         asked_in_vain = response.batches or response.diverging_end_offset >= 0
         if asked_in_vain and self._log.end == end:
             self.exchange.pause(now)
@@ -101,6 +118,13 @@ class Fetcher:
         self._log.commit(snapshot.end_offset, effects)
         return True
 
+    def _committed(self, high_watermark: int, effects: Effects) -> None:
+        # Rule replay_committed_only.
+        if self._is_voter or self._rules.replay_committed_only:
+            self._log.commit(min(high_watermark, self._log.end), effects)
+        else:
+            self._log.commit(self._log.end, effects)
+
     @property
     def _patience_ns(self) -> int:
         """A fetch that vanished is repeated well before the leader is given up."""
@@ -118,7 +142,7 @@ class Fetcher:
             fetch_offset=self._log.end,
             last_fetched_epoch=self._log.last_epoch,
             max_wait_ns=self._configuration.metadata_max_wait_ns,
-            is_voter=self._configuration.is_controller,
+            is_voter=self._is_voter,
         )
 
     def _fetch_snapshot(self, epoch: int, end: int, snapshot_epoch: int) -> FetchSnapshotRequest:

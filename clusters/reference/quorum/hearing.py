@@ -141,7 +141,6 @@ class Hearing:
             return
         seat.heard(now)
         seat.fetcher.take(now, response, effects)
-        self._seat.log.commit(min(response.high_watermark, self._seat.log.end), effects)
         seat.settle(now, effects)
 
     def fetch_snapshot(

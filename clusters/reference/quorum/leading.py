@@ -16,13 +16,12 @@ from clusters.reference.errors import Error
 from clusters.reference.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
 from clusters.reference.quorum.metadata_log import MetadataLog
 from clusters.reference.rules import Rules
+from clusters.reference.storage import MetadataBatch
 
 __all__ = ["Leadership", "Progress"]
 
 _NONE: Final = 0
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
-_BATCHES_MAX: Final = 1_000
-"""In one answer; the rest comes with the next fetch."""
 _OBSERVERS_MAX: Final = 1_000
 """Whoever was silent the longest is forgotten first."""
 
@@ -187,6 +186,14 @@ class Leadership:
             self.epoch,
             self._configuration.node_id,
             log.high_watermark,
-            tuple(log.batches(request.fetch_offset, log.end)[:_BATCHES_MAX]),
+            self._batches(request.fetch_offset),
         )
         effects.append((SEND, source, response))
+
+    def _batches(self, offset: int) -> tuple[MetadataBatch, ...]:
+        """What one answer has room for, one batch at least; the next fetch gets the rest."""
+        found = self._log.batches(offset, self._log.end)
+        bound = offset + self._configuration.fetch_records_max
+        if self._log.end <= bound:
+            return tuple(found)
+        return tuple(found[:1] + [one for one in found[1:] if one.end_offset <= bound])

@@ -54,7 +54,7 @@ class Observer:
         self.leader_id = -1
         """Who answers as the leader, or was said to lead; -1: not known."""
         self.log = MetadataLog()
-        self._fetcher = Fetcher(configuration, self.log)
+        self._fetcher = Fetcher(configuration, rules, self.log)
 
     @property
     def high_watermark(self) -> int:
@@ -129,11 +129,6 @@ class Observer:
         if not self._is_leaders(now, response, effects):
             return
         self._fetcher.take(now, response, effects)
-        # Rule replay_committed_only.
-        if self._rules.replay_committed_only:
-            self.log.commit(min(response.high_watermark, self.log.end), effects)
-        else:
-            self.log.commit(self.log.end, effects)
         self._poll(now, effects)
 
     def _snapshot_fetched(

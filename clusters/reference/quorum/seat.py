@@ -74,7 +74,7 @@ class Seat:
         self.log = MetadataLog()
         self._durable = DurableEnd(self.log, rules)
         self.promises = Promises(rules)
-        self.fetcher = Fetcher(configuration, self.log)
+        self.fetcher = Fetcher(configuration, rules, self.log)
         self.candidacy = Candidacy(configuration, self.others)
         self.announcer = Announcer(configuration, self.others)
 
