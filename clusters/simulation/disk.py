@@ -6,7 +6,7 @@ lost, since its checksum fails), of a file either value. A truncation that was n
 undone. Dropping the beginning of a log cannot: who does that before the snapshot is safe, loses it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from clusters.reference.storage import Contents, FileName, LogName, PartitionKey
@@ -66,6 +66,16 @@ class Disk:
         """The batches of a log as they lie there; not to be changed. Empty where there is none."""
         log = self._logs.get(name)
         return [] if log is None else log.batches
+
+    @property
+    def topics(self) -> Mapping[PartitionKey, str]:
+        """The topics of the partitions' logs that are there, by log."""
+        return self._topics
+
+    @property
+    def batch_count(self) -> int:
+        """Batches in all logs."""
+        return sum(len(log.batches) for log in self._logs.values())
 
     def append(self, name: LogName, batch: Any) -> None:
         """Put a batch at the end of a log."""

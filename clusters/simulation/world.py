@@ -131,7 +131,7 @@ class World:
         self.network.begin(host)
         if self._watcher is not None:
             self._watcher.started(host.number)
-        contents = host.disk.contents(self._starts.randrange(1, _IDS))
+        contents = host.disk.contents(self.new_id())
         at_ns = self.now_ns + _START_NS
         self.push(at_ns, host, host.number, START, contents)
         if host.tick_ns:
@@ -191,6 +191,10 @@ class World:
         self._sequence += 1
         incarnation = host.incarnation
         heappush(self._heap, (at_ns, self._sequence, host, incarnation, source, kind, message))
+
+    def new_id(self) -> int:
+        """An id of 128 bits that nobody else has."""
+        return self._starts.randrange(1, _IDS)
 
     def digest(self) -> str:
         """Of all events so far; empty without one."""
