@@ -75,12 +75,12 @@ class SendRecorder:
         offsets: NDArray[np.int64],
         outcomes: NDArray[np.uint8],
         errors: NDArray[np.int16],
-        time_ns: int,
+        time_ns: int | NDArray[np.int64],
     ) -> None:
         """Record how sends ended: one row a value, each value once, in any order.
 
         offsets: -1 where unknown. outcomes: `Outcome.code`. errors: codes of the error registry,
-        0 for none.
+        0 for none. time_ns: when, for all of them or for each.
         """
         sequences = values - self._base
         lowest = int(sequences.min(initial=self._sequence))
@@ -89,7 +89,7 @@ class SendRecorder:
             self._current.complete(sequences, *completion)
         else:
             self._complete_in_any(sequences, *completion)
-        self._count(outcomes, time_ns)
+        self._count(outcomes, int(np.max(time_ns, initial=0)))
 
     def close(self) -> None:
         """End the recording: sends still open stay open, and the segments may be sealed."""
@@ -108,13 +108,16 @@ class SendRecorder:
         offsets: NDArray[np.int64],
         outcomes: NDArray[np.uint8],
         errors: NDArray[np.int16],
-        time_ns: int,
+        time_ns: int | NDArray[np.int64],
     ) -> None:
+        times_ns = np.broadcast_to(time_ns, sequences.shape)
         found = 0
         for sends in (*self._older, self._current):
             here = np.flatnonzero((sequences >= sends.first) & (sequences < sends.end))
             found += len(here)
-            sends.complete(sequences[here], offsets[here], outcomes[here], errors[here], time_ns)
+            sends.complete(
+                sequences[here], offsets[here], outcomes[here], errors[here], times_ns[here]
+            )
         assert found == len(sequences), f"of {len(sequences)} values {found} are open"
         self._older = [older for older in self._older if older.open_count]
 
@@ -171,7 +174,7 @@ class _Sends:
         offsets: NDArray[np.int64],
         outcomes: NDArray[np.uint8],
         errors: NDArray[np.int16],
-        time_ns: int,
+        time_ns: int | NDArray[np.int64],
     ) -> None:
         """Record the ends of sends of this segment."""
         into = sequences - self.first

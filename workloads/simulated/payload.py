@@ -1,0 +1,18 @@
+"""The records of a batch in a simulated world: their values, and when they were made."""
+
+from collections.abc import Iterable
+
+__all__ = ["Payload"]
+
+
+class Payload(tuple[int, ...]):  # noqa: SLOT001  # it has an attribute
+    """The values; a tuple like any other to nodes, with the producer's time beside."""
+
+    made_ns: int
+
+    @classmethod
+    def of(cls, values: Iterable[int], made_ns: int) -> "Payload":
+        """These values, made at this time."""
+        found = cls(values)
+        found.made_ns = made_ns
+        return found

@@ -1,0 +1,398 @@
+"""A simulated producer: unique values to every key at a steady rate, as one node of the world.
+
+It gathers records for a while and then sends each partition's as a batch. Every key has a *lane*:
+a producer id, sequences and one batch under way of its own, so that a key without a leader holds up
+no other. A batch that gets no answer, or an error that may pass, is sent again under its sequence;
+one that is older than the message time-out is given up, and its lane goes on under a new id, since
+nobody knows what became of its sequence.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from clusters.reference.errors import Error
+from clusters.reference.messages.client import MetadataResponse
+from clusters.reference.messages.data import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from clusters.reference.notes import ACKNOWLEDGED
+from clusters.reference.storage import Batch
+from clusters.simulation.world import WAKE
+from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
+from history.operation import Outcome
+from workloads.simulated.payload import Payload
+from workloads.simulated.routes import Correlations, Routes
+from workloads.simulated.sends import End, Sends
+
+__all__ = ["ProducerPlan", "SimulatedProducer"]
+
+_MS: Final = 1_000_000
+_TICK_NS: Final = 50 * _MS
+"""How long it gathers. A real producer waits 5 ms: a tenth of the events is worth ten times the
+time, and what is said of a batch holds for all of its records."""
+_REQUEST_NS: Final = 6_000 * _MS
+"""An answer that did not come by then will not come."""
+_ACKS_NS: Final = 5_000 * _MS
+_RETRY_NS: Final = 100 * _MS
+_BACKLOG_S: Final = 1.0
+_UNLIMITED_RATE: Final = 5_000.0
+"""Of a producer that is to send as fast as it can: in virtual time that has no other meaning."""
+_ALL: Final = -1
+_TIMED_OUT: Final = -192
+"""librdkafka's code for a message that got no answer in time."""
+_REFRESHING: Final = frozenset(
+    {
+        Error.NOT_LEADER_OR_FOLLOWER,
+        Error.UNKNOWN_TOPIC_OR_PARTITION,
+        Error.UNKNOWN_TOPIC_ID,
+        Error.FENCED_LEADER_EPOCH,
+        Error.UNKNOWN_LEADER_EPOCH,
+    }
+)
+_PASSING: Final = _REFRESHING | {
+    Error.REQUEST_TIMED_OUT,
+    Error.NOT_ENOUGH_REPLICAS,
+    Error.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    Error.BROKER_NOT_AVAILABLE,
+    Error.COORDINATOR_LOAD_IN_PROGRESS,
+}
+"""What is answered by sending the batch again."""
+_DUPLICATE: Final = int(Error.DUPLICATE_SEQUENCE_NUMBER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerPlan:
+    """What one producer does."""
+
+    process: int
+    places: Sequence[tuple[str, int]]
+    """Its keys, as (topic, partition)."""
+    brokers: Sequence[int]
+    rate: float
+    """Records a second; 0: as many as go."""
+    acks: str = "all"
+    idempotence: bool = True
+    message_timeout_ns: int = 15_000 * _MS
+    batch_max: int = 1000
+    in_flight_max: int = 20_000
+    seed: int = 0
+    noted: bool = False
+    """Whether it notes what was acknowledged, for an oracle."""
+
+
+class _Lane:
+    """A key: what waits for it, and the batch that is under way."""
+
+    __slots__ = (
+        "alone",
+        "call_ns",
+        "correlation",
+        "due_ns",
+        "gathered",
+        "number",
+        "producer_epoch",
+        "producer_id",
+        "queue",
+        "sending",
+        "sent_ns",
+        "sequence",
+        "values",
+    )
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.gathered: list[int] = []
+        """Values of this tick."""
+        self.queue: deque[tuple[int, tuple[int, ...]]] = deque()
+        """(time of the call, values) of batches that were never sent."""
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.sequence = 0
+        self.sending: Batch | None = None
+        self.values: tuple[int, ...] = ()
+        self.call_ns = 0
+        self.sent_ns = 0
+        self.correlation = 0
+        """Of the request that the batch is in; 0: it is to be sent (again)."""
+        self.due_ns = 0
+        self.alone = False
+        """After a failure: what it sends must not hold up other lanes."""
+
+
+class SimulatedProducer:
+    """One logical client. `stop` has it send no more; it is `idle` once all has ended."""
+
+    def __init__(self, plan: ProducerPlan, sends: Sends) -> None:
+        self._plan = plan
+        self._sends = sends
+        self._acks = {"all": _ALL, "1": 1, "0": 0}[plan.acks]
+        self._rate = plan.rate or _UNLIMITED_RATE
+        self._correlations = Correlations()
+        self._routes = Routes(
+            plan.places,
+            brokers=plan.brokers,
+            correlations=self._correlations,
+            first=plan.process,
+        )
+        self._lanes = [_Lane(number) for number in range(len(plan.places))]
+        self._requests: dict[int, tuple[int, list[_Lane]]] = {}
+        """Lanes of a produce request and when it was sent, by correlation."""
+        self._asking: dict[int, tuple[int, _Lane]] = {}
+        """Lanes that ask for a producer id, and since when."""
+        self._draw = Random(f"{plan.seed}/{plan.process}")  # noqa: S311  # to be repeated
+        self._order: list[int] = []
+        self._begin_ns: int | None = None
+        self._taken = 0
+        self._ends: list[End] = []
+        self._stopping = False
+        self.open_count = 0
+        self.invoked_count = 0
+        self.counts = dict.fromkeys(Outcome, 0)
+
+    @property
+    def idle(self) -> bool:
+        """Whether every send has ended, and is recorded."""
+        return not self.open_count and not self._ends
+
+    def stop(self) -> None:
+        """Send nothing new."""
+        self._stopping = True
+
+    def give_up(self) -> None:
+        """Record what has ended; the rest stays open."""
+        self._record()
+        self._sends.close()
+
+    def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take an event of the world."""
+        if kind == ProduceResponse.kind:
+            self._answered(now, message, effects)
+        elif kind in (TICK, START):
+            self._tick(now, effects)
+        elif kind == MetadataResponse.kind:
+            self._routes.take(message)
+        elif kind == InitProducerIdResponse.kind:
+            self._given_id(now, message)
+        elif kind == UNREACHABLE:
+            self._unreachable(now, message)
+
+    def _tick(self, now: int, effects: Effects) -> None:
+        if self._begin_ns is None:
+            self._begin_ns = now
+        self._give_up_late(now)
+        self._routes.tick(now, effects)
+        if not self._stopping:
+            self._gather(now)
+        self._send(now, effects)
+        self._record()
+        effects.append((WAKE, now + _TICK_NS))
+
+    def _record(self) -> None:
+        if self._ends:
+            self._sends.complete(self._ends)
+            self._ends = []
+
+    def _gather(self, now: int) -> None:
+        assert self._begin_ns is not None
+        scheduled = 1 + int((now - self._begin_ns) * self._rate / 1e9)
+        backlog = max(self._plan.batch_max, int(self._rate * _BACKLOG_S))
+        self._taken = max(self._taken, scheduled - backlog)
+        room = self._plan.in_flight_max - self.open_count
+        count = min(scheduled - self._taken, self._plan.batch_max, room)
+        if count <= 0:
+            return
+        keys = self._keys(count)
+        self._taken += count
+        self.open_count += count
+        self.invoked_count += count
+        value = self._sends.invoke(keys, time_ns=now)
+        lanes = self._lanes
+        for key in keys:
+            lanes[key].gathered.append(value)
+            value += 1
+        for lane in lanes:
+            if lane.gathered:
+                lane.queue.append((now, Payload.of(lane.gathered, now)))
+                lane.gathered = []
+
+    def _keys(self, count: int) -> list[int]:
+        """Every key equally often, each time in a new order."""
+        order = self._order
+        while len(order) < count:
+            again = list(range(len(self._lanes)))
+            self._draw.shuffle(again)
+            order += again
+        self._order = order[count:]
+        return order[:count]
+
+    def _send(self, now: int, effects: Effects) -> None:
+        """A request to each leader with what its lanes have; one of its own for a lane alone."""
+        leaders = self._routes.leaders
+        together: dict[int, list[_Lane]] = {}
+        for lane in self._lanes:
+            if lane.correlation or now < lane.due_ns or not self._is_loaded(lane, now, effects):
+                continue
+            leader = leaders[lane.number]
+            if leader < 0:
+                self._routes.doubt(now)
+            elif lane.alone:
+                self._request(now, leader, [lane], effects)
+            else:
+                together.setdefault(leader, []).append(lane)
+        for leader, lanes in together.items():
+            self._request(now, leader, lanes, effects)
+
+    def _is_loaded(self, lane: _Lane, now: int, effects: Effects) -> bool:
+        """Whether the lane has a batch to send, made of what waits if there was none."""
+        if lane.sending is not None:
+            return True
+        if not lane.queue:
+            return False
+        if self._plan.idempotence and lane.producer_id < 0:
+            self._ask_id(lane, now, effects)
+            return False
+        lane.call_ns, lane.values = lane.queue.popleft()
+        sequence = lane.sequence if self._plan.idempotence else -1
+        lane.sending = Batch(
+            -1,
+            -1,
+            len(lane.values),
+            lane.producer_id,
+            lane.producer_epoch,
+            sequence,
+            lane.values,
+        )
+        lane.sequence += len(lane.values)
+        return True
+
+    def _request(self, now: int, leader: int, lanes: list[_Lane], effects: Effects) -> None:
+        keys = self._routes.keys
+        partitions = tuple((keys[lane.number], lane.sending) for lane in lanes)
+        # A request without acks has no answer: nobody is to wait for one.
+        correlation = self._correlations.next() if self._acks else -1
+        message = ProduceRequest(correlation, self._acks, _ACKS_NS, partitions)  # type: ignore[arg-type]  # a lane that is loaded has both
+        effects.append((SEND, leader, message))
+        if not self._acks:
+            for lane in lanes:
+                self._end(lane, now, base_offset=-1, outcome=Outcome.OK, error=0)
+            return
+        self._requests[correlation] = (now, lanes)
+        for lane in lanes:
+            lane.correlation, lane.sent_ns = correlation, now
+
+    def _ask_id(self, lane: _Lane, now: int, effects: Effects) -> None:
+        brokers = self._plan.brokers
+        correlation = self._correlations.next()
+        self._asking[correlation] = (now, lane)
+        lane.correlation = correlation
+        broker = brokers[correlation % len(brokers)]
+        effects.append((SEND, broker, InitProducerIdRequest(correlation)))
+
+    def _given_id(self, now: int, message: InitProducerIdResponse) -> None:
+        found = self._asking.pop(message.correlation, None)
+        if found is None:
+            return
+        lane = found[1]
+        lane.correlation = 0
+        if message.error:
+            lane.due_ns = now + _RETRY_NS
+            return
+        lane.producer_id, lane.producer_epoch = message.producer_id, message.producer_epoch
+        lane.sequence = 0
+
+    def _answered(self, now: int, message: ProduceResponse, effects: Effects) -> None:
+        found = self._requests.pop(message.correlation, None)
+        if found is None:
+            return  # given up: what it says came too late
+        keys = self._routes.keys
+        lanes = {keys[lane.number]: lane for lane in found[1]}
+        for key, error, base_offset in message.partitions:
+            lane = lanes.pop(key, None)
+            if lane is None:
+                continue
+            lane.correlation = 0
+            if not error:
+                self._acknowledged(lane, now, base_offset, effects)
+            else:
+                self._refused(lane, now, error)
+        for lane in lanes.values():
+            self._try_again(lane, now)
+
+    def _acknowledged(self, lane: _Lane, now: int, base_offset: int, effects: Effects) -> None:
+        lane.alone = False
+        if self._plan.noted and self._acks == _ALL:
+            effects.append(
+                (NOTE, ACKNOWLEDGED, self._routes.keys[lane.number], base_offset, lane.sending)
+            )
+        self._end(lane, now, base_offset=base_offset, outcome=Outcome.OK, error=0)
+
+    def _refused(self, lane: _Lane, now: int, error: int) -> None:
+        if error in _REFRESHING:
+            self._routes.doubt(now)
+        if error in _PASSING:
+            self._try_again(lane, now)
+        elif error == _DUPLICATE:
+            self._end(lane, now, base_offset=-1, outcome=Outcome.OK, error=0)
+        else:
+            outcome = outcome_of(error, attempts_max=ATTEMPTS_UNBOUNDED)
+            self._end(lane, now, base_offset=-1, outcome=outcome, error=error)
+            self._forget_id(lane)
+
+    def _try_again(self, lane: _Lane, now: int) -> None:
+        lane.correlation = 0
+        lane.alone = True
+        lane.due_ns = now + _RETRY_NS
+
+    def _unreachable(self, now: int, message: Any) -> None:
+        correlation = message.correlation
+        self._routes.unreachable(correlation)
+        self._routes.doubt(now)
+        self._give_up_request(correlation, now)
+
+    def _give_up_request(self, correlation: int, now: int) -> None:
+        found = self._requests.pop(correlation, None)
+        lanes = found[1] if found is not None else []
+        asking = self._asking.pop(correlation, None)
+        for lane in (*lanes, *([asking[1]] if asking is not None else ())):
+            self._try_again(lane, now)
+
+    def _give_up_late(self, now: int) -> None:
+        late = [number for number, (sent, _) in self._requests.items() if now - sent > _REQUEST_NS]
+        late += [number for number, (sent, _) in self._asking.items() if now - sent > _REQUEST_NS]
+        for correlation in late:
+            self._routes.doubt(now)
+            self._give_up_request(correlation, now)
+        before = now - self._plan.message_timeout_ns
+        for lane in self._lanes:
+            while lane.queue and lane.queue[0][0] < before:
+                _, values = lane.queue.popleft()
+                self._note_end(End(values, -1, Outcome.INFO, _TIMED_OUT, now))
+            if lane.sending is not None and lane.call_ns < before:
+                self._end(lane, now, base_offset=-1, outcome=Outcome.INFO, error=_TIMED_OUT)
+                self._forget_id(lane)
+
+    def _forget_id(self, lane: _Lane) -> None:
+        lane.producer_id, lane.alone = -1, True
+
+    def _end(
+        self, lane: _Lane, now: int, *, base_offset: int, outcome: Outcome, error: int
+    ) -> None:
+        if lane.correlation:
+            found = self._requests.get(lane.correlation)
+            if found is not None:
+                found[1].remove(lane)
+        self._note_end(End(lane.values, base_offset, outcome, error, now))
+        lane.sending, lane.correlation = None, 0
+
+    def _note_end(self, end: End) -> None:
+        count = len(end.values)
+        self.open_count -= count
+        self.counts[end.outcome] += count
+        self._ends.append(end)

@@ -1,0 +1,122 @@
+"""What a simulated client knows of the cluster: the ids of its topics, and who leads what.
+
+It asks one broker after the other, at most one at a time and not too often: when it starts, when
+somebody answers that he does not lead, and now and then in any case.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clusters.reference.effects import SEND, Effects
+from clusters.reference.messages.client import MetadataRequest, MetadataResponse
+from clusters.reference.storage import PartitionKey
+
+__all__ = ["Correlations", "Routes"]
+
+_MS: Final = 1_000_000
+_RETRY_NS: Final = 100 * _MS
+_TIMEOUT_NS: Final = 3_000 * _MS
+_REFRESH_NS: Final = 3_000 * _MS
+
+
+class Correlations:
+    """The numbers of a client's requests."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def next(self) -> int:
+        """The next one."""
+        self.last += 1
+        return self.last
+
+
+class Routes:
+    """The leaders of some keys, as (topic, partition), by their place in the list."""
+
+    __slots__ = (
+        "_asked_ns",
+        "_brokers",
+        "_correlations",
+        "_due_ns",
+        "_places",
+        "_topics",
+        "_turn",
+        "_waits_for",
+        "changes_count",
+        "epochs",
+        "keys",
+        "leaders",
+    )
+
+    def __init__(
+        self,
+        places: Sequence[tuple[str, int]],
+        *,
+        brokers: Sequence[int],
+        correlations: Correlations,
+        first: int,
+    ) -> None:
+        self._places = {place: number for number, place in enumerate(places)}
+        self._topics = tuple((name, -1) for name in dict.fromkeys(topic for topic, _ in places))
+        self._brokers = tuple(brokers)
+        self._turn = first
+        """Clients begin with different brokers."""
+        self._correlations = correlations
+        self._waits_for = 0
+        self._asked_ns = 0
+        self._due_ns = 0
+        self.leaders = [-1] * len(places)
+        """-1: nobody, as far as it knows."""
+        self.epochs = [-1] * len(places)
+        self.keys: list[PartitionKey | None] = [None] * len(places)
+        self.changes_count = 0
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Ask if it is time."""
+        if self._waits_for:
+            if now < self._asked_ns + _TIMEOUT_NS:
+                return
+            self._waits_for = 0
+        if now >= self._due_ns:
+            broker = self._brokers[self._turn % len(self._brokers)]
+            self._turn += 1
+            self._waits_for = self._correlations.next()
+            self._asked_ns = now
+            self._due_ns = now + _REFRESH_NS
+            effects.append((SEND, broker, MetadataRequest(self._waits_for, self._topics)))
+
+    def doubt(self, now: int) -> None:
+        """What is known seems to be wrong: ask soon."""
+        self._due_ns = min(self._due_ns, max(now, self._asked_ns + _RETRY_NS))
+
+    def unreachable(self, correlation: int) -> None:
+        """A request came back."""
+        if correlation == self._waits_for:
+            self._waits_for = 0
+            self._due_ns = self._asked_ns + _RETRY_NS
+
+    def take(self, response: MetadataResponse) -> bool:
+        """Believe an answer, unless it is older than what is known. Whether it is ours."""
+        if response.correlation != self._waits_for:
+            return False
+        self._waits_for = 0
+        for name, topic_id, _, partitions in response.topics:
+            for one in partitions:
+                number = self._places.get((name, one.partition))
+                if number is not None:
+                    self._believe(number, (topic_id, one.partition), one)
+        if -1 in self.leaders:
+            self._due_ns = self._asked_ns + _RETRY_NS
+        return True
+
+    def _believe(self, number: int, key: PartitionKey, shown: Any) -> None:
+        if self.keys[number] == key and shown.leader_epoch < self.epochs[number]:
+            return
+        self.keys[number] = key
+        self.epochs[number] = shown.leader_epoch
+        if self.leaders[number] != shown.leader_id:
+            self.leaders[number] = shown.leader_id
+            self.changes_count += 1
