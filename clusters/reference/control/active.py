@@ -19,6 +19,7 @@ from clusters.reference.control.answers import WAITING_MAX, Answers, Waiting
 from clusters.reference.control.decision import Decision, View
 from clusters.reference.control.elections import UNCLEAN, Electorate
 from clusters.reference.control.features import first_features, updated
+from clusters.reference.control.heartbeats import Step
 from clusters.reference.control.partitions import elections_of_leaderless, fencing
 from clusters.reference.control.quorum_port import Quorum
 from clusters.reference.control.refusals import refused
@@ -128,11 +129,12 @@ class ActiveController:
 
     def replayed(self, applied: Iterable[tuple[int, int, MetadataRecord]]) -> None:
         """Committed records were applied to the image."""
+        image = self._replayer.image
         for offset, _, record in applied:
             if isinstance(record, ConfigRecord):
                 self._unclean_allowed |= record.name == UNCLEAN and record.value == "true"
             else:
-                self._sessions.replayed(offset, record)
+                self._sessions.replayed(image, offset, record)
 
     def settle(self, now: int, effects: Effects) -> bool:
         """Do what has become possible; whether a batch was appended, which may be committed."""
@@ -141,7 +143,6 @@ class ActiveController:
         if self._epoch == _INACTIVE and not self._activate(now, effects):
             return False
         image = self._replayer.image
-        self._sessions.visibility.update(image)
         self._answers.release(image, effects)
         if self._undecided is not None:
             if image.offset < self._undecided.end_offset:
@@ -188,8 +189,10 @@ class ActiveController:
             answer = refused(request, Error.STALE_BROKER_EPOCH, self._configuration.node_id)
             effects.append((SEND, source, answer))
             return
-        self._sessions.heard(now, image, request)
-        if self._sessions.records(self._view(now), request, image.offset):
+        sessions = self._sessions
+        sessions.heard(now, image, request)
+        wishes = sessions.wish(image, request) is not Step.NOTHING
+        if wishes and sessions.records(self._view(now), request, image.offset):
             self._queue(now, source, request, effects)
         else:
             self._answer_heartbeat(source, request, image.offset, effects)

@@ -14,11 +14,13 @@ __all__ = ["Leases"]
 class Leases:
     """Until when each broker may be silent."""
 
-    __slots__ = ("_ends", "_length_ns")
+    __slots__ = ("_ends", "_length_ns", "_none_before_ns")
 
     def __init__(self, length_ns: int) -> None:
         self._ends: dict[int, int] = {}
         self._length_ns = length_ns
+        self._none_before_ns = 0
+        """No lease of an unfenced broker is over earlier."""
 
     def restart(self, now: int, image: MetadataImage) -> None:
         """A new active controller: everybody has heard of it just now."""
@@ -27,19 +29,27 @@ class Leases:
             for broker_id, one in image.brokers.items()
             if not one.fenced
         }
+        self._none_before_ns = 0
 
     def renew(self, now: int, broker_id: int) -> None:
         """A heartbeat came."""
-        self._ends[broker_id] = now + self._length_ns
+        end = now + self._length_ns
+        self._ends[broker_id] = end
+        self._none_before_ns = min(end, self._none_before_ns)
 
     def forget(self, broker_id: int) -> None:
         """It registered anew: what was heard of it before counts no more."""
         self._ends.pop(broker_id, None)
+        self._none_before_ns = 0
 
     def over(self, now: int, image: MetadataImage) -> tuple[int, ...]:
         """The unfenced brokers whose lease is over, in the order of their ids."""
-        return tuple(
-            broker_id
-            for broker_id in sorted(image.brokers)
-            if not image.brokers[broker_id].fenced and self._ends.get(broker_id, 0) <= now
-        )
+        if now < self._none_before_ns:
+            return ()
+        ends = {
+            broker_id: self._ends.get(broker_id, 0)
+            for broker_id, one in image.brokers.items()
+            if not one.fenced
+        }
+        self._none_before_ns = min(ends.values(), default=now + self._length_ns)
+        return tuple(sorted(broker_id for broker_id, end in ends.items() if end <= now))

@@ -49,13 +49,17 @@ class Sessions:
         self._left_at.clear()
         self._since = image.offset
 
-    def replayed(self, offset: int, record: MetadataRecord) -> None:
+    def replayed(self, image: MetadataImage, offset: int, record: MetadataRecord) -> None:
         """A committed record; some of them begin something that heartbeats are held against."""
         if isinstance(record, RegisterBrokerRecord):
             self.leases.forget(record.broker_id)
             self.visibility.forget(record.broker_id)
-        elif isinstance(record, BrokerRegistrationChangeRecord) and record.in_controlled_shutdown:
-            self._left_at[record.broker_id] = offset + 1
+        elif isinstance(record, BrokerRegistrationChangeRecord):
+            if record.in_controlled_shutdown:
+                self._left_at[record.broker_id] = offset + 1
+        else:
+            return
+        self.visibility.update(image)
 
     def is_stale(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:
         """Whether somebody else than the registered incarnation sends it."""
@@ -71,6 +75,13 @@ class Sessions:
         self.visibility.acknowledge(request.broker_id, request.current_metadata_offset)
         self.visibility.update(image)
 
+    def wish(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> Step:
+        """What a heartbeat asks for that is not so yet."""
+        known = image.brokers[request.broker_id]
+        return (
+            Step.NOTHING if self._goes_at_once(request) else step_for(known, request.target_state)
+        )
+
     def records(
         self, view: View, request: BrokerHeartbeatRequest, committed: int
     ) -> tuple[MetadataRecord, ...]:
@@ -79,14 +90,12 @@ class Sessions:
         Nothing, if it is fulfilled, or cannot be yet.
         """
         known = view.image.brokers[request.broker_id]
-        step = step_for(known, request.target_state)
+        step = self.wish(view.image, request)
         if step is Step.UNFENCE and self._is_caught_up(view.image, request, committed):
             return unfencing(view, known)
         if step is Step.FENCE or (step is Step.LET_GO and self._may_go(view, known)):
             return fencing(view, known)
-        if step is Step.LEAVE and not self._goes_at_once(request):
-            return leaving(view, known)
-        return ()
+        return leaving(view, known) if step is Step.LEAVE else ()
 
     def response(
         self, image: MetadataImage, request: BrokerHeartbeatRequest, committed: int
