@@ -1,0 +1,1 @@
+"""What a broker answers: followers' and consumers' fetches, producers, readers, and forwarding."""

@@ -1,0 +1,158 @@
+"""Fetches: followers' up to the log's end, consumers' up to the high watermark.
+
+A follower's fetch is its acknowledgement of everything below. One whose log does not continue the
+leader's hears where they part, and counts for nothing.
+"""
+
+from typing import Final
+
+from clusters.reference.effects import SEND, Effects
+from clusters.reference.errors import Error
+from clusters.reference.messages.data import FetchedPartition, FetchRequest, FetchResponse
+from clusters.reference.replicas.leader import Leader
+from clusters.reference.replicas.log import NO_EPOCH
+from clusters.reference.replicas.remote import Remote
+from clusters.reference.replicas.replicas import Replicas
+from clusters.reference.replicas.waiting import ParkedFetch, ParkedFetches
+from clusters.reference.situation import Situation
+from clusters.reference.storage import PartitionKey
+
+__all__ = ["Fetching"]
+
+_NONE: Final = int(Error.NONE)
+_OUT_OF_RANGE: Final = int(Error.OFFSET_OUT_OF_RANGE)
+_NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
+_UNKNOWN: Final = int(Error.UNKNOWN_TOPIC_OR_PARTITION)
+_FENCED_EPOCH: Final = int(Error.FENCED_LEADER_EPOCH)
+_UNKNOWN_EPOCH: Final = int(Error.UNKNOWN_LEADER_EPOCH)
+
+_Entry = tuple[PartitionKey, int, int, int]
+
+
+class Fetching:
+    """A broker's fetches."""
+
+    __slots__ = ("_fetch_epoch_checked", "_leaders", "_parked", "_replicas", "_situation")
+
+    def __init__(self, situation: Situation, replicas: Replicas, parked: ParkedFetches) -> None:
+        self._situation = situation
+        self._replicas = replicas
+        self._leaders = replicas.leaders
+        self._parked = parked
+        # Rule fetch_epoch_checked.
+        self._fetch_epoch_checked = situation.rules.fetch_epoch_checked
+
+    def follow(self, now: int, source: int, request: FetchRequest, effects: Effects) -> None:
+        """Answer a follower, or park its fetch."""
+        replica_id, replica_epoch = request.replica_id, request.replica_epoch
+        found: list[FetchedPartition] = []
+        entries: list[tuple[Leader, Remote | None, int]] = []
+        for entry in request.partitions:
+            key, offset, epoch, last_epoch = entry
+            leader = self._leaders.get(key)
+            remote = None if leader is None else leader.remotes.get(replica_id)
+            if leader is None or remote is None:
+                found.append(self._unled(key))
+                continue
+            log = leader.log
+            if epoch != leader.leader_epoch or last_epoch != log.last_epoch or offset > log.end:
+                refusal = self._refusal(leader, entry)
+                if refusal is not None:
+                    found.append(refusal)
+                    continue
+            remote.fetch(now, offset, replica_epoch, log.end)
+            if not remote.is_member:
+                self._consider(now, leader, remote, effects)
+            leader.advance(now, effects)
+            entries.append((leader, remote, offset))
+            if offset < log.end:
+                remote.sent_mark = mark = log.high_watermark
+                batches = log.read(offset, log.end, request.max_records, request.max_bytes)
+                found.append(FetchedPartition(key, _NONE, leader.leader_epoch, mark, 0, batches))
+        if found or request.max_wait_ns <= 0:
+            self._add_marks(found, entries)
+            effects.append((SEND, source, FetchResponse(request.correlation, _NONE, tuple(found))))
+        else:
+            parked = self._park(now, source, request, entries)
+            for _, remote, _ in entries:
+                if remote is not None:
+                    remote.parked = parked
+
+    def consume(self, now: int, source: int, request: FetchRequest, effects: Effects) -> None:
+        """Answer a consumer, or park its fetch."""
+        found: list[FetchedPartition] = []
+        entries: list[tuple[Leader, Remote | None, int]] = []
+        has_news = request.max_wait_ns <= 0 or request.min_bytes <= 0
+        for entry in request.partitions:
+            key, offset, epoch, _ = entry
+            leader = self._leaders.get(key)
+            if leader is None:
+                found.append(self._unled(key))
+                has_news = True
+                continue
+            refusal = None
+            if (epoch not in (NO_EPOCH, leader.leader_epoch)) or offset > leader.log.end:
+                refusal = self._refusal(leader, entry)
+            if refusal is None:
+                refusal = leader.fetched(offset, request.max_records, request.max_bytes)
+                entries.append((leader, None, offset))
+            found.append(refusal)
+            has_news = has_news or bool(refusal.batches) or refusal.error != _NONE
+        if has_news or not entries:
+            effects.append((SEND, source, FetchResponse(request.correlation, _NONE, tuple(found))))
+            return
+        parked = self._park(now, source, request, entries)
+        for leader, _, _ in entries:
+            leader.consumers[parked] = None
+
+    def _park(
+        self,
+        now: int,
+        source: int,
+        request: FetchRequest,
+        entries: list[tuple[Leader, Remote | None, int]],
+    ) -> ParkedFetch:
+        parked = ParkedFetch(now, source, request, entries)
+        self._parked.add(parked)
+        return parked
+
+    def _consider(self, now: int, leader: Leader, remote: Remote, effects: Effects) -> None:
+        isr = leader.wanted_isr(remote)
+        if isr is not None:
+            self._replicas.proposals.propose(now, leader, isr, effects)
+
+    def _add_marks(
+        self, found: list[FetchedPartition], entries: list[tuple[Leader, Remote | None, int]]
+    ) -> None:
+        """Tell a follower the high watermarks too that moved without records for it."""
+        for leader, remote, _ in entries:
+            mark = leader.log.high_watermark
+            if remote is not None and remote.sent_mark != mark:
+                remote.sent_mark = mark
+                found.append(FetchedPartition(leader.key, _NONE, leader.leader_epoch, mark, 0, ()))
+
+    def _refusal(self, leader: Leader, entry: _Entry) -> FetchedPartition | None:
+        """Why a fetch is not served: another leader epoch, or a log that is not this one's."""
+        key, offset, epoch, last_epoch = entry
+        log = leader.log
+        if epoch not in (NO_EPOCH, leader.leader_epoch) and self._fetch_epoch_checked:
+            return _error(leader, _FENCED_EPOCH if epoch < leader.leader_epoch else _UNKNOWN_EPOCH)
+        if last_epoch != NO_EPOCH:
+            known, end = log.end_of_epoch(last_epoch)
+            if known == NO_EPOCH:
+                return _error(leader, _OUT_OF_RANGE, log.end if log.end < offset else 0)
+            if known < last_epoch or end < offset:
+                return FetchedPartition(
+                    key, _NONE, leader.leader_epoch, log.high_watermark, 0, (), known, end
+                )
+        return _error(leader, _OUT_OF_RANGE, log.end) if offset > log.end else None
+
+    def _unled(self, key: PartitionKey) -> FetchedPartition:
+        is_known = key in self._situation.image.partitions
+        return FetchedPartition(key, _NOT_LEADER if is_known else _UNKNOWN, -1, -1, -1, ())
+
+
+def _error(leader: Leader, error: int, end: int = -1) -> FetchedPartition:
+    return FetchedPartition(
+        leader.key, error, leader.leader_epoch, -1, 0, (), diverging_end_offset=end
+    )
