@@ -1,26 +1,8 @@
-"""How the records of a batch are compressed, and how they come out again.
+"""How the records of a batch are compressed; `decompression` undoes it."""
 
-Snappy is special twice: Java clients cut it into blocks (the framing of the xerial library),
-librdkafka sends one plain block, and both are legal in one log.
-"""
-
-import struct
-from collections.abc import Iterator
 from enum import IntEnum
-from typing import Final
 
-import pyarrow as pa
-
-from clusters.protocol.varints import VarintError, read_unsigned
-
-__all__ = ["Compression", "RecordError", "compression_of", "decompressed"]
-
-RECORD_BYTES_MAX: Final = 1 << 30
-"""What a batch may hold when decompressed: beyond it, it is no batch but a bomb."""
-
-_XERIAL: Final = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_BYTES: Final = 16
-_BLOCK_LENGTH: Final = struct.Struct(">i")
+__all__ = ["Compression", "RecordError", "compression_of"]
 
 
 class RecordError(Exception):
@@ -43,45 +25,3 @@ def compression_of(number: int) -> Compression:
         return Compression(number)
     except ValueError:
         raise RecordError(f"compressed with codec {number}, which Kafka does not have") from None
-
-
-def decompressed(body: bytes, compression: Compression) -> bytes:
-    """The records of a batch. Raises RecordError if they cannot be decompressed."""
-    try:
-        if compression is Compression.NONE:
-            return body
-        if compression is Compression.SNAPPY:
-            return _of_snappy(body)
-        with pa.CompressedInputStream(pa.BufferReader(body), compression.name.lower()) as stream:
-            out: bytes = stream.read(RECORD_BYTES_MAX + 1)
-    except (pa.ArrowException, OSError, ValueError, struct.error, VarintError) as error:
-        raise RecordError(f"not {compression.name.lower()}: {error}") from error
-    if len(out) > RECORD_BYTES_MAX:
-        raise RecordError(f"more than {RECORD_BYTES_MAX} bytes when decompressed")
-    return out
-
-
-def _of_snappy(body: bytes) -> bytes:
-    if body.startswith(_XERIAL):
-        return b"".join(_block(block) for block in _xerial_blocks(body))
-    return _block(body)
-
-
-def _xerial_blocks(body: bytes) -> Iterator[bytes]:
-    position = _XERIAL_HEADER_BYTES
-    while position < len(body):
-        (length,) = _BLOCK_LENGTH.unpack_from(body, position)
-        position += _BLOCK_LENGTH.size
-        if not 0 <= length <= len(body) - position:
-            raise RecordError(f"a snappy block of {length} bytes, {len(body) - position} are left")
-        yield body[position : position + length]
-        position += length
-
-
-def _block(block: bytes) -> bytes:
-    # Snappy's preamble is the size of what comes out.
-    size, _ = read_unsigned(block, 0)
-    if size > RECORD_BYTES_MAX:
-        raise RecordError(f"a snappy block of {size} bytes")
-    out: bytes = pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True)
-    return out

@@ -14,7 +14,8 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clusters.protocol.varints import CONTINUED, VarintError, read_signed, signed_column
+from clusters.protocol.varint_columns import signed_column
+from clusters.protocol.varints import CONTINUED, VarintError, read_signed
 
 __all__ = ["BadBatchError", "RecordFields", "record_borders"]
 

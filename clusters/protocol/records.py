@@ -13,19 +13,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clusters.protocol.compression import RecordError, decompressed
+from clusters.protocol.compression import RecordError
+from clusters.protocol.decompression import decompressed
 from clusters.protocol.record_batches import HEADER_BYTES, Batch
+from clusters.protocol.record_encoding import Header, encoded_record
 from clusters.protocol.record_fields import BadBatchError, RecordFields, record_borders
-from clusters.protocol.varints import (
-    VarintError,
-    encoded_signed,
-    read_signed,
-)
+from clusters.protocol.varints import VarintError, read_signed
 
 __all__ = ["Header", "Records", "encoded_record", "records_of"]
-
-Header = tuple[bytes, bytes | None]
-"""Of a record: its name and value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,26 +97,6 @@ def records_of(data: bytes, batches: Sequence[Batch]) -> Records:
             readable = readable[: error.index]
 
 
-def encoded_record(
-    *,
-    offset_delta: int,
-    timestamp_delta_ms: int = 0,
-    key: bytes | None = None,
-    value: bytes | None = None,
-    headers: Sequence[Header] = (),
-) -> bytes:
-    """One record as it lies in a batch, its length first."""
-    body = b"".join(
-        (
-            b"\x00",
-            *(encoded_signed(timestamp_delta_ms), encoded_signed(offset_delta)),
-            *(_encoded_bytes(key), _encoded_bytes(value), encoded_signed(len(headers))),
-            *(_encoded_bytes(part) for header in headers for part in header),
-        )
-    )
-    return encoded_signed(len(body)) + body
-
-
 def _records(data: bytes, batches: tuple[Batch, ...], *, damage: str | None) -> Records:
     payloads = [_payload(data, batch, index) for index, batch in enumerate(batches)]
     joined = b"".join(payloads)
@@ -185,7 +160,3 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     if start + length > len(data):
         raise VarintError(f"{length} bytes at byte {start} of {len(data)}")
     return data[start : start + length], start + length
-
-
-def _encoded_bytes(part: bytes | None) -> bytes:
-    return encoded_signed(-1) if part is None else encoded_signed(len(part)) + part

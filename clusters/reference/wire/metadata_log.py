@@ -17,7 +17,7 @@ from clusters.protocol.record_batches import (
     encoded_batch_header,
     scan_batches,
 )
-from clusters.protocol.records import encoded_record
+from clusters.protocol.record_encoding import encoded_record
 from clusters.protocol.varints import VarintError, read_signed
 from clusters.reference.records import LeaderChangeMessage, MetadataRecord
 from clusters.reference.storage import MetadataBatch, Snapshot

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.protocol.varint_columns import signed_column
 from clusters.protocol.varints import (
     VarintError,
     encoded_signed,
     encoded_unsigned,
     read_signed,
     read_unsigned,
-    signed_column,
 )
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
