@@ -181,9 +181,11 @@ class Disk:
         snapshot = _newest_snapshot(directory)
         if snapshot is not None:
             found.files[SNAPSHOT] = snapshot
-        log, found.logs[METADATA] = _found(directory, scanned)
-        self._logs[METADATA] = log
-        found.log_starts[METADATA] = log.start
+        self._logs[METADATA], batches = _found(directory, scanned)
+        start = self._logs[METADATA].start
+        if batches or start:
+            found.logs[METADATA] = batches
+            found.log_starts[METADATA] = start
 
     def _read_partitions(self, directory: Path, found: Contents) -> None:
         for path in sorted(directory.iterdir()):

@@ -5,20 +5,16 @@ leader change is a control batch of its own. A snapshot (KIP-630) is a file of b
 the records, a footer; without the footer it is not whole.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from clusters.protocol.message_decoder import DecodeError
 from clusters.protocol.message_encoder import encoder_of
 from clusters.protocol.record_batches import (
-    HEADER_BYTES,
     Batch,
     Scan,
-    encoded_batch_header,
     scan_batches,
 )
-from clusters.protocol.record_encoding import encoded_record
-from clusters.protocol.varints import VarintError, read_signed
 from clusters.reference.records import LeaderChangeMessage, MetadataRecord
 from clusters.reference.storage import MetadataBatch, Snapshot
 from clusters.reference.wire.metadata_records import (
@@ -28,13 +24,10 @@ from clusters.reference.wire.metadata_records import (
     record_in,
 )
 from clusters.reference.wire.record_definitions import MESSAGES
+from clusters.reference.wire.small_batches import entries_in, made_batch
 
 __all__ = ["batches_in", "encoded_batch", "encoded_snapshot", "scanned", "snapshot_in"]
 
-Entry = tuple[bytes | None, bytes | None]
-"""Key and value of a record."""
-
-_CONTROL: Final = 0x20
 _LEADER_CHANGE_KEY: Final = bytes((0, 0, 0, 2))
 _HEADER_KEY: Final = bytes((0, 0, 0, 3))
 _FOOTER_KEY: Final = bytes((0, 0, 0, 4))
@@ -52,9 +45,9 @@ def encoded_batch(batch: MetadataBatch, *, time_ms: int) -> bytes:
     if isinstance(first, LeaderChangeMessage):
         assert len(batch.records) == 1, batch
         entries = [(_LEADER_CHANGE_KEY, leader_change_value(first))]
-        return _batch(batch.base_offset, batch.epoch, entries, time_ms=time_ms, control=True)
+        return made_batch(batch.base_offset, batch.epoch, entries, time_ms=time_ms, control=True)
     values = [(None, encoded(record)) for record in batch.records]
-    return _batch(batch.base_offset, batch.epoch, values, time_ms=time_ms)
+    return made_batch(batch.base_offset, batch.epoch, values, time_ms=time_ms)
 
 
 def batches_in(data: bytes) -> tuple[MetadataBatch, ...]:
@@ -84,7 +77,7 @@ def encoded_snapshot(snapshot: Snapshot, *, time_ms: int) -> bytes:
     for begin in range(0, len(snapshot.records), _SNAPSHOT_RECORDS_MAX):
         some = snapshot.records[begin : begin + _SNAPSHOT_RECORDS_MAX]
         values = [(None, encoded(record)) for record in some]
-        parts.append(_batch(offset, snapshot.epoch, values, time_ms=time_ms))
+        parts.append(made_batch(offset, snapshot.epoch, values, time_ms=time_ms))
         offset += len(some)
     parts.append(_control(_FOOTER_KEY, _FOOTER_VALUE({}), offset, snapshot))
     return b"".join(parts)
@@ -103,67 +96,13 @@ def snapshot_in(data: bytes, *, end_offset: int, epoch: int) -> Snapshot:
 
 
 def _records(data: bytes, batch: Batch) -> Iterator[MetadataRecord]:
-    for _, value in _entries(data, batch):
+    for _, value in entries_in(data, batch):
         yield leader_change(value or b"") if batch.control else record_in(value)
 
 
-def _entries(data: bytes, batch: Batch) -> Iterator[Entry]:
-    """(key, value) of each record: batches of a few records, for which no column is worth it."""
-    at = batch.position + HEADER_BYTES
-    try:
-        for _ in range(batch.record_count):
-            length, at = read_signed(data, at)
-            end = at + length
-            _, at = read_signed(data, at + 1)
-            _, at = read_signed(data, at)
-            key, at = _bytes(data, at)
-            value, _ = _bytes(data, at)
-            yield key, value
-            at = end
-    except VarintError as error:
-        raise DecodeError(f"the batch at offset {batch.base_offset}: {error}") from error
-
-
-def _bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, start = read_signed(data, position)
-    return (None, start) if length < 0 else (data[start : start + length], start + length)
-
-
 def _is_footer(data: bytes, batch: Batch) -> bool:
-    return batch.control and [key for key, _ in _entries(data, batch)] == [_FOOTER_KEY]
+    return batch.control and [key for key, _ in entries_in(data, batch)] == [_FOOTER_KEY]
 
 
 def _control(key: bytes, value: bytes, offset: int, snapshot: Snapshot) -> bytes:
-    return _batch(offset, snapshot.epoch, [(key, value)], time_ms=0, control=True)
-
-
-def _batch(
-    base_offset: int,
-    epoch: int,
-    entries: Iterable[tuple[bytes | None, bytes]],
-    *,
-    time_ms: int,
-    control: bool = False,
-) -> bytes:
-    records = [
-        encoded_record(offset_delta=delta, key=key, value=value)
-        for delta, (key, value) in enumerate(entries)
-    ]
-    body = b"".join(records)
-    header = Batch(
-        base_offset=base_offset,
-        length=0,
-        leader_epoch=epoch,
-        magic=2,
-        crc=0,
-        attributes=_CONTROL if control else 0,
-        last_offset_delta=len(records) - 1,
-        base_timestamp_ms=time_ms,
-        max_timestamp_ms=time_ms,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
-        record_count=len(records),
-        position=0,
-    )
-    return encoded_batch_header(header, body) + body
+    return made_batch(offset, snapshot.epoch, [(key, value)], time_ms=0, control=True)

@@ -75,10 +75,10 @@ def node(data: Path) -> Iterator[_Node]:
     found.disk.close()
 
 
-def test_a_new_disk_has_its_meta_properties_and_an_empty_metadata_log(node: _Node) -> None:
+def test_a_new_disk_has_its_meta_properties_and_no_log(node: _Node) -> None:
     assert node.contents.files[META_PROPERTIES].node_id == 1
     assert node.contents.files[META_PROPERTIES].mode == "enabled"
-    assert node.contents.logs == {METADATA: []}
+    assert node.contents.logs == {}
     assert node.contents.files[CLEAN_STOP] is False
     assert node.contents.incarnation_id == 9
 

@@ -1,0 +1,42 @@
+"""`python -m clusters.reference --config FILE`: run one node of the reference cluster."""
+
+import argparse
+import sys
+import traceback
+from pathlib import Path
+
+from clusters.reference.process_log import say
+from clusters.reference.properties import read_properties
+from history.failure import HarnessError
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the node until it ends; its exit code: 0, or 1 with a line in the log that says why."""
+    parser = argparse.ArgumentParser(prog="python -m clusters.reference", description=__doc__)
+    parser.add_argument("--config", required=True, type=Path, help="the node's properties file")
+    config = parser.parse_args().config
+    try:
+        reason = _run(config)
+    except HarnessError as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001 -- a broken node ends here, its trace in the log
+        traceback.print_exc(file=sys.stdout)
+        reason = f"the node is broken: {error!r}"
+    if reason:
+        say("ERROR", reason)
+    return 1 if reason else 0
+
+
+def _run(config: Path) -> str:
+    settings = read_properties(config)
+    # kio looks for hypothesis, for tests of its own; where it is installed it is half of a start.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    from clusters.reference.process import run  # noqa: PLC0415
+
+    return run(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
