@@ -35,7 +35,6 @@ from clusters.reference.records import (
     RemoveTopicRecord,
 )
 from clusters.reference.replicas.replicas import Replicas
-from clusters.reference.replicas.waiting import ParkedFetches, PendingProduces
 from clusters.reference.rules import Rules
 from clusters.reference.serving.groups import CommitCodec, CommitValues
 from clusters.reference.serving.server import Server
@@ -76,7 +75,6 @@ class BrokerNode:
     """
 
     __slots__ = (
-        "_clients",
         "_consume",
         "_fetched",
         "_follow",
@@ -85,6 +83,7 @@ class BrokerNode:
         "_replayer",
         "_responses",
         "_serves_anyway",
+        "_sources",
         "life",
         "observer",
         "replicas",
@@ -95,19 +94,16 @@ class BrokerNode:
     def __init__(
         self, configuration: Configuration, rules: Rules, *, codec: CommitCodec | None = None
     ) -> None:
-        produces, fetches = PendingProduces(), ParkedFetches()
         self.situation = Situation(configuration, rules)
         self.observer = Observer(configuration, rules)
-        self.replicas = Replicas(self.situation, produces, fetches)
-        self.server = Server(
-            self.situation, self.replicas, produces, fetches, codec or CommitValues()
-        )
+        self.replicas = Replicas(self.situation)
+        self.server = Server(self.situation, self.replicas, codec or CommitValues())
         self.life = LifeCycle(self.situation, self)
         # Rule fenced_serves_nobody.
         self._serves_anyway = not rules.fenced_serves_nobody
         self._replayer = Replayer()
         self._is_over = False
-        self._clients = self.server.clients
+        self._sources = self.server.clients.sources
         self._fetched = self.replicas.fetchers.fetched
         self._follow = self.server.fetching.follow
         self._consume = self.server.fetching.consume
@@ -142,6 +138,8 @@ class BrokerNode:
             self._fetched(now, message, effects)
         elif kind == _FETCH and message.replica_id >= 0:
             self._follow(now, source, message, effects)
+        elif kind == _PRODUCE and now < self.life.serves_until_ns and source in self._sources:
+            self._produce(now, source, message, effects)
         elif kind == TICK:
             self._tick(now, source, effects)
         elif kind > STOP and kind % 2 == 0:
@@ -176,8 +174,8 @@ class BrokerNode:
         if now >= self.life.serves_until_ns and not self._serves_anyway:
             effects.append((CLOSE, source))
             return
-        if source not in self._clients.sources:
-            self._clients.add(source)
+        if source not in self._sources:
+            self.server.clients.add(source)
         if kind == _PRODUCE:
             self._produce(now, source, message, effects)
         elif kind == _FETCH:

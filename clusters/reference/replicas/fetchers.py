@@ -161,13 +161,12 @@ class Fetchers:
     def _append(self, follower: Follower, part: FetchedPartition, effects: Effects) -> None:
         log = follower.log
         key = part.key
-        if part.batches:
-            before = log.end
-            for batch in part.batches:
-                if batch.base_offset != log.end:
-                    break
+        before = log.end
+        for batch in part.batches:
+            if batch.base_offset == log.end:
                 log.append(batch)
                 effects.append((APPEND, key, batch))
+        if log.end != before:
             if self._flush_records:
                 flush(log, log.end - before, self._flush_records, effects)
             if key in follower.fetcher.entries:

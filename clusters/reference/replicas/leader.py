@@ -19,12 +19,7 @@ from clusters.reference.replicas.flushing import flush
 from clusters.reference.replicas.log import PartitionLog
 from clusters.reference.replicas.producers import ACCEPTED, ProducerStates
 from clusters.reference.replicas.remote import Remote
-from clusters.reference.replicas.waiting import (
-    ParkedFetch,
-    ParkedFetches,
-    PendingProduce,
-    PendingProduces,
-)
+from clusters.reference.replicas.waiting import ConsumerFetch, ParkedFetches, PendingProduce
 from clusters.reference.situation import Situation
 from clusters.reference.storage import Batch, PartitionKey
 
@@ -40,7 +35,6 @@ class Leader:
     __slots__ = (
         "_fetches",
         "_flush_records",
-        "_produces",
         "_sequence_checked",
         "_situation",
         "consumers",
@@ -66,7 +60,6 @@ class Leader:
         log: PartitionLog,
         producers: ProducerStates,
         situation: Situation,
-        produces: PendingProduces,
         fetches: ParkedFetches,
     ) -> None:
         self.key: PartitionKey = log.key
@@ -90,10 +83,9 @@ class Leader:
         """For whom it waits while they are about to join."""
         self.pending: deque[tuple[int, PendingProduce, int]] = deque()
         """(offset to reach, produce, its place there), in the order of their arrival."""
-        self.consumers: dict[ParkedFetch, None] = {}
+        self.consumers: dict[ConsumerFetch, None] = {}
         self.ended = False
         self._situation = situation
-        self._produces = produces
         self._fetches = fetches
         self._flush_records = situation.configuration.flush_records
         # Rule sequence_checked.
@@ -112,7 +104,10 @@ class Leader:
         """Take what the metadata says of this leader epoch; a proposal is overtaken by it."""
         self.replicas = partition.replicas
         others = [one for one in partition.replicas if one != self._situation.node_id]
-        self.remotes = {one: self.remotes.get(one) or Remote(one) for one in others}
+        self.remotes = {
+            one: self.remotes.get(one) or Remote(one, self._fetches.of_follower(one))
+            for one in others
+        }
         self.committed(partition.isr, partition.partition_epoch)
 
     def committed(self, isr: tuple[int, ...], partition_epoch: int) -> None:
@@ -167,9 +162,8 @@ class Leader:
         """Records were appended: who waits for them is answered."""
         for remote in self.remotes.values():
             parked = remote.parked
-            if parked is not None:
-                remote.parked = None
-                self._fetches.answer(parked, effects)
+            if parked.request is not None:
+                parked.wake(effects)
         if not self.members:
             self.advance(now, effects)
         if self.consumers:
@@ -251,14 +245,12 @@ class Leader:
         self.ended = True
         self.producers.suspend(self.log)
         for _, pending, _ in self.pending:
-            if pending.missing > 0:
-                self._produces.fail(pending, self.key, effects)
+            pending.fail(self.key, effects)
         self.pending.clear()
         for remote in self.remotes.values():
-            if remote.parked is not None:
-                self._fetches.answer(remote.parked, effects)
-        for parked in tuple(self.consumers):
-            self._fetches.answer(parked, effects)
+            remote.parked.end(self, effects)
+        for consumer in tuple(self.consumers):
+            consumer.answer(effects)
 
     def _acknowledge(self, mark: int, effects: Effects) -> None:
         pending = self.pending
@@ -267,14 +259,12 @@ class Leader:
             _, produce, place = pending.popleft()
             if not enough and produce.missing > 0:
                 produce.results[place] = (self.key, _NOT_ENOUGH_AFTER_APPEND, -1)
-            self._produces.acknowledge(produce, effects)
+            produce.acknowledge(effects)
 
     def _answer_consumers(self, effects: Effects) -> None:
-        for parked in tuple(self.consumers):
-            for leader, _, offset in parked.entries or ():
-                if offset < leader.readable_end():
-                    self._fetches.answer(parked, effects)
-                    break
+        for consumer in tuple(self.consumers):
+            if consumer.has_news():
+                consumer.answer(effects)
 
     def _lags(self, broker_id: int, oldest: int) -> bool:
         remote = self.remotes.get(broker_id)

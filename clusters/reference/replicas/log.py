@@ -62,11 +62,11 @@ class PartitionLog:
         At least one if there is any, then as many as the bounds allow.
         """
         bases = self._bases
+        if offset == bases[-1] and up_to >= self.end:
+            return (self.batches[-1],)
         count = len(bases)
-        first = count - 1 if offset == bases[-1] else bisect_right(bases, offset) - 1
+        first = bisect_right(bases, offset) - 1
         last = count if up_to >= self.end else self._count_below(up_to)
-        if last - first == 1:
-            return (self.batches[first],)
         found = self.batches[first : min(last, first + _BATCHES_MAX)]
         return tuple(found[: _allowed(found, records_max, bytes_max)])
 

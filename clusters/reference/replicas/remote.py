@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from clusters.reference.replicas.waiting import ParkedFetch
+    from clusters.reference.replicas.waiting import FollowerFetch
 
 __all__ = ["Remote"]
 
@@ -25,7 +25,7 @@ class Remote:
         "sent_mark",
     )
 
-    def __init__(self, broker_id: int) -> None:
+    def __init__(self, broker_id: int, parked: "FollowerFetch") -> None:
         self.broker_id = broker_id
         self.offset = -1
         """It has everything below it; -1 before its first fetch."""
@@ -40,7 +40,8 @@ class Remote:
         """Of the maximal ISR."""
         self.sent_mark = -1
         """The high watermark that it was told last."""
-        self.parked: ParkedFetch | None = None
+        self.parked = parked
+        """Where its fetch waits, of this partition and others."""
 
     def fetch(self, now: int, offset: int, broker_epoch: int, end: int) -> None:
         """It asks for `offset` on; `end` is the leader's log end offset.

@@ -15,7 +15,7 @@ from clusters.reference.replicas.leader import Leader
 from clusters.reference.replicas.log import PartitionLog
 from clusters.reference.replicas.producers import ProducerStates
 from clusters.reference.replicas.proposals import Proposals
-from clusters.reference.replicas.waiting import ParkedFetches, PendingProduces
+from clusters.reference.replicas.waiting import ParkedFetches
 from clusters.reference.situation import Situation
 from clusters.reference.storage import HIGH_WATERMARKS, Contents, LogName, PartitionKey
 
@@ -42,25 +42,21 @@ class Replicas:
     __slots__ = (
         "_checkpoint",
         "_checkpoint_due_ns",
-        "_fetches",
         "_may_have_roles",
-        "_produces",
         "_shrink_due_ns",
         "_situation",
         "fetchers",
+        "fetches",
         "hosted",
         "leaders",
         "proposals",
     )
 
-    def __init__(
-        self, situation: Situation, produces: PendingProduces, fetches: ParkedFetches
-    ) -> None:
+    def __init__(self, situation: Situation) -> None:
         self._situation = situation
-        self._produces = produces
-        self._fetches = fetches
         self.hosted: dict[PartitionKey, Replica] = {}
         self.leaders: dict[PartitionKey, Leader] = {}
+        self.fetches = ParkedFetches(self.leaders)
         self.fetchers = Fetchers(situation)
         self.proposals = Proposals(situation)
         self._may_have_roles = False
@@ -141,7 +137,7 @@ class Replicas:
 
     def _lead(self, now: int, replica: Replica, partition: Partition, effects: Effects) -> None:
         log = replica.log
-        leader = Leader(log, replica.producers, self._situation, self._produces, self._fetches)
+        leader = Leader(log, replica.producers, self._situation, self.fetches)
         leader.min_isr = self._min_isr(log.key)
         leader.begin(now, partition)
         self.leaders[log.key] = leader

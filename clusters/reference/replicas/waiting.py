@@ -1,5 +1,10 @@
-"""Requests that wait: produces for the high watermark, fetches for records. Each has a deadline."""
+"""Requests that wait: produces for the high watermark, fetches for records. Each has a deadline.
 
+Produces wait in the queues of the leaders that they were appended by. A follower has one fetch at
+a time, so each has one place where it waits; consumers have as many as they like.
+"""
+
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from clusters.reference.effects import CLOSE, SEND, Effects
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
     from clusters.reference.replicas.leader import Leader
     from clusters.reference.replicas.remote import Remote
 
-__all__ = ["ParkedFetch", "ParkedFetches", "PendingProduce", "PendingProduces"]
+__all__ = ["ConsumerFetch", "FollowerFetch", "ParkedFetches", "PendingProduce"]
 
 _NEVER: Final = 1 << 62
 _NONE: Final = int(Error.NONE)
@@ -51,165 +56,190 @@ class PendingProduce:
         self.results = results
         """(key, error, base offset) of each partition, in the request's order."""
         self.missing = 0
-        """How many partitions are not acknowledged yet."""
+        """How many partitions are not acknowledged yet; below 1 once it is answered."""
         self.commit = commit
 
-    def response(self) -> ProduceResponse | OffsetCommitResponse:
-        """The answer as things stand."""
-        if self.commit is None:
-            return ProduceResponse(self.correlation, tuple(self.results))
-        error = self.results[0][1]
-        answer = _COMMIT_ERRORS.get(error, int(Error.COORDINATOR_NOT_AVAILABLE))
-        return OffsetCommitResponse(
-            self.correlation,
-            tuple((topic, partition, answer) for topic, partition, *_ in self.commit.offsets),
-        )
-
-
-class PendingProduces:
-    """All of a broker's. A partition's leader holds its own, by the offset they wait for."""
-
-    __slots__ = ("_deadline_ns", "_pending")
-
-    def __init__(self) -> None:
-        self._pending: dict[PendingProduce, None] = {}
-        self._deadline_ns = _NEVER
-
-    def add(self, pending: PendingProduce) -> None:
-        """It waits from now on."""
-        self._pending[pending] = None
-        self._deadline_ns = min(self._deadline_ns, pending.deadline_ns)
-
-    def acknowledge(self, pending: PendingProduce, effects: Effects) -> None:
+    def acknowledge(self, effects: Effects) -> None:
         """One more of its partitions is decided."""
-        pending.missing -= 1
-        if pending.missing == 0:
-            del self._pending[pending]
-            effects.append((SEND, pending.source, pending.response()))
-
-    def fail(self, pending: PendingProduce, key: PartitionKey, effects: Effects) -> None:
-        """One of its partitions is not led here any more."""
-        _give_up(pending, _NOT_LEADER, key)
-        self.acknowledge(pending, effects)
-
-    def tick(self, now: int, effects: Effects) -> None:
-        """Answer those that waited for too long."""
-        if now < self._deadline_ns:
+        self.missing -= 1
+        if self.missing:
             return
-        for pending in [one for one in self._pending if one.deadline_ns <= now]:
-            del self._pending[pending]
-            for key, error, _ in pending.results:
-                if error == _NONE:
-                    _give_up(pending, _TIMED_OUT, key)
-            # A partition that is acknowledged later finds nothing left to count.
-            pending.missing = 0
-            effects.append((SEND, pending.source, pending.response()))
-        self._deadline_ns = min((one.deadline_ns for one in self._pending), default=_NEVER)
+        if self.commit is None:
+            response = ProduceResponse(self.correlation, tuple(self.results))
+            effects.append((SEND, self.source, response))
+        else:
+            effects.append((SEND, self.source, self._committed(self.commit)))
+
+    def fail(self, key: PartitionKey, effects: Effects) -> None:
+        """One of its partitions is not led here any more."""
+        if self.missing > 0:
+            self._give_up(key, _NOT_LEADER)
+            self.acknowledge(effects)
+
+    def expire(self, effects: Effects) -> None:
+        """It waited for too long; a partition that is acknowledged later changes nothing."""
+        for key, _, _ in self.results:
+            self._give_up(key, _TIMED_OUT)
+        self.missing = 1
+        self.acknowledge(effects)
 
     def close(self, effects: Effects) -> None:
         """The broker answers nobody any more."""
-        for pending in self._pending:
-            pending.missing = 0
-            effects.append((CLOSE, pending.source))
-        self._pending.clear()
+        self.missing = 0
+        effects.append((CLOSE, self.source))
+
+    def _give_up(self, key: PartitionKey, error: int) -> None:
+        for place, result in enumerate(self.results):
+            if result[0] == key and result[1] == _NONE:
+                self.results[place] = (key, error, -1)
+
+    def _committed(self, commit: OffsetCommitRequest) -> OffsetCommitResponse:
+        error = _COMMIT_ERRORS.get(self.results[0][1], int(Error.COORDINATOR_NOT_AVAILABLE))
+        return OffsetCommitResponse(
+            self.correlation,
+            tuple((topic, partition, error) for topic, partition, *_ in commit.offsets),
+        )
 
 
-def _give_up(pending: PendingProduce, error: int, key: PartitionKey) -> None:
-    results = pending.results
-    for place, result in enumerate(results):
-        if result[0] == key and result[1] == _NONE:
-            results[place] = (key, error, -1)
+class FollowerFetch:
+    """Where the fetch of one follower waits, under whatever leaders it names."""
+
+    __slots__ = ("entries", "now", "request", "source")
+
+    def __init__(self) -> None:
+        self.source = 0
+        self.now = 0
+        """When it came."""
+        self.request: FetchRequest | None = None
+        """None: nothing waits."""
+        self.entries: list[tuple[Leader, Remote, int]] = []
+        """(leader, the follower there, fetch offset) by partition."""
+
+    def wake(self, effects: Effects) -> None:
+        """Answer with the news there are; it waits on if there are none."""
+        request = self.request
+        if request is not None:
+            found = self._news(request)
+            if found:
+                self.request = None
+                response = FetchResponse(request.correlation, _NONE, tuple(found))
+                effects.append((SEND, self.source, response))
+
+    def finish(self, effects: Effects, refused: Iterable[FetchedPartition] = ()) -> None:
+        """Answer at once, also what was refused."""
+        request = self.request
+        if request is not None:
+            found = (*refused, *self._news(request))
+            self.request = None
+            effects.append((SEND, self.source, FetchResponse(request.correlation, _NONE, found)))
+
+    def end(self, leader: "Leader", effects: Effects) -> None:
+        """Answer at once if this leader, which leads no more, is waited for."""
+        kept = [entry for entry in self.entries if entry[0] is not leader]
+        if len(kept) < len(self.entries):
+            self.entries = kept
+            self.finish(effects, (_not_led(leader),))
+
+    def _news(self, request: FetchRequest) -> list[FetchedPartition]:
+        found = []
+        for leader, remote, offset in self.entries:
+            log = leader.log
+            mark = log.high_watermark
+            if offset < log.end:
+                batches = log.read(offset, log.end, request.max_records, request.max_bytes)
+            elif remote.sent_mark != mark:
+                batches = ()
+            else:
+                continue
+            remote.sent_mark = mark
+            found.append(FetchedPartition(leader.key, _NONE, leader.leader_epoch, mark, 0, batches))
+        return found
 
 
-class ParkedFetch:
-    """A fetch with nothing to answer yet."""
+class ConsumerFetch:
+    """A consumer's fetch with nothing to answer yet."""
 
-    __slots__ = (
-        "bytes_max",
-        "correlation",
-        "deadline_ns",
-        "entries",
-        "is_consumer",
-        "records_max",
-        "source",
-    )
+    __slots__ = ("deadline_ns", "entries", "request", "source")
 
     def __init__(
-        self,
-        now: int,
-        source: int,
-        request: FetchRequest,
-        entries: "list[tuple[Leader, Remote | None, int]]",
+        self, now: int, source: int, request: FetchRequest, entries: "list[tuple[Leader, int]]"
     ) -> None:
         self.source = source
-        self.correlation = request.correlation
+        self.request = request
         self.deadline_ns = now + request.max_wait_ns
-        self.entries: list[tuple[Leader, Remote | None, int]] | None = entries
-        """(leader, the follower there, fetch offset) by partition; None once it is answered."""
-        self.is_consumer = request.replica_id < 0
-        self.records_max = request.max_records
-        self.bytes_max = request.max_bytes
+        self.entries = entries
+        """(leader, fetch offset) by partition."""
+
+    def has_news(self) -> bool:
+        """Whether there are records for it."""
+        return any(offset < leader.readable_end() for leader, offset in self.entries)
+
+    def answer(self, effects: Effects) -> None:
+        """Answer with what there is."""
+        request, found = self.request, []
+        for leader, offset in self.entries:
+            leader.consumers.pop(self, None)
+            if leader.ended:
+                found.append(_not_led(leader))
+            else:
+                found.append(leader.fetched(offset, request.max_records, request.max_bytes))
+        response = FetchResponse(request.correlation, _NONE, tuple(found))
+        effects.append((SEND, self.source, response))
+
+    def close(self, effects: Effects) -> None:
+        """The broker answers no client any more."""
+        for leader, _ in self.entries:
+            leader.consumers.pop(self, None)
+        effects.append((CLOSE, self.source))
 
 
 class ParkedFetches:
-    """All of a broker's. Leaders hold their consumers', and each follower its own."""
+    """Where all fetches of a broker wait."""
 
-    __slots__ = ("_deadline_ns", "_parked")
+    __slots__ = ("_consumers_due_ns", "_followers", "_leaders")
 
-    def __init__(self) -> None:
-        self._parked: dict[ParkedFetch, None] = {}
-        self._deadline_ns = _NEVER
+    def __init__(self, leaders: "dict[PartitionKey, Leader]") -> None:
+        self._leaders = leaders
+        self._followers: dict[int, FollowerFetch] = {}
+        self._consumers_due_ns = _NEVER
 
-    def add(self, parked: ParkedFetch) -> None:
-        """It waits from now on."""
-        self._parked[parked] = None
-        if parked.deadline_ns < self._deadline_ns:  # noqa: PLR1730 - hot
-            self._deadline_ns = parked.deadline_ns
+    def of_follower(self, broker_id: int) -> FollowerFetch:
+        """Where this broker's fetch waits, for as long as this process runs."""
+        found = self._followers.get(broker_id)
+        if found is None:
+            found = self._followers[broker_id] = FollowerFetch()
+        return found
 
-    def answer(self, parked: ParkedFetch, effects: Effects) -> None:
-        """Answer with what there is now."""
-        entries = parked.entries
-        if entries is None:
-            return
-        parked.entries = None
-        del self._parked[parked]
-        found = []
-        for leader, remote, offset in entries:
-            log = leader.log
-            if leader.ended:
-                found.append(_not_led(leader))
-            elif remote is None:
-                leader.consumers.pop(parked, None)
-                found.append(leader.fetched(offset, parked.records_max, parked.bytes_max))
-            elif offset < log.end:
-                remote.sent_mark = mark = log.high_watermark
-                batches = log.read(offset, log.end, parked.records_max, parked.bytes_max)
-                found.append(
-                    FetchedPartition(leader.key, _NONE, leader.leader_epoch, mark, 0, batches)
-                )
-            elif remote.sent_mark != log.high_watermark:
-                remote.sent_mark = mark = log.high_watermark
-                found.append(FetchedPartition(leader.key, _NONE, leader.leader_epoch, mark, 0, ()))
-        effects.append(
-            (SEND, parked.source, FetchResponse(parked.correlation, _NONE, tuple(found)))
-        )
+    def add(self, parked: ConsumerFetch) -> None:
+        """A consumer waits from now on."""
+        for leader, _ in parked.entries:
+            leader.consumers[parked] = None
+        self._consumers_due_ns = min(self._consumers_due_ns, parked.deadline_ns)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Answer those that waited as long as they wanted to."""
-        if now < self._deadline_ns:
+        for parked in self._followers.values():
+            request = parked.request
+            if request is not None and now - parked.now >= request.max_wait_ns:
+                parked.finish(effects)
+        if now < self._consumers_due_ns:
             return
-        for parked in [one for one in self._parked if one.deadline_ns <= now]:
-            self.answer(parked, effects)
-        self._deadline_ns = min((one.deadline_ns for one in self._parked), default=_NEVER)
+        for consumer in self._consumers():
+            if consumer.deadline_ns <= now:
+                consumer.answer(effects)
+        due = (consumer.deadline_ns for consumer in self._consumers())
+        self._consumers_due_ns = min(due, default=_NEVER)
 
     def close_consumers(self, effects: Effects) -> None:
         """The broker answers no client any more."""
-        for parked in [one for one in self._parked if one.is_consumer]:
-            del self._parked[parked]
-            for leader, _, _ in parked.entries or ():
-                leader.consumers.pop(parked, None)
-            parked.entries = None
-            effects.append((CLOSE, parked.source))
+        for consumer in self._consumers():
+            consumer.close(effects)
+
+    def _consumers(self) -> Iterable[ConsumerFetch]:
+        """Each once, in the order of their partitions and of their arrival there."""
+        return list(
+            dict.fromkeys(one for leader in self._leaders.values() for one in leader.consumers)
+        )
 
 
 def _not_led(leader: "Leader") -> FetchedPartition:

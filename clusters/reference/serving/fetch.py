@@ -13,7 +13,7 @@ from clusters.reference.replicas.leader import Leader
 from clusters.reference.replicas.log import NO_EPOCH
 from clusters.reference.replicas.remote import Remote
 from clusters.reference.replicas.replicas import Replicas
-from clusters.reference.replicas.waiting import ParkedFetch, ParkedFetches
+from clusters.reference.replicas.waiting import ConsumerFetch
 from clusters.reference.situation import Situation
 from clusters.reference.storage import PartitionKey
 
@@ -34,54 +34,52 @@ class Fetching:
 
     __slots__ = ("_fetch_epoch_checked", "_leaders", "_parked", "_replicas", "_situation")
 
-    def __init__(self, situation: Situation, replicas: Replicas, parked: ParkedFetches) -> None:
+    def __init__(self, situation: Situation, replicas: Replicas) -> None:
         self._situation = situation
         self._replicas = replicas
         self._leaders = replicas.leaders
-        self._parked = parked
+        self._parked = replicas.fetches
         # Rule fetch_epoch_checked.
         self._fetch_epoch_checked = situation.rules.fetch_epoch_checked
 
     def follow(self, now: int, source: int, request: FetchRequest, effects: Effects) -> None:
         """Answer a follower, or park its fetch."""
-        replica_id, replica_epoch = request.replica_id, request.replica_epoch
-        found: list[FetchedPartition] = []
-        entries: list[tuple[Leader, Remote | None, int]] = []
+        replica_id = request.replica_id
+        refused: list[FetchedPartition] = []
+        entries: list[tuple[Leader, Remote, int]] = []
+        has_news = False
         for entry in request.partitions:
             key, offset, epoch, last_epoch = entry
             leader = self._leaders.get(key)
             remote = None if leader is None else leader.remotes.get(replica_id)
             if leader is None or remote is None:
-                found.append(self._unled(key))
+                refused.append(self._unled(key))
                 continue
             log = leader.log
-            if epoch != leader.leader_epoch or last_epoch != log.last_epoch or offset > log.end:
+            end = log.end
+            if epoch != leader.leader_epoch or last_epoch != log.last_epoch or offset > end:
                 refusal = self._refusal(leader, entry)
                 if refusal is not None:
-                    found.append(refusal)
+                    refused.append(refusal)
                     continue
-            remote.fetch(now, offset, replica_epoch, log.end)
+            remote.fetch(now, offset, request.replica_epoch, end)
             if not remote.is_member:
                 self._consider(now, leader, remote, effects)
-            leader.advance(now, effects)
+            if log.high_watermark < end:
+                leader.advance(now, effects)
+            has_news = has_news or offset < end
             entries.append((leader, remote, offset))
-            if offset < log.end:
-                remote.sent_mark = mark = log.high_watermark
-                batches = log.read(offset, log.end, request.max_records, request.max_bytes)
-                found.append(FetchedPartition(key, _NONE, leader.leader_epoch, mark, 0, batches))
-        if found or request.max_wait_ns <= 0:
-            self._add_marks(found, entries)
-            effects.append((SEND, source, FetchResponse(request.correlation, _NONE, tuple(found))))
-        else:
-            parked = self._park(now, source, request, entries)
-            for _, remote, _ in entries:
-                if remote is not None:
-                    remote.parked = parked
+        parked = self._parked.of_follower(replica_id)
+        if parked.request is not None:
+            parked.finish(effects)
+        parked.source, parked.now, parked.request, parked.entries = source, now, request, entries
+        if has_news or refused or request.max_wait_ns <= 0:
+            parked.finish(effects, refused)
 
     def consume(self, now: int, source: int, request: FetchRequest, effects: Effects) -> None:
         """Answer a consumer, or park its fetch."""
         found: list[FetchedPartition] = []
-        entries: list[tuple[Leader, Remote | None, int]] = []
+        entries: list[tuple[Leader, int]] = []
         has_news = request.max_wait_ns <= 0 or request.min_bytes <= 0
         for entry in request.partitions:
             key, offset, epoch, _ = entry
@@ -91,45 +89,22 @@ class Fetching:
                 has_news = True
                 continue
             refusal = None
-            if (epoch not in (NO_EPOCH, leader.leader_epoch)) or offset > leader.log.end:
+            if epoch not in (NO_EPOCH, leader.leader_epoch) or offset > leader.log.end:
                 refusal = self._refusal(leader, entry)
             if refusal is None:
                 refusal = leader.fetched(offset, request.max_records, request.max_bytes)
-                entries.append((leader, None, offset))
+                entries.append((leader, offset))
             found.append(refusal)
             has_news = has_news or bool(refusal.batches) or refusal.error != _NONE
         if has_news or not entries:
             effects.append((SEND, source, FetchResponse(request.correlation, _NONE, tuple(found))))
-            return
-        parked = self._park(now, source, request, entries)
-        for leader, _, _ in entries:
-            leader.consumers[parked] = None
-
-    def _park(
-        self,
-        now: int,
-        source: int,
-        request: FetchRequest,
-        entries: list[tuple[Leader, Remote | None, int]],
-    ) -> ParkedFetch:
-        parked = ParkedFetch(now, source, request, entries)
-        self._parked.add(parked)
-        return parked
+        else:
+            self._parked.add(ConsumerFetch(now, source, request, entries))
 
     def _consider(self, now: int, leader: Leader, remote: Remote, effects: Effects) -> None:
         isr = leader.wanted_isr(remote)
         if isr is not None:
             self._replicas.proposals.propose(now, leader, isr, effects)
-
-    def _add_marks(
-        self, found: list[FetchedPartition], entries: list[tuple[Leader, Remote | None, int]]
-    ) -> None:
-        """Tell a follower the high watermarks too that moved without records for it."""
-        for leader, remote, _ in entries:
-            mark = leader.log.high_watermark
-            if remote is not None and remote.sent_mark != mark:
-                remote.sent_mark = mark
-                found.append(FetchedPartition(leader.key, _NONE, leader.leader_epoch, mark, 0, ()))
 
     def _refusal(self, leader: Leader, entry: _Entry) -> FetchedPartition | None:
         """Why a fetch is not served: another leader epoch, or a log that is not this one's."""

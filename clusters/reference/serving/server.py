@@ -12,7 +12,6 @@ from clusters.reference.image import MetadataImage
 from clusters.reference.messages import client, control, data
 from clusters.reference.records import MetadataRecord
 from clusters.reference.replicas.replicas import Replicas
-from clusters.reference.replicas.waiting import ParkedFetches, PendingProduces
 from clusters.reference.serving.clients import Clients
 from clusters.reference.serving.describing import described
 from clusters.reference.serving.fetch import Fetching
@@ -37,13 +36,11 @@ class Server:
     """A broker's side towards its clients."""
 
     __slots__ = (
-        "_fetches",
         "_forwarding",
         "_groups",
         "_handlers",
         "_offered_level",
         "_producer_ids",
-        "_produces",
         "_replicas",
         "_situation",
         "clients",
@@ -56,19 +53,15 @@ class Server:
         self,
         situation: Situation,
         replicas: Replicas,
-        produces: PendingProduces,
-        fetches: ParkedFetches,
         codec: CommitCodec,
     ) -> None:
         self._situation = situation
         self._replicas = replicas
-        self._produces = produces
-        self._fetches = fetches
         self._forwarding = Forwarding(situation)
         self._producer_ids = ProducerIds(situation)
         self.clients = Clients()
-        self.producing = Producing(situation, replicas, produces)
-        self.fetching = Fetching(situation, replicas, fetches)
+        self.producing = Producing(situation, replicas)
+        self.fetching = Fetching(situation, replicas)
         self.visibility = Visibility(situation)
         self._groups = Groups(situation, replicas, self.producing, self._forwarding, codec)
         self._offered_level = self.visibility.offered_level()
@@ -76,8 +69,6 @@ class Server:
 
     def request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Answer a client of a broker that is not fenced; what is not known ends its connection."""
-        if source not in self.clients.sources:
-            self.clients.add(source)
         handler = self._handlers.get(kind)
         if handler is None:
             effects.append((CLOSE, source))
@@ -100,8 +91,8 @@ class Server:
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at all deadlines."""
-        self._produces.tick(now, effects)
-        self._fetches.tick(now, effects)
+        self.producing.tick(now, effects)
+        self._replicas.fetches.tick(now, effects)
         self.visibility.tick(now, effects)
         self._forwarding.tick(now, effects)
         self._producer_ids.tick(now, effects)
@@ -123,8 +114,8 @@ class Server:
 
     def close(self, effects: Effects) -> None:
         """Answer no client any more, also none of those that wait."""
-        self._produces.close(effects)
-        self._fetches.close_consumers(effects)
+        self.producing.close(effects)
+        self._replicas.fetches.close_consumers(effects)
         self.visibility.close(effects)
         self._forwarding.close(effects)
         self._producer_ids.close(effects)
