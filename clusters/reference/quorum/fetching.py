@@ -27,6 +27,7 @@ class Fetcher:
     """Asks whoever it is told to ask, one request at a time."""
 
     __slots__ = (
+        "_arrivals",
         "_arriving",
         "_configuration",
         "_correlation",
@@ -47,7 +48,13 @@ class Fetcher:
         """(end offset, epoch) of the snapshot to fetch before any records."""
         self._arriving: Snapshot | None = None
         """A snapshot that is not durable yet."""
+        self._arrivals = 0
         self.exchange = Exchange(configuration)
+
+    @property
+    def is_receiving(self) -> bool:
+        """Whether a leader's snapshot is in the file, and the log does not begin at it yet."""
+        return self._arriving is not None
 
     def forget(self) -> None:
         """Another leader: nothing that was asked before counts."""
@@ -105,13 +112,14 @@ class Fetcher:
             self.exchange.pause(now)
             return
         self._arriving = snapshot
+        self._arrivals += 1
         effects.append((WRITE, SNAPSHOT, snapshot))
-        effects.append((SYNC, (SNAPSHOT,), (QUORUM, ARRIVED, snapshot.end_offset)))
+        effects.append((SYNC, (SNAPSHOT,), (QUORUM, ARRIVED, self._arrivals)))
 
-    def arrived(self, end: int, effects: Effects) -> bool:
-        """A snapshot is durable; whether the log begins at it now."""
+    def arrived(self, number: int, effects: Effects) -> bool:
+        """The snapshot of this number is durable; whether the log begins at it now."""
         snapshot = self._arriving
-        if snapshot is None or snapshot.end_offset != end:
+        if snapshot is None or number != self._arrivals:
             return False
         self._arriving = None
         self._log.replace(snapshot, effects)

@@ -13,4 +13,4 @@ A log is (QUORUM, METADATA, end offset, generation), a vote (QUORUM, QUORUM_STAT
 snapshot of one's own (QUORUM, SNAPSHOT, end offset).
 """
 ARRIVED: Final = "arrived"
-"""(QUORUM, ARRIVED, end offset): a leader's snapshot."""
+"""(QUORUM, ARRIVED, number): a leader's snapshot."""

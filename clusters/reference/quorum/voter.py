@@ -110,9 +110,13 @@ class Voter:
     def snapshot(
         self, end_offset: int, epoch: int, records: tuple[Any, ...], effects: Effects
     ) -> None:
-        """Store what the log adds up to below `end_offset`, a batch's end, and begin there."""
-        snapshot = Snapshot(end_offset=end_offset, epoch=epoch, records=records)
-        self.log.cut(snapshot, effects)
+        """Store what the log adds up to below `end_offset`, a batch's end, and begin there.
+
+        Nothing happens while a snapshot of the leader's arrives, which goes further.
+        """
+        if not self._seat.fetcher.is_receiving:
+            snapshot = Snapshot(end_offset=end_offset, epoch=epoch, records=records)
+            self.log.cut(snapshot, effects)
 
     def _synced(self, now: int, token: Any, effects: Effects) -> None:
         if token[0] != QUORUM:
