@@ -20,6 +20,7 @@ from kio.static.primitive import i32
 
 from nemesis.wire.apis import error_code
 from nemesis.wire.decoding.entities import Unreadable, entity_of, entity_type
+from nemesis.wire.decoding.reference import error_frame
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction
 
@@ -92,6 +93,8 @@ def error_response(frame: Frame, error: str) -> bytes | None:
     None if the request cannot be read or its response cannot be written.
     """
     header = frame.header
+    if header.spoken is not None:
+        return error_frame(header, error)
     try:
         request = entity_of(header, Direction.REQUEST, frame.data)
         kind = entity_type(header.api_key, header.api_version, Direction.RESPONSE)

@@ -48,6 +48,8 @@ class Header(NamedTuple):
     client_id: str | None
     answered: bool
     """Whether there will be a response: a Produce with acks=0 has none."""
+    spoken: tuple[int, int] | None = None
+    """Key and version on the wire, where `api_key` is only what they mean (a dialect)."""
 
 
 class Step(NamedTuple):

@@ -4,7 +4,8 @@ It listens, writes the tape, and does what it is told through a Unix socket of t
 ends when that is closed; when the harness dies, the warden ends it.
 
 The configuration is JSON: `control` (the socket's path), `origin_ns` (of the run's clock),
-`directory` (the run's raw directory, for the tape) and `links`.
+`directory` (the run's raw directory, for the tape), `links`, and `dialect` (whether the nodes are
+the reference cluster's).
 """
 
 import gc
@@ -39,7 +40,7 @@ def serve(config: Mapping[str, Any]) -> None:
         links = [link_of(data) for data in config["links"]]
         clock = Clock(origin_ns=config["origin_ns"])
         try:
-            proxy = Proxy(links, journal=journal, clock=clock)
+            proxy = Proxy(links, journal=journal, clock=clock, dialect=config["dialect"])
         except HarnessError as error:
             _say(control, {"error": str(error)})
             return

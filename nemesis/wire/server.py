@@ -16,6 +16,7 @@ from typing import Final
 from history.clock import Clock
 from history.failure import HarnessError
 from nemesis.wire.connection import Connection
+from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Wake
 from nemesis.wire.frame import TopicNames
 from nemesis.wire.loop import EventLoop
@@ -35,9 +36,14 @@ _NOTES_MAX: Final = 100
 
 
 class Proxy:
-    """Every link of a cluster. Single-threaded: whoever calls it runs in its loop."""
+    """Every link of a cluster. Single-threaded: whoever calls it runs in its loop.
 
-    def __init__(self, links: Sequence[Link], *, journal: Journal, clock: Clock) -> None:
+    `dialect`: the nodes are those of the reference cluster, with messages of their own.
+    """
+
+    def __init__(
+        self, links: Sequence[Link], *, journal: Journal, clock: Clock, dialect: bool = False
+    ) -> None:
         """Listen on every link. Raises HarnessError, with the address, if that cannot be."""
         self.now_ns = clock.now_ns  # Asked for each chunk, hence without another call in between.
         self._loop = EventLoop(clock)
@@ -56,6 +62,7 @@ class Proxy:
             tape=Tape(journal),
             names=self._names,
             act=lambda session, effect: self._effects.append((session, effect)),
+            meant=meant if dialect else None,
         )
         self._listeners: list[socket.socket] = []
         _allow_many_descriptors()

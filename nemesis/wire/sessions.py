@@ -45,6 +45,8 @@ class Common:
     names: TopicNames
     act: Callable[["Session", Effect], None]
     """Takes each effect, in its order; does it before the next bytes come in."""
+    meant: Callable[[Header], Header] | None = None
+    """What a request to a controller means, where the nodes have a dialect."""
 
 
 class Session:
@@ -70,6 +72,7 @@ class Session:
         self._taped = taped_apis(link)
         # The tape has the first Fetch of a follower: which incarnation's fetches a leader saw.
         self._awaits_fetch = role_of(link.target) is Role.BROKER and _is_broker(link.source)
+        self._meant = common.meant if role_of(link.target) is Role.CONTROLLER else None
         self.now_ns = 0
         """The time of the event that is being dealt with."""
 
@@ -210,8 +213,11 @@ class Session:
 
     def _read_request(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:
         found = read_request_header(chunk, at)
-        if found is not None:
-            self._exchanges.ask(found[1])
+        if found is None:
+            return None
+        if self._meant is not None:
+            found = (found[0], self._meant(found[1]))
+        self._exchanges.ask(found[1])
         return found
 
     def _read_response(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:

@@ -54,6 +54,7 @@ class Tape:
     ) -> int:
         """Write a frame down as it arrives; its number."""
         header = frame.header
+        api_key, api_version = header.spoken or (header.api_key, header.api_version)
         request = frame.direction is Direction.REQUEST
         columns = {
             "connection": frame.connection,
@@ -65,8 +66,8 @@ class Tape:
             "action": fate,
             "rule": rule,
             "api": frame.api,
-            "api_key": header.api_key,
-            "api_version": header.api_version,
+            "api_key": api_key,
+            "api_version": api_version,
             "correlation_id": header.correlation_id,
             "client_id": header.client_id if request else None,
             "size_bytes": len(frame.data),

@@ -43,12 +43,20 @@ class Wire:
     """The proxy on these links. Thread-safe; a context manager, which closes it.
 
     `directory` is the run's raw directory: the proxy writes its tape there. `log` takes what the
-    process says when it fails. Raises HarnessError, naming the address, if a port is in use; every
-    method raises it, naming the log, once the process has died.
+    process says when it fails. `dialect`: the nodes are the reference cluster's, with messages of
+    their own. Raises HarnessError, naming the address, if a port is in use; every method raises it,
+    naming the log, once the process has died.
     """
 
     def __init__(
-        self, links: Sequence[Link], *, warden: Warden, directory: Path, log: Path, clock: Clock
+        self,
+        links: Sequence[Link],
+        *,
+        warden: Warden,
+        directory: Path,
+        log: Path,
+        clock: Clock,
+        dialect: bool = False,
     ) -> None:
         self._links: Final = {(link.source, link.target): link for link in links}
         self._log = log
@@ -65,6 +73,7 @@ class Wire:
                 "origin_ns": clock.origin_ns,
                 "directory": str(directory.absolute()),
                 "links": [link_data(link) for link in links],
+                "dialect": dialect,
             }
             config_path = Path(meeting) / "config.json"
             config_path.write_text(json.dumps(config))

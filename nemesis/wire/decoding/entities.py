@@ -14,8 +14,16 @@ from typing import Any, Final, Protocol
 from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
+from clusters.reference.wire.entities import Unreadable as NotOfDialect
 from nemesis.wire.apis import API_KEYS, API_VERSIONS
-from nemesis.wire.decoding import brokers, clients, old_alter_partition, quorum, transactions
+from nemesis.wire.decoding import (
+    brokers,
+    clients,
+    old_alter_partition,
+    quorum,
+    reference,
+    transactions,
+)
 from nemesis.wire.decoding.columns import Parts
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
@@ -82,12 +90,22 @@ def decoded(header: Header, direction: Direction, data: bytes) -> Decoded:
         return Decoded({})
     if direction is Direction.RESPONSE and is_version_0(header, data):
         header = header._replace(api_version=0)
+    if header.spoken is not None:
+        return _decoded_dialect(header, direction, data)
     try:
         entity = entity_of(header, direction, data)
         columns, items = extract(entity)
     except Unreadable as error:
         return Decoded({"detail": f"not decoded: {error}"})
     return Decoded(columns, tuple(items), entity)
+
+
+def _decoded_dialect(header: Header, direction: Direction, data: bytes) -> Decoded:
+    try:
+        columns, items = reference.parts(header, direction, data)
+    except NotOfDialect as error:
+        return Decoded({"detail": f"not decoded: {error}"})
+    return Decoded(columns, tuple(items))
 
 
 def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
