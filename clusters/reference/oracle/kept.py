@@ -190,6 +190,9 @@ class Kept:
             same += 1
         del log.committed[same:]
         log.end = log.committed[-1].end_offset if log.committed else 0
+        log.sequences = {_sequence_of(one) for one in log.committed if one.producer_id >= 0}
+        log.acknowledged.clear()
+        log.read_ahead.clear()
 
     def _complete(
         self, node: int, key: PartitionKey, log: _Log, anomaly: str, what: str
@@ -248,10 +251,14 @@ class Kept:
 
 
 def _once(log: _Log, key: PartitionKey, batch: Batch) -> Iterator[Problem]:
-    sequence = (batch.producer_id, batch.producer_epoch, batch.base_sequence)
+    sequence = _sequence_of(batch)
     if sequence in log.sequences:
         yield "duplicate", f"{key} has {batch} for the second time"
     log.sequences.add(sequence)
+
+
+def _sequence_of(batch: Batch) -> tuple[int, int, int]:
+    return (batch.producer_id, batch.producer_epoch, batch.base_sequence)
 
 
 def _same(one: Batch, other: Batch) -> bool:

@@ -163,8 +163,8 @@ class Leases:
                 yield (
                     "fencing-too-late",
                     (
-                        f"broker {broker_id} is unfenced {(now - heard) / 1e6:.0f} ms after its last "
-                        f"heartbeat, its lease is {self.lease_ns / 1e6:.0f} ms"
+                        f"broker {broker_id} is unfenced {(now - heard) / 1e6:.0f} ms after its "
+                        f"last heartbeat, its lease is {self.lease_ns / 1e6:.0f} ms"
                     ),
                 )
 
@@ -194,8 +194,7 @@ class Leases:
                 tuple(self._judged_epoch(node, item.key, member) for member in item.isr),
             )
             known = self._judged.setdefault(item.key, [])
-            same = (one for one in known if _alike(one, judged))
-            if next(same, None) is None:
+            if judged not in known:
                 known.append(judged)
                 del known[:-16]
 
@@ -226,22 +225,25 @@ class Leases:
 
     def joined(self, key: PartitionKey, old: Led, new: Led) -> Iterator[Problem]:
         """Members joined an ISR: they must have been judged by the epochs that they have."""
-        for judged in self._judged.get(key, ()):
-            if judged.isr != new.isr or judged.partition_epoch != old.partition_epoch:
+        proposals = [
+            judged
+            for judged in self._judged.get(key, ())
+            if judged.isr == new.isr and judged.partition_epoch == old.partition_epoch
+        ]
+        for member in sorted(set(new.isr) - set(old.isr)):
+            broker = self.decided.brokers.get(member)
+            judged_by = [dict(zip(one.isr, one.epochs, strict=True))[member] for one in proposals]
+            if broker is None or not judged_by or -1 in judged_by:
                 continue
-            for member, epoch in zip(judged.isr, judged.epochs, strict=True):
-                broker = self.decided.brokers.get(member)
-                if member in old.isr or broker is None or epoch < 0:
-                    continue
-                if broker.broker_epoch != epoch:
-                    yield (
-                        "stale-epoch-join",
-                        (
-                            f"broker {member} joins the isr of {key}, judged in sync under epoch "
-                            f"{epoch}, registered with {broker.broker_epoch}"
-                        ),
-                    )
-            return
+            # Which of several proposals it was that arrived is not known: one good one will do.
+            if broker.broker_epoch not in judged_by:
+                yield (
+                    "stale-epoch-join",
+                    (
+                        f"broker {member} joins the isr of {key}, judged in sync under epoch "
+                        f"{judged_by[-1]}, registered with {broker.broker_epoch}"
+                    ),
+                )
 
     def _judged_epoch(self, node: int, key: PartitionKey, member: int) -> int:
         """The epoch of the fetches that the leader saw; below version 15 the one registered now."""
@@ -250,7 +252,3 @@ class Leases:
         fetched = self.nodes.fetched_epoch(node, key, member)
         broker = self.decided.brokers.get(member)
         return fetched if fetched >= 0 or broker is None else broker.broker_epoch
-
-
-def _alike(one: _Judged, other: _Judged) -> bool:
-    return one.isr == other.isr and one.partition_epoch == other.partition_epoch

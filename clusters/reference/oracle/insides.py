@@ -1,0 +1,56 @@
+"""What the oracle looks at, in a simulated world: disks, and brokers that run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clusters.reference.oracle.finding import Nodes
+from clusters.reference.storage import METADATA, Batch, LogName, MetadataBatch, PartitionKey
+from clusters.simulation.host import Host
+
+__all__ = ["Insides"]
+
+
+class Insides(Nodes):
+    """Over the hosts of a world, by their numbers. Logs are read where they lie, on the disks."""
+
+    def __init__(self, hosts: Mapping[int, Host]) -> None:
+        self._hosts = hosts
+
+    def metadata(self, node: int, start: int, end: int) -> Sequence[MetadataBatch]:
+        """The batches of the node's metadata log that touch [start, end), in order."""
+        return self._touching(node, METADATA, start, end)
+
+    def records(self, node: int, key: PartitionKey, start: int, end: int) -> Sequence[Batch]:
+        """The batches of a broker's replica that touch [start, end), in order; () without one."""
+        return self._touching(node, key, start, end)
+
+    def applied(self, node: int) -> int:
+        """The metadata offset below which the broker has applied everything; -1: it is down."""
+        broker = self._hosts[node].node
+        return -1 if broker is None else broker.image.offset  # type: ignore[attr-defined]  # a broker
+
+    def level(self, node: int) -> int:
+        """The metadata.version that the broker has applied; 0: it is down."""
+        broker = self._hosts[node].node
+        return 0 if broker is None else broker.image.level  # type: ignore[attr-defined]  # a broker
+
+    def incarnation(self, node: int) -> int:
+        """The incarnation id of the process that runs as this node; -1: none does."""
+        broker = self._hosts[node].node
+        return -1 if broker is None else broker.situation.incarnation_id  # type: ignore[attr-defined]  # a broker
+
+    def fetched_epoch(self, node: int, key: PartitionKey, follower: int) -> int:
+        """The broker epoch in the last fetch of a follower that this leader saw; -1: unknown."""
+        broker = self._hosts[node].node
+        return -1 if broker is None else broker.fetched_epoch(key, follower)  # type: ignore[attr-defined]  # a broker
+
+    def _touching(self, node: int, name: LogName, start: int, end: int) -> Sequence[Any]:
+        """Looked for from the end: what is asked for is nearly always the newest."""
+        batches = self._hosts[node].disk.batches(name)
+        last = len(batches)
+        while last and batches[last - 1].base_offset >= end:
+            last -= 1
+        first = last
+        while first and batches[first - 1].end_offset > start:
+            first -= 1
+        return batches[first:last]
