@@ -304,6 +304,10 @@ class ActiveController:
         if self._sessions.is_stale(view.image, request):
             self._refuse(waiting, Error.STALE_BROKER_EPOCH, effects)
             return False
+        if self._sessions.leases.is_over(now, request.broker_id):
+            # It waited for so long that it says nothing any more of whether the broker lives.
+            self._refuse(waiting, Error.REQUEST_TIMED_OUT, effects)
+            return False
         records = self._sessions.records(view, request, waiting.committed)
         if records:
             self._append(now, records, waiting, None, effects)

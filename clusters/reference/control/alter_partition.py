@@ -36,7 +36,9 @@ def altered(view: View, request: AlterPartitionRequest) -> Decision:
     items: list[AlterPartitionItem] = []
     seen: set[PartitionKey] = set()
     for item in request.items:
-        error = _refusal(view, request, item) if item.key not in seen else Error.INVALID_REQUEST
+        error = _refusal(view, request, item, stale=stale)
+        if item.key in seen:
+            error = Error.INVALID_REQUEST
         seen.add(item.key)
         answer, record = (
             (replace(item, error=error), None) if error else _accepted(view, request, item)
@@ -48,11 +50,16 @@ def altered(view: View, request: AlterPartitionRequest) -> Decision:
     return Decision(response=response, records=tuple(records))
 
 
-def _refusal(view: View, request: AlterPartitionRequest, item: AlterPartitionItem) -> Error:
+def _refusal(
+    view: View, request: AlterPartitionRequest, item: AlterPartitionItem, *, stale: bool
+) -> Error:
     old = view.image.partitions.get(item.key)
     if old is None:
         return Error.UNKNOWN_TOPIC_ID
-    return _late(view, request, item, old) or _wrong(item, old) or _ineligible(view, item)
+    # The versions of a dead incarnation are older than the living one's: who takes its word takes
+    # it for the living one's.
+    late = Error.NONE if stale else _late(view, request, item, old)
+    return late or _wrong(item, old) or _ineligible(view, item)
 
 
 def _late(
@@ -60,15 +67,14 @@ def _late(
 ) -> Error:
     """Whether the sender speaks of the partition as it is."""
     rules = view.rules
-    leader_epoch = item.leader_epoch if rules.leader_epoch_compared else old.leader_epoch
+    if item.leader_epoch < old.leader_epoch:
+        # Rule leader_epoch_compared. Who takes the word of a deposed leader cannot compare more.
+        return Error.FENCED_LEADER_EPOCH if rules.leader_epoch_compared else Error.NONE
     # Rule partition_epoch_compared.
     version = item.partition_epoch if rules.partition_epoch_compared else old.partition_epoch
-    # Rule leader_epoch_compared, above and here.
-    if leader_epoch > old.leader_epoch or version > old.partition_epoch:
+    if item.leader_epoch > old.leader_epoch or version > old.partition_epoch:
         # The sender knows more: there is a newer controller.
         return Error.NOT_CONTROLLER
-    if leader_epoch < old.leader_epoch:
-        return Error.FENCED_LEADER_EPOCH
     # Rule only_leader_alters.
     if request.broker_id != old.leader and rules.only_leader_alters:
         return Error.INVALID_REQUEST

@@ -37,6 +37,14 @@ class Leases:
         self._ends[broker_id] = end
         self._none_before_ns = min(end, self._none_before_ns)
 
+    def is_over(self, now: int, broker_id: int) -> bool:
+        """Whether nothing was heard of a broker, fenced or not, for the length of a lease."""
+        return self._ends.get(broker_id, 0) <= now
+
+    def unfenced(self) -> None:
+        """Somebody has a lease now whose heartbeat came a while ago."""
+        self._none_before_ns = 0
+
     def forget(self, broker_id: int) -> None:
         """It registered anew: what was heard of it before counts no more."""
         self._ends.pop(broker_id, None)

@@ -45,7 +45,7 @@ class Sessions:
     def restart(self, now: int, image: MetadataImage) -> None:
         """This controller is active from here on."""
         self.leases.restart(now, image)
-        self.visibility.restart()
+        self.visibility.restart(image)
         self._left_at.clear()
         self._since = image.offset
 
@@ -55,6 +55,7 @@ class Sessions:
             self.leases.forget(record.broker_id)
             self.visibility.forget(record.broker_id)
         elif isinstance(record, BrokerRegistrationChangeRecord):
+            self.leases.unfenced()
             if record.in_controlled_shutdown:
                 self._left_at[record.broker_id] = offset + 1
         else:

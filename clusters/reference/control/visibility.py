@@ -1,10 +1,10 @@
 """The lowest acknowledged offset: what all unfenced brokers have applied.
 
 Brokers acknowledge by the offsets of their heartbeats. These are not in the log, so a new active
-controller knows the lowest offset only once every unfenced broker has told it; until then it tells
-none (-1), and brokers keep what they knew. Since offsets of one broker epoch only grow, and since
-who is unfenced has caught up first (`caught_up_at`), what it then finds is not below what any
-controller before it told.
+controller tells none (-1) until every unfenced broker has acknowledged what was committed when it
+became active: no controller before it can have told more, while a heartbeat that comes late may
+say less than was told. Meanwhile brokers keep what they knew. Who is unfenced has caught up first
+(`caught_up_at`), so that the offset never goes back.
 
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
 visibility".
@@ -24,17 +24,20 @@ UNKNOWN: Final = -1
 class Visibility:
     """What brokers have acknowledged to this active controller; all offsets are ends."""
 
-    __slots__ = ("_acknowledged", "_rules", "answered", "lowest")
+    __slots__ = ("_acknowledged", "_rules", "_since", "answered", "lowest")
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._acknowledged: dict[int, int] = {}
+        self._since = 0
+        """What was committed when this controller became active."""
         self.lowest = UNKNOWN
         self.answered = 0
         """The end of the records of the last client's write that was answered."""
 
-    def restart(self) -> None:
+    def restart(self, image: MetadataImage) -> None:
         """A new active controller knows nothing."""
+        self._since = image.offset
         self._acknowledged.clear()
         self.lowest = UNKNOWN
         self.answered = 0
@@ -64,7 +67,7 @@ class Visibility:
         # Rule lowest_of_all.
         found = min(offsets) if self._rules.lowest_of_all else max(offsets)
         # Rule lowest_never_back.
-        if found > self.lowest or not self._rules.lowest_never_back:
+        if not self._rules.lowest_never_back or found >= max(self.lowest, self._since):
             self.lowest = found
 
     def applied_by_all(self, image: MetadataImage, end_offset: int) -> bool:

@@ -1,5 +1,6 @@
 """An active controller on a quorum that commits when the test says so, and brokers as requests."""
 
+from collections.abc import Callable
 from typing import Any
 
 from clusters.reference.configuration import MS, Configuration, S
@@ -74,6 +75,8 @@ class Desk:
         )
         self.rules = Rules().without(*off)
         self.effects: Effects = []
+        self.watch: Callable[[], None] = lambda: None
+        """Called before anything more is committed, and after it is replayed."""
         self.boot()
         if active:
             self.elect()
@@ -113,11 +116,13 @@ class Desk:
             self._replay()
 
     def _replay(self) -> None:
+        self.watch()
         if self.commits:
             self.quorum.commit()
         self.controller.replayed(
             self.replayer.advance(self.quorum.log, self.quorum.log.high_watermark)
         )
+        self.watch()
 
     def commit(self) -> None:
         """Commit what is appended, once, and go on."""

@@ -3,6 +3,7 @@
 import pytest
 from desk import LEASE, Desk
 
+from clusters.reference.errors import Error
 from clusters.reference.messages.control import AlterConfigsRequest
 from clusters.reference.records import (
     BrokerRegistrationChangeRecord,
@@ -217,3 +218,17 @@ def test_a_broker_that_wants_to_be_fenced_is() -> None:
     key = desk.topic((1, 2))
     assert desk.heartbeat(1, BrokerState.FENCED).next_state == BrokerState.FENCED
     assert desk.partition(key).leader == 2
+
+
+def test_a_heartbeat_that_waited_longer_than_a_lease_unfences_nobody() -> None:
+    desk = Desk(request_timeout_ns=10 * LEASE)
+    desk.brokers(1)
+    desk.register(2)
+    desk.commits = False
+    desk.heartbeat(1, BrokerState.FENCED)
+    assert desk.heartbeat(2) is None
+    desk.pass_time(LEASE)
+    desk.commits = True
+    desk.settle()
+    assert desk.broker(2).fenced
+    assert dict(desk.answers())[2].error == Error.REQUEST_TIMED_OUT
