@@ -236,7 +236,7 @@ class Storm:
         ghost.committed(desk.quorum.log, desk.now)
 
     def _answered(self, source: int, response: Any) -> None:
-        request = self.asked.get(source)
+        request: Any = self.asked.get(source)
         if response.kind == 23 and response.error == 0:
             self.ghost.answered(request.broker_id, request.broker_epoch, response)
         elif response.kind == 21 and response.error == 0:
