@@ -70,8 +70,11 @@ class Interceptor(Protocol):
     def wanted(self, link: Link) -> bytes | bytearray:
         """By kind, whether it wants to see frames of this link. Asked when the link begins."""
 
-    def take(self, link: Link, message: Any) -> bool:
-        """Look at a frame. True: it is the interceptor's now; nobody else sends it."""
+    def take(self, link: Link, message: Any, request: Any) -> bool:
+        """Look at a frame. True: it is the interceptor's now; nobody else sends it.
+
+        `request`: what an answer is to; None for a request.
+        """
 
 
 class Network:
@@ -100,7 +103,11 @@ class Network:
         self._seen: Callable[[Link, Any], None] = _unseen
         self._seen_kinds = NOTHING
         self._trouble: Trouble | None = None
-        self._blocked: dict[Flow, list[tuple[Link, Any, int, bool]]] = {}
+        self._blocked: dict[Flow, list[tuple[Link, Any, int, tuple[Any] | None]]] = {}
+        """(link, frame, incarnation of the receiver, what it answers unless it was seen already).
+
+        Without a frame: that the receiver of the link is gone.
+        """
 
     # What the loop of the world asks.
 
@@ -115,21 +122,21 @@ class Network:
         receiver = self._hosts.get(target)
         return None if receiver is None else self._begin_requests(sender, receiver)
 
-    def send(self, link: Link, message: Any) -> None:
-        """Send a frame that has to be looked at. Its request is open, or no longer open, by now."""
+    def send(self, link: Link, message: Any, request: Any = None) -> None:
+        """Send a frame that has to be looked at: a request, or an answer to the `request`."""
         if self._seen_kinds[message.kind]:
             self._seen(link, message)
         flow = (link.sender.number, link.receiver.number)
         if flow in self._blocked:
-            self._blocked[flow].append((link, message, link.receiver.incarnation, False))
+            self._blocked[flow].append((link, message, link.receiver.incarnation, (request,)))
         else:
-            self._offer(link, message)
+            self._offer(link, message, request)
 
-    def _offer(self, link: Link, message: Any) -> None:
+    def _offer(self, link: Link, message: Any, request: Any) -> None:
         if not (
             self._interceptor is not None
             and link.table[message.kind]
-            and self._interceptor.take(link, message)
+            and self._interceptor.take(link, message, request)
         ):
             self.transmit(link, message)
 
@@ -154,7 +161,7 @@ class Network:
             return False
         flow = (link.sender.number, receiver.number)
         if flow in self._blocked:
-            self._blocked[flow].append((link, message, sent_to, True))
+            self._blocked[flow].append((link, message, sent_to, None))
             return True
         late_ns = delay_ns + link.delay_ns + int(self._draw() * link.spread_ns)
         if self._trouble is None:
@@ -190,13 +197,13 @@ class Network:
         freed = [(flow, self._blocked.pop(flow)) for flow in flows if flow in self._blocked]
         self.refresh()
         for _, frames in freed:
-            for link, message, incarnation, seen in frames:
+            for link, message, incarnation, unseen in frames:
                 if message is None:
                     self._refuse_all(link)
-                elif seen or incarnation != link.receiver.incarnation:
+                elif unseen is None or incarnation != link.receiver.incarnation:
                     self.transmit(link, message, incarnation=incarnation)
                 else:
-                    self._offer(link, message)
+                    self._offer(link, message, *unseen)
 
     def waiting_count(self, flow: Flow) -> int:
         """How many frames wait in a blocked flow."""
@@ -211,6 +218,22 @@ class Network:
         asked = self._asked.get((source, host.number))
         if asked is not None:
             self._refuse_all(asked)
+
+    def cut(self, link: Link) -> None:
+        """End the connection of this link: its asker's open requests are not answered."""
+        self._refuse_all(link.answers or link)
+
+    def refuse(self, link: Link, request: Any) -> None:
+        """Let the asker of a link hear that a request of his will not be answered."""
+        link.open.setdefault(open_key(request), request)
+        self._refuse(link, request)
+
+    def answer(self, link: Link, request: Any, response: Any) -> None:
+        """Answer an open request in the place of who was asked."""
+        if link.open.pop(open_key(request), None) is not None:
+            late_ns = link.delay_ns + int(self._draw() * link.spread_ns)
+            asked = link.receiver.number
+            self._push(self._now() + late_ns, link.sender, asked, response.kind, response)
 
     def refresh(self) -> None:
         """See anew what of which link has to be looked at."""
@@ -306,7 +329,7 @@ class Network:
             return
         back = (link.receiver.number, link.sender.number)
         if back in self._blocked:
-            self._blocked[back].append((link, None, 0, True))
+            self._blocked[back].append((link, None, 0, None))
         elif link.open.pop(open_key(message), None) is not None:
             sender = link.sender
             late_ns = link.delay_ns + int(self._draw() * link.spread_ns)

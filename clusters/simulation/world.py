@@ -260,14 +260,17 @@ class World:
                 if link is None:
                     continue
             kind = message.kind
+            request = None
             if link.answers is None:
                 if message.correlation >= 0:
                     link.open[message.correlation << 8 | kind] = message
-            elif link.answers.open.pop(message.correlation << 8 | kind - 1, None) is None:
-                continue  # nobody waits for this answer any more
+            else:
+                request = link.answers.open.pop(message.correlation << 8 | kind - 1, None)
+                if request is None:
+                    continue  # nobody waits for this answer any more
             if link.wanted[kind] or self._witnessed is not None:
                 self._sequence = sequence
-                self._send_seen(link, message)
+                self._send_seen(link, message, request)
                 sequence = self._sequence
                 continue
             when_ns = at_ns + link.delay_ns + int(draw() * link.spread_ns)
@@ -282,10 +285,10 @@ class World:
             )
         self._sequence = sequence
 
-    def _send_seen(self, link: Any, message: Any) -> None:
+    def _send_seen(self, link: Any, message: Any, request: Any) -> None:
         if self._witnessed is not None:
             self._witnessed.sent(message)
-        self.network.send(link, message)
+        self.network.send(link, message, request)
 
     def _before(self, host: Host, kind: int, message: Any) -> Any:
         """What the shell does itself before a node hears of a tick or a sync."""

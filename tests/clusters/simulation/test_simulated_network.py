@@ -19,7 +19,7 @@ class Keeper:
         table[ASKED] = 1
         return table
 
-    def take(self, link: Link, message: Any) -> bool:
+    def take(self, link: Link, message: Any, _request: Any) -> bool:
         self.kept.append((link, message, link.receiver.incarnation))
         return True
 
