@@ -2,7 +2,13 @@
 
 from typing import Final
 
-__all__ = ["LEVEL_EPOCHS", "LEVEL_REGISTRATION", "LEVEL_VISIBILITY", "METADATA_VERSION"]
+__all__ = [
+    "KAFKA_LEVELS",
+    "LEVEL_EPOCHS",
+    "LEVEL_REGISTRATION",
+    "LEVEL_VISIBILITY",
+    "METADATA_VERSION",
+]
 
 METADATA_VERSION: Final = "metadata.version"
 """The feature."""
@@ -13,3 +19,7 @@ LEVEL_EPOCHS: Final = 2
 """Broker epochs of ISR members (KIP-903): Fetch version 15 and AlterPartition version 3."""
 LEVEL_VISIBILITY: Final = 3
 """The lowest acknowledged offset: BrokerHeartbeat (key 63) version 1."""
+KAFKA_LEVELS: Final = {LEVEL_REGISTRATION: 8, LEVEL_EPOCHS: 10, LEVEL_VISIBILITY: 14}
+"""The levels of Kafka's own metadata.version whose record formats these have: 3.4-IV0, 3.5-IV1 and,
+since Kafka has none with LEVEL_VISIBILITY, 3.6-IV2. Tables of a run state these, as all others do.
+"""

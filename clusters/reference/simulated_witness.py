@@ -1,0 +1,289 @@
+"""What lies on the disks of a simulated cluster, as the tables that the witness writes.
+
+A simulated disk holds values, so there is nothing to decode and nothing that could be damaged.
+Times are those at which a record was first appended anywhere: `AppendTimes` has to be told of them
+while the world goes on.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from clusters.port import NodeName, Role
+from clusters.reference.levels import KAFKA_LEVELS, METADATA_VERSION
+from clusters.reference.records import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    LeaderChangeMessage,
+    MetadataRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from clusters.reference.storage import (
+    HIGH_WATERMARKS,
+    METADATA,
+    SNAPSHOT,
+    Batch,
+    MetadataBatch,
+    PartitionKey,
+)
+from clusters.reference.wire.identifiers import text_of
+from clusters.simulation.disk import Disk
+from history.cluster_schema import METADATA_LOG, REPLICA_RECORDS, REPLICAS
+from history.schema import RECORD_BUCKET_COUNT
+from history.table_file import TableFile
+from history.writer import bucket_of
+
+__all__ = ["AppendTimes", "write_simulated_witness"]
+
+_TYPE_KEYS: Final[Mapping[type, int]] = {
+    RegisterBrokerRecord: 0,
+    UnregisterBrokerRecord: 1,
+    TopicRecord: 2,
+    PartitionRecord: 3,
+    ConfigRecord: 4,
+    PartitionChangeRecord: 5,
+    RemoveTopicRecord: 9,
+    FeatureLevelRecord: 12,
+    ProducerIdsRecord: 15,
+    BrokerRegistrationChangeRecord: 17,
+    NoOpRecord: 20,
+    LeaderChangeMessage: 2,
+}
+_MS: Final = 1_000_000
+_TOPIC_RESOURCE: Final = 2
+_RECOVERING: Final = {None: None, False: 0, True: 1}
+
+
+class AppendTimes:
+    """When the leader of the quorum appended each batch, by base offset and epoch."""
+
+    def __init__(self, origin_utc_ns: int) -> None:
+        self._origin_utc_ns = origin_utc_ns
+        self._times: dict[tuple[int, int], int] = {}
+        self._latest_ms = origin_utc_ns // _MS
+
+    def add(self, now_ns: int, base_offset: int, epoch: int) -> None:
+        """A batch was appended at this time of the world."""
+        self._latest_ms = self.stamp_ms(now_ns)
+        self._times[base_offset, epoch] = self._latest_ms
+
+    def of(self, batch: MetadataBatch) -> int:
+        """Ms since 1970; of a batch that nobody told of, the latest there was."""
+        return self._times.get((batch.base_offset, batch.epoch), self._latest_ms)
+
+    def stamp_ms(self, now_ns: int) -> int:
+        """A time of the world as a wall clock shows it."""
+        return (self._origin_utc_ns + now_ns) // _MS
+
+
+def write_simulated_witness(
+    disks: Mapping[NodeName, Disk], *, topics: Collection[str], times: AppendTimes, raw: Path
+) -> tuple[int, int]:
+    """Write metadata_log, replicas and replica_records into a raw directory; how many records.
+
+    (metadata records, records in replicas.)
+    """
+    metadata_count = 0
+    with TableFile(raw / "metadata_log.parquet", "metadata_log") as file:
+        for node, disk in sorted(disks.items()):
+            rows = _metadata_rows(node, disk, times)
+            metadata_count += len(rows)
+            file.add(pa.Table.from_pylist(rows, schema=METADATA_LOG))
+    replicas = [
+        (f"{topic}-{log[1]}", node, log, disk)
+        for node, disk in disks.items()
+        if node.startswith(Role.BROKER)
+        for log, topic in disk.topics.items()
+        if topic in topics
+    ]
+    replicas.sort(key=lambda replica: replica[:2])
+    with TableFile(raw / "replicas.parquet", "replicas") as file:
+        rows = [_replica_row(*replica) for replica in replicas]
+        file.add(pa.Table.from_pylist(rows, schema=REPLICAS))
+    record_count = _write_records(replicas, times, raw / "replica_records")
+    return metadata_count, record_count
+
+
+def _metadata_rows(node: NodeName, disk: Disk, times: AppendTimes) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    topics: dict[int, str] = {}
+    batches: Sequence[MetadataBatch] = disk.batches(METADATA)
+    snapshot = disk.contents(0).files.get(SNAPSHOT)
+    start = 0
+    if snapshot is not None and (not batches or batches[0].base_offset > 0):
+        start = snapshot.end_offset
+        stamp = MetadataBatch(start, snapshot.epoch, ())
+        for record in snapshot.records:
+            row = _metadata_row(record, topics)
+            found.append(row | _place(node, start - 1, stamp, times, snapshot=True))
+    for batch in batches:
+        for offset, record in enumerate(batch.records, batch.base_offset):
+            row = _metadata_row(record, topics)
+            if offset >= start:
+                found.append(row | _place(node, offset, batch, times, snapshot=False))
+    return found
+
+
+def _place(
+    node: NodeName, offset: int, batch: MetadataBatch, times: AppendTimes, *, snapshot: bool
+) -> dict[str, Any]:
+    return {
+        "node": node,
+        "snapshot": snapshot,
+        "metadata_offset": offset,
+        "controller_epoch": batch.epoch,
+        "timestamp_ms": times.of(batch),
+    }
+
+
+def _metadata_row(record: MetadataRecord, topics: dict[int, str]) -> dict[str, Any]:
+    """The columns that come from the record itself. `topics`: names by id, learnt on the way."""
+    if isinstance(record, TopicRecord):
+        topics[record.topic_id] = record.name
+    words = repr(record)
+    found = {
+        "type": type(record).__name__,
+        "type_key": _TYPE_KEYS[type(record)],
+        "version": 0,
+        "control": isinstance(record, LeaderChangeMessage),
+        "digest": _digest(words.encode()),
+        "detail": words,
+        **_columns(record),
+    }
+    topic_id = getattr(record, "topic_id", None)
+    if topic_id is not None:
+        found["topic_id"] = text_of(topic_id)
+        found.setdefault("topic", topics.get(topic_id))
+    return found
+
+
+def _columns(record: MetadataRecord) -> dict[str, Any]:
+    match record:
+        case PartitionRecord() | PartitionChangeRecord():
+            return _partition_columns(record)
+        case RegisterBrokerRecord() | BrokerRegistrationChangeRecord():
+            return {
+                "broker_id": record.broker_id,
+                "broker_epoch": record.broker_epoch,
+                "fenced": record.fenced,
+                "in_controlled_shutdown": record.in_controlled_shutdown,
+                "incarnation_id": text_of(record.incarnation_id)
+                if isinstance(record, RegisterBrokerRecord)
+                else None,
+            }
+        case UnregisterBrokerRecord():
+            return {"broker_id": record.broker_id, "broker_epoch": record.broker_epoch}
+        case TopicRecord():
+            return {"topic": record.name}
+        case ConfigRecord():
+            return _config_columns(record)
+        case FeatureLevelRecord():
+            is_kafkas = record.name == METADATA_VERSION
+            level = KAFKA_LEVELS.get(record.level, record.level) if is_kafkas else record.level
+            return {"name": record.name, "value": str(level)}
+        case ProducerIdsRecord():
+            return {
+                "broker_id": record.broker_id,
+                "broker_epoch": record.broker_epoch,
+                "value": str(record.next_producer_id),
+            }
+        case LeaderChangeMessage():
+            return {"leader": record.leader_id}
+        case _:
+            return {}
+
+
+def _partition_columns(record: PartitionRecord | PartitionChangeRecord) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "partition": record.partition,
+        "leader": record.leader,
+        "leader_recovery_state": _RECOVERING[record.recovering],
+    }
+    for name in ("replicas", "isr", "adding", "removing"):
+        value = getattr(record, name)
+        found[name] = None if value is None else list(value)
+    if isinstance(record, PartitionRecord):
+        found["leader_epoch"] = record.leader_epoch
+        found["partition_epoch"] = record.partition_epoch
+    return found
+
+
+def _config_columns(record: ConfigRecord) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": record.name, "value": record.value}
+    if record.resource_type == _TOPIC_RESOURCE:
+        return found | {"topic": record.resource_name}
+    named = record.resource_name.isdecimal()
+    return found | ({"broker_id": int(record.resource_name)} if named else {})
+
+
+def _replica_row(key: str, node: NodeName, log: PartitionKey, disk: Disk) -> dict[str, Any]:
+    batches: Sequence[Batch] = disk.batches(log)
+    contents = disk.contents(0)
+    checkpoint = dict(contents.files.get(HIGH_WATERMARKS, ()))
+    epochs = [
+        {"leader_epoch": epoch, "start_offset": next(several).base_offset}
+        for epoch, several in groupby(batches, key=lambda batch: batch.leader_epoch)
+    ]
+    return {
+        "node": node,
+        "key": key,
+        "topic_id": text_of(log[0]),
+        "log_start_offset": contents.log_starts.get(log, 0),
+        "log_end_offset": batches[-1].end_offset if batches else 0,
+        "high_watermark": checkpoint.get(log),
+        "leader_epochs": epochs,
+        "record_count": sum(batch.count for batch in batches),
+        "damage": None,
+    }
+
+
+def _write_records(
+    replicas: Sequence[tuple[str, NodeName, PartitionKey, Disk]], times: AppendTimes, path: Path
+) -> int:
+    path.mkdir()
+    count = 0
+    for bucket in range(RECORD_BUCKET_COUNT):
+        with TableFile(path / f"bucket-{bucket:02}.parquet", "replica_records") as file:
+            for key, node, log, disk in replicas:
+                if bucket_of(key) == bucket:
+                    table = _record_table(key, node, disk.batches(log), times)
+                    count += table.num_rows
+                    file.add(table)
+    return count
+
+
+def _record_table(
+    key: str, node: NodeName, batches: Sequence[Batch], times: AppendTimes
+) -> pa.Table:
+    columns: dict[str, list[Any]] = {name: [] for name in REPLICA_RECORDS.names}
+    for batch in batches:
+        count = batch.count
+        made_ms = times.stamp_ms(getattr(batch.payload, "made_ns", 0))
+        columns["offset"] += range(batch.base_offset, batch.base_offset + count)
+        columns["leader_epoch"] += [batch.leader_epoch] * count
+        columns["timestamp_ms"] += [made_ms] * count
+        columns["producer_id"] += [batch.producer_id] * count
+        columns["producer_epoch"] += [batch.producer_epoch] * count
+        columns["value"] += batch.payload
+    total = len(columns["offset"])
+    columns["key"], columns["node"] = [key] * total, [str(node)] * total
+    columns["control"] = columns["transactional"] = [False] * total
+    columns["committed"] = [None] * total
+    columns["digest"] = columns["value"]
+    return pa.Table.from_pydict(columns, schema=REPLICA_RECORDS)
+
+
+def _digest(value: bytes) -> int:
+    return int.from_bytes(sha256(value).digest()[:8], signed=True)
