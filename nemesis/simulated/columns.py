@@ -1,0 +1,362 @@
+"""What a message of the reference cluster says, in Kafka's words: API, columns and items.
+
+As `nemesis.wire.decoding` reads frames of Kafka's protocol, so does this read the messages that
+nodes of a simulated cluster share: for rules that ask for a field, and for the tape. Metadata
+offsets are end offsets in these messages; on the tape they are those of the last record, as Kafka's
+are.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from clusters.reference.errors import Error
+from clusters.reference.levels import LEVEL_VISIBILITY
+from clusters.reference.messages import client, control, data, quorum
+from clusters.reference.states import BrokerState
+from clusters.reference.storage import PartitionKey
+from clusters.reference.wire.identifiers import text_of
+from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
+
+__all__ = ["APIS", "ReadsTypes", "parts_of", "version_of"]
+
+_METADATA: Final = {"topic": METADATA_TOPIC, "topic_id": METADATA_TOPIC_ID, "partition": 0}
+
+APIS: Final[Mapping[int, tuple[str, int]]] = {
+    quorum.VoteRequest.kind: ("Vote", 0),
+    quorum.BeginQuorumEpochRequest.kind: ("BeginQuorumEpoch", 0),
+    quorum.EndQuorumEpochRequest.kind: ("EndQuorumEpoch", 0),
+    quorum.MetadataFetchRequest.kind: ("Fetch", 12),
+    quorum.FetchSnapshotRequest.kind: ("FetchSnapshot", 0),
+    control.BrokerRegistrationRequest.kind: ("BrokerRegistration", 0),
+    control.BrokerHeartbeatRequest.kind: ("BrokerHeartbeat", 0),
+    control.AlterPartitionRequest.kind: ("AlterPartition", 2),
+    control.CreateTopicsRequest.kind: ("CreateTopics", 7),
+    control.DeleteTopicsRequest.kind: ("DeleteTopics", 6),
+    control.AlterConfigsRequest.kind: ("IncrementalAlterConfigs", 1),
+    control.AlterReassignmentsRequest.kind: ("AlterPartitionReassignments", 0),
+    control.ElectLeadersRequest.kind: ("ElectLeaders", 2),
+    control.AllocateProducerIdsRequest.kind: ("AllocateProducerIds", 0),
+    control.UpdateFeaturesRequest.kind: ("UpdateFeatures", 1),
+    control.ListReassignmentsRequest.kind: ("ListPartitionReassignments", 0),
+    control.DescribeQuorumRequest.kind: ("DescribeQuorum", 0),
+    data.FetchRequest.kind: ("Fetch", 12),
+    data.ProduceRequest.kind: ("Produce", 9),
+    data.ListOffsetsRequest.kind: ("ListOffsets", 7),
+    data.InitProducerIdRequest.kind: ("InitProducerId", 4),
+    data.OffsetsForLeaderEpochRequest.kind: ("OffsetForLeaderEpoch", 4),
+    client.MetadataRequest.kind: ("Metadata", 12),
+    client.DescribeConfigsRequest.kind: ("DescribeConfigs", 4),
+    client.ApiVersionsRequest.kind: ("ApiVersions", 3),
+    client.FindCoordinatorRequest.kind: ("FindCoordinator", 4),
+    client.OffsetCommitRequest.kind: ("OffsetCommit", 8),
+    client.OffsetFetchRequest.kind: ("OffsetFetch", 8),
+}
+"""Kafka's name of each request, by its kind, and the version where the message states none."""
+
+
+class ReadsTypes:
+    """Stands for the entity of a frame where a rule asks which metadata records it carries."""
+
+    __slots__ = ("record_types",)
+
+    def __init__(self, record_types: frozenset[str]) -> None:
+        self.record_types = record_types
+
+
+def version_of(request: Any) -> int:
+    """The version of its API that a request speaks."""
+    if request.kind == control.BrokerHeartbeatRequest.kind:
+        return 1 if request.level >= LEVEL_VISIBILITY else 0
+    stated: int = getattr(request, "version", APIS[request.kind][1])
+    return stated
+
+
+def parts_of(message: Any) -> tuple[Parts, Any]:
+    """The columns and items of a message, and what stands for its entity."""
+    read = _READERS.get(message.kind)
+    parts: Parts = ({}, ()) if read is None else read(message)
+    entity = None
+    if message.kind == quorum.MetadataFetchResponse.kind:
+        entity = ReadsTypes(
+            frozenset(type(one).__name__ for batch in message.batches for one in batch.records)
+        )
+    return parts, entity
+
+
+def _error(code: int) -> str:
+    return Error(code).name
+
+
+def _key(key: PartitionKey) -> dict[str, Any]:
+    return {"topic_id": text_of(key[0]), "partition": key[1]}
+
+
+def _vote(message: quorum.VoteRequest) -> Parts:
+    ends = f"log ends at {message.end_offset} in epoch {message.last_epoch}"
+    candidate = {"leader_id": message.candidate_id, "leader_epoch": message.epoch}
+    return {}, [{**_METADATA, **candidate, "detail": ends}]
+
+
+def _voted(message: quorum.VoteResponse) -> Parts:
+    said = "granted" if message.granted else "refused"
+    return {"error": "NONE"}, [{**_METADATA, **_led(message), "detail": said}]
+
+
+def _epoch_request(message: Any) -> Parts:
+    return {}, [{**_METADATA, **_led(message)}]
+
+
+def _epoch_response(message: Any) -> Parts:
+    return {"error": "NONE"}, [{**_METADATA, "error": "NONE", **_led(message)}]
+
+
+def _led(message: Any) -> dict[str, Any]:
+    return {"leader_id": message.leader_id, "leader_epoch": message.epoch}
+
+
+def _metadata_fetch(message: quorum.MetadataFetchRequest) -> Parts:
+    asked = {"fetch_offset": message.fetch_offset, "leader_epoch": message.epoch}
+    return {"broker_id": message.replica_id}, [{**_METADATA, **asked}]
+
+
+def _metadata_fetched(message: quorum.MetadataFetchResponse) -> Parts:
+    count = sum(len(batch.records) for batch in message.batches)
+    said = [f"{count} records"]
+    if message.diverging_epoch >= 0:
+        end = message.diverging_end_offset
+        said.append(f"diverging epoch {message.diverging_epoch} ends at {end}")
+    if message.snapshot_end_offset >= 0:
+        said.append(f"snapshot {message.snapshot_end_offset}-{message.snapshot_epoch}")
+    item = {
+        **_METADATA,
+        "error": _error(message.error),
+        "high_watermark": message.high_watermark,
+        "detail": ", ".join(said),
+    }
+    # Only who is not the leader states who is.
+    return {"error": "NONE"}, [{**item, **(_led(message) if message.error else {})}]
+
+
+def _snapshot_fetch(message: quorum.FetchSnapshotRequest) -> Parts:
+    named = f"snapshot {message.end_offset}-{message.snapshot_epoch}"
+    item = {**_METADATA, "leader_epoch": message.epoch, "detail": named}
+    return {"broker_id": message.replica_id}, [item]
+
+
+def _snapshot_fetched(message: quorum.FetchSnapshotResponse) -> Parts:
+    return {"error": _error(message.error)}, [{**_METADATA, **_led(message)}]
+
+
+def _registration(message: control.BrokerRegistrationRequest) -> Parts:
+    features = ", ".join(f"{name} {low}-{high}" for name, low, high in message.features)
+    before = f"; previous broker epoch {message.broker_epoch}" if message.broker_epoch >= 0 else ""
+    return {
+        "broker_id": message.broker_id,
+        "incarnation_id": text_of(message.incarnation_id),
+        "detail": features + before,
+    }, ()
+
+
+def _registered(message: control.BrokerRegistrationResponse) -> Parts:
+    return {"error": _error(message.error), "broker_epoch": message.broker_epoch}, ()
+
+
+def _heartbeat(message: control.BrokerHeartbeatRequest) -> Parts:
+    return {
+        "broker_id": message.broker_id,
+        "broker_epoch": message.broker_epoch,
+        "fetch_offset": message.current_metadata_offset - 1,
+        "fenced": message.target_state == BrokerState.FENCED,
+        "shutting_down": message.target_state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
+    }, ()
+
+
+def _heartbeat_answer(message: control.BrokerHeartbeatResponse) -> Parts:
+    lowest = message.lowest_acknowledged_offset
+    told = f"; lowest acknowledged offset {lowest - 1}" if lowest >= 0 else ""
+    return {
+        "error": _error(message.error),
+        "fenced": message.next_state == BrokerState.FENCED,
+        "shutting_down": message.next_state == BrokerState.NOT_RUNNING,
+        "detail": ("caught up" if message.is_caught_up else "not caught up") + told,
+    }, ()
+
+
+def _alter_partition(message: control.AlterPartitionRequest) -> Parts:
+    items = []
+    for one in message.items:
+        item = {
+            **_key(one.key),
+            "leader_epoch": one.leader_epoch,
+            "partition_epoch": one.partition_epoch,
+            "isr": list(one.isr),
+        }
+        items.append(item | ({"isr_epochs": list(one.isr_epochs)} if one.isr_epochs else {}))
+    return {"broker_id": message.broker_id, "broker_epoch": message.broker_epoch}, items
+
+
+def _altered(message: control.AlterPartitionResponse) -> Parts:
+    items = [
+        {
+            **_key(one.key),
+            "error": _error(one.error),
+            "leader_id": one.leader_id,
+            "leader_epoch": one.leader_epoch,
+            "partition_epoch": one.partition_epoch,
+            "isr": list(one.isr),
+        }
+        for one in message.items
+    ]
+    return {"error": _error(message.error)}, items
+
+
+def _create_topics(message: control.CreateTopicsRequest) -> Parts:
+    items = [
+        {
+            "topic": topic.name,
+            "detail": f"{topic.partitions} partitions of {topic.replication_factor} replicas",
+        }
+        for topic in message.topics
+    ]
+    return {}, items
+
+
+def _topics_answer(message: Any) -> Parts:
+    return {}, [
+        {
+            "topic": name,
+            "error": _error(error),
+            **({"topic_id": text_of(topic_id)} if topic_id > 0 else {}),
+        }
+        for name, topic_id, error, *_ in message.topics
+    ]
+
+
+def _delete_topics(message: control.DeleteTopicsRequest) -> Parts:
+    return {}, [
+        {"topic": name} if name else {"topic_id": text_of(topic_id)}
+        for name, topic_id in message.topics
+    ]
+
+
+def _reassign(message: control.AlterReassignmentsRequest) -> Parts:
+    return {}, [
+        {
+            "topic": topic,
+            "partition": partition,
+            "detail": "cancel" if wanted is None else f"replicas {list(wanted)}",
+        }
+        for topic, partition, wanted in message.moves
+    ]
+
+
+def _reassigned(message: control.AlterReassignmentsResponse) -> Parts:
+    return {"error": _error(message.error)}, [
+        {"topic": topic, "partition": partition, "error": _error(error), "detail": words or None}
+        for topic, partition, error, words in message.moves
+    ]
+
+
+def _elect(message: control.ElectLeadersRequest) -> Parts:
+    items = [{"topic": t, "partition": p} for t, p in message.partitions or ()]
+    return {"detail": "unclean" if message.unclean else "preferred"}, items
+
+
+def _elected(message: control.ElectLeadersResponse) -> Parts:
+    items = [{"topic": t, "partition": p, "error": _error(e)} for t, p, e in message.partitions]
+    return {"error": _error(message.error)}, items
+
+
+def _about_a_broker(message: Any) -> Parts:
+    return {"broker_id": message.broker_id, "broker_epoch": message.broker_epoch}, ()
+
+
+def _producer_ids(message: control.AllocateProducerIdsResponse) -> Parts:
+    given = f"{message.length} producer ids"
+    return {"error": _error(message.error), "producer_id": message.start, "detail": given}, ()
+
+
+def _failed(message: Any) -> Parts:
+    return {"error": _error(message.error)}, ()
+
+
+def _fetch(message: data.FetchRequest) -> Parts:
+    columns: dict[str, Any] = {"broker_id": message.replica_id}
+    if message.replica_epoch >= 0:
+        columns["broker_epoch"] = message.replica_epoch
+    return columns, [
+        {**_key(key), "fetch_offset": offset, "leader_epoch": leader_epoch}
+        for key, offset, leader_epoch, _last in message.partitions
+    ]
+
+
+def _fetched(message: data.FetchResponse) -> Parts:
+    return {"error": _error(message.error)}, [
+        {
+            **_key(one.key),
+            "error": _error(one.error),
+            "high_watermark": one.high_watermark,
+            "detail": f"{sum(batch.count for batch in one.batches)} records",
+        }
+        for one in message.partitions
+    ]
+
+
+def _produce(message: data.ProduceRequest) -> Parts:
+    return {}, [
+        {**_key(key), "producer_id": batch.producer_id, "producer_epoch": batch.producer_epoch}
+        for key, batch in message.partitions
+    ]
+
+
+def _produced(message: data.ProduceResponse) -> Parts:
+    return {}, [{**_key(key), "error": _error(error)} for key, error, _base in message.partitions]
+
+
+def _given_id(message: data.InitProducerIdResponse) -> Parts:
+    return {
+        "error": _error(message.error),
+        "producer_id": message.producer_id,
+        "producer_epoch": message.producer_epoch,
+    }, ()
+
+
+def _offered(message: client.ApiVersionsResponse) -> Parts:
+    return {"error": "NONE", "detail": f"finalized: metadata.version {message.level}"}, ()
+
+
+_READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
+    quorum.VoteRequest.kind: _vote,
+    quorum.VoteResponse.kind: _voted,
+    quorum.BeginQuorumEpochRequest.kind: _epoch_request,
+    quorum.BeginQuorumEpochResponse.kind: _epoch_response,
+    quorum.EndQuorumEpochRequest.kind: _epoch_request,
+    quorum.EndQuorumEpochResponse.kind: _epoch_response,
+    quorum.MetadataFetchRequest.kind: _metadata_fetch,
+    quorum.MetadataFetchResponse.kind: _metadata_fetched,
+    quorum.FetchSnapshotRequest.kind: _snapshot_fetch,
+    quorum.FetchSnapshotResponse.kind: _snapshot_fetched,
+    control.BrokerRegistrationRequest.kind: _registration,
+    control.BrokerRegistrationResponse.kind: _registered,
+    control.BrokerHeartbeatRequest.kind: _heartbeat,
+    control.BrokerHeartbeatResponse.kind: _heartbeat_answer,
+    control.AlterPartitionRequest.kind: _alter_partition,
+    control.AlterPartitionResponse.kind: _altered,
+    control.CreateTopicsRequest.kind: _create_topics,
+    control.CreateTopicsResponse.kind: _topics_answer,
+    control.DeleteTopicsRequest.kind: _delete_topics,
+    control.DeleteTopicsResponse.kind: _topics_answer,
+    control.AlterReassignmentsRequest.kind: _reassign,
+    control.AlterReassignmentsResponse.kind: _reassigned,
+    control.ElectLeadersRequest.kind: _elect,
+    control.ElectLeadersResponse.kind: _elected,
+    control.AllocateProducerIdsRequest.kind: _about_a_broker,
+    control.AllocateProducerIdsResponse.kind: _producer_ids,
+    control.UpdateFeaturesResponse.kind: _failed,
+    data.FetchRequest.kind: _fetch,
+    data.FetchResponse.kind: _fetched,
+    data.ProduceRequest.kind: _produce,
+    data.ProduceResponse.kind: _produced,
+    data.InitProducerIdResponse.kind: _given_id,
+    client.ApiVersionsResponse.kind: _offered,
+}

@@ -1,0 +1,56 @@
+"""Who is who on a simulated network: hosts by their names as the harness knows them."""
+
+from collections.abc import Iterable
+
+from clusters.port import NodeName
+from clusters.simulation.host import Host, HostState, Link
+from clusters.simulation.world import World
+from nemesis.topology import CLIENTS
+from nemesis.wire.rules import Flow
+from nemesis.wire.rules import Link as WireLink
+
+__all__ = ["Parties"]
+
+
+class Parties:
+    """Hosts of a world. Those from `clients_from` on are clients, from `harness_from` on nobody's.
+
+    `clients`: whether the links of clients are on the wire, too.
+    """
+
+    def __init__(
+        self, world: World, *, clients_from: int, harness_from: int, clients: bool
+    ) -> None:
+        self._world = world
+        self._clients_from = clients_from
+        self._harness_from = harness_from
+        self._clients = clients
+
+    def link(self, link: Link) -> WireLink | None:
+        """Who dialled whom, by name; None: that link is not on the wire."""
+        asker, asked = link.sender, link.receiver
+        if link.answers is not None:
+            asker, asked = asked, asker
+        if asker.number >= self._harness_from or not (self._clients or self.is_node(asker)):
+            return None
+        source = NodeName(asker.name) if self.is_node(asker) else CLIENTS
+        return WireLink(source=source, target=NodeName(asked.name), address="", port=0)
+
+    def is_node(self, host: Host) -> bool:
+        """Whether it is one of the cluster's."""
+        return host.number < self._clients_from
+
+    def runs(self, node: NodeName) -> bool:
+        """Whether its process does."""
+        return all(host.state is HostState.RUNNING for host in self._hosts(node))
+
+    def numbers(self, flow: Flow) -> list[tuple[int, int]]:
+        """The flows between hosts that a flow between parties stands for."""
+        senders, receivers = map(self._hosts, flow)
+        return [(one.number, other.number) for one in senders for other in receivers]
+
+    def _hosts(self, party: NodeName) -> Iterable[Host]:
+        hosts = self._world.hosts.values()
+        if party == CLIENTS:
+            return [h for h in hosts if self._clients_from <= h.number < self._harness_from]
+        return [host for host in hosts if host.name == party]

@@ -1,0 +1,54 @@
+"""The journal of a simulated wire: as `history.journal.TapeJournal`, but written at the end.
+
+What a process that may be killed has to write down at once, a simulated one may keep: from its seed
+it does it all again. So lines are written by the thousand.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from history.journal import journal_path
+
+__all__ = ["BufferedTape"]
+
+_LINES: Final = 4096
+
+
+class BufferedTape:
+    """Records frames of the wire; `close` writes what is not written yet."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = journal_path(directory, "wire")
+        self._path.touch(exist_ok=False)
+        self._lines: list[Mapping[str, object]] = []
+        self._count = 0
+
+    def frame(
+        self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
+    ) -> int:
+        """Record a frame; its number."""
+        number = self._count
+        self._count += 1
+        self._add({"frame": number, "columns": columns, "items": items})
+        return number
+
+    def fate(self, frame: int, *, action: str, forwarded_ns: int | None) -> None:
+        """Record what became of a frame, over what was said when it was sent."""
+        self._add({"fate": frame, "action": action, "forwarded_ns": forwarded_ns})
+
+    def close(self) -> None:
+        """Write the rest."""
+        self._write()
+
+    def _add(self, line: Mapping[str, object]) -> None:
+        self._lines.append(line)
+        if len(self._lines) >= _LINES:
+            self._write()
+
+    def _write(self) -> None:
+        text = "".join(f"{json.dumps(line)}\n" for line in self._lines)
+        self._lines.clear()
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,383 @@
+"""The wire of a simulated cluster: what `nemesis.wire.wire.Wire` offers, inside the sends.
+
+The rules are the very values that a proxy takes, and mean the same here: a rule concerns the frame
+that is being sent, at that moment. A connection is a link of the simulated network, of which each
+kind of request has one to itself, so that what is held holds up nothing of another kind.
+
+What cannot be said of messages is refused: there are no versions to lower in them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, assert_never
+
+from clusters.port import NodeName, Role, role_of
+from clusters.reference.messages.data import FetchRequest
+from clusters.simulation.host import Link
+from clusters.simulation.network import KIND_COUNT, NOTHING
+from clusters.simulation.world import World
+from history.failure import HarnessError, UsageError
+from nemesis.simulated.columns import APIS, parts_of, version_of
+from nemesis.simulated.parties import Parties
+from nemesis.simulated.refusals import answerable, refusal
+from nemesis.wire.apis import API_KEYS, FETCH, TAPED
+from nemesis.wire.decoding.entities import Decoded
+from nemesis.wire.frame import Frame, TopicNames
+from nemesis.wire.frames import Header
+from nemesis.wire.matching import refuse_impossible
+from nemesis.wire.rulebook import Entry, Rulebook
+from nemesis.wire.rules import (
+    Answer,
+    Cut,
+    Delay,
+    Direction,
+    Drop,
+    Duplicate,
+    Flow,
+    Hold,
+    LowerVersion,
+    Match,
+    Reorder,
+    Rule,
+    Stall,
+    Watch,
+)
+from nemesis.wire.rules import Link as WireLink
+from nemesis.wire.status import Delivery, WireStatus
+from nemesis.wire.tape import Fate, Journal, Tape
+
+__all__ = ["SimulatedWire"]
+
+_KEYS: Final = {kind: API_KEYS[name] for kind, (name, _) in APIS.items()}
+_FETCH_KIND: Final = FetchRequest.kind
+_TAPED_KINDS: Final = frozenset(
+    one
+    for kind, key in _KEYS.items()
+    if key in TAPED or (key == FETCH and kind != _FETCH_KIND)
+    for one in (kind, kind + 1)
+)
+"""Of data the tape has no fetches but the first of a follower's connection."""
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A frame that waits for its rule."""
+
+    link: Link
+    message: Any
+    request: Any
+    incarnation: int
+    """Of its receiver, when it was sent."""
+    number: int
+    """On the tape."""
+    fate: Fate
+    passed: bool = False
+    """It was passed on: only what follows it waits."""
+
+
+class SimulatedWire:
+    """An interceptor of a world's network. `client_from`: numbers from here on are clients'.
+
+    `harness_from`: from here on they are the harness's own, which no rule concerns. `clients`:
+    whether the links of clients are on the wire, too.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        *,
+        journal: Journal,
+        clients_from: int,
+        harness_from: int,
+        clients: bool = False,
+    ) -> None:
+        self._world = world
+        self._network = world.network
+        self._parties = Parties(
+            world, clients_from=clients_from, harness_from=harness_from, clients=clients
+        )
+        self._tape = Tape(journal)
+        self._book: Rulebook[_Held] = Rulebook()
+        self._names = TopicNames()
+        self._met: set[tuple[int, int]] = set()
+        """Connections, by (alias, host), of which the tape has the first Fetch."""
+        self._stalled: dict[tuple[int, bool], list[_Held]] = {}
+        """What follows a stalled frame, by connection and whether it answers."""
+        self._late_ns: dict[tuple[int, int], int] = {}
+        """When the last delayed frame of a connection and kind is passed on."""
+        self._flows: set[Flow] = set()
+        self._network.intercept(self)
+
+    # What the harness asks.
+
+    def add(self, rule: Rule) -> None:
+        """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
+        refuse_impossible(rule)
+        if isinstance(rule.action, LowerVersion):
+            raise UsageError(f"rule {rule.name}: a simulated cluster negotiates no versions")
+        if isinstance(rule.action, Answer) and not answerable(rule.match.api):
+            raise UsageError(f"rule {rule.name}: no answer of {rule.match.api} can be made up here")
+        self._book.add(rule)
+        self._network.refresh()
+
+    def release(self, name: str) -> Delivery:
+        """Remove the rule, and deliver what it holds, in the order in which it came."""
+        entry = self._removed(name)
+        for held in list(entry.held):
+            self._let_go(entry, held)
+        return Delivery(delivered=entry.delivered_count, undeliverable=entry.undeliverable_count)
+
+    def discard(self, name: str) -> int:
+        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        entry = self._removed(name)
+        count = len(entry.held)
+        for held in list(entry.held):
+            entry.let_go(held, delivered=False)
+            if not held.passed:
+                self._tape.change(held.number, Fate.DROPPED, forwarded_ns=None)
+            self._break(held)
+        return count
+
+    def block(self, flows: Collection[Flow]) -> None:
+        """Pass nothing on from the first to the second of each, whoever dialled."""
+        self._flows |= set(flows)
+        self._network.block([pair for flow in flows for pair in self._parties.numbers(flow)])
+
+    def unblock(self, flows: Collection[Flow] | None = None) -> None:
+        """Deliver in order what waited in these flows; None: in all."""
+        freed = sorted(self._flows if flows is None else flows)
+        self._flows -= set(freed)
+        self._network.unblock([pair for flow in freed for pair in self._parties.numbers(flow)])
+
+    def name_topics(self, names: Mapping[str, str]) -> None:
+        """Say what topics are called: names by id, for frames that state ids alone."""
+        self._names.by_id.update(names)
+
+    def status(self) -> WireStatus:
+        """How things stand."""
+        return WireStatus(rules=dict(self._book.statuses()), withheld_bytes={}, connection_count={})
+
+    def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
+        """Whether a request through this link would get its answer."""
+        ways = [*self._parties.numbers((source, target)), *self._parties.numbers((target, source))]
+        return self._parties.runs(target) and not any(map(self._network.is_blocked, ways))
+
+    def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
+        """Whether its process runs."""
+        return self._parties.runs(target)
+
+    # What the network asks.
+
+    def wanted(self, link: Link) -> bytes | bytearray:
+        """By kind, whether to see frames of this link: what the tape or a rule wants."""
+        party = self._parties.link(link)
+        if party is None:
+            return NOTHING
+        if _place(link) in self._stalled:
+            return bytearray([1]) * KIND_COUNT
+        table = bytearray(KIND_COUNT)
+        for kind in _TAPED_KINDS:
+            table[kind] = 1
+        if self._is_first_fetch(link):
+            table[_FETCH_KIND] = 1
+        direction = _direction(link)
+        for entry in self._book.laid:
+            match = entry.rule.match
+            if match.direction is direction and _concerns(match, party):
+                for kind in _kinds_of(match.api, direction):
+                    table[kind] = 1
+        return table
+
+    def take(self, link: Link, message: Any, request: Any) -> bool:
+        """Judge a frame, tape it if that is wanted, and do to it what its rule says."""
+        party = self._parties.link(link)
+        if party is None:
+            return False
+        if self._follows_stalled(link, message, request):
+            return True
+        kind = message.kind
+        taped = kind in _TAPED_KINDS
+        if kind == _FETCH_KIND and self._is_first_fetch(link):
+            self._met.add((link.signed, link.receiver.number))
+            self._network.look_at(link)
+            taped = True
+        frame = self._frame(link, party, message, request)
+        judgement = self._book.judge(frame)
+        if judgement.entry is not None:
+            held = _Held(link, message, request, link.receiver.incarnation, -1, Fate.RELEASED)
+            self._act(frame, held, judgement.entry)
+            return True
+        if taped or judgement.rule is not None:
+            now_ns = self._world.now_ns
+            self._tape.record(frame, Fate.FORWARDED, forwarded_ns=now_ns, rule=judgement.rule)
+        return False
+
+    def _act(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
+        """Do what the rule says to a frame that is being sent."""
+        match entry.rule.action:
+            case Hold():
+                self._keep(frame, held, entry, Fate.HELD)
+            case Delay(min_ms=low, max_ms=high):
+                self._delay(frame, held, entry, entry.random.uniform(low, high))
+            case Reorder():
+                self._reorder(frame, held, entry)
+            case Drop():
+                self._record(frame, entry, Fate.DROPPED, passed=False)
+                self._break(held)
+            case Cut(passed_on=passed_on):
+                self._cut(frame, held, entry, passed_on=passed_on)
+            case Duplicate():
+                self._pass_twice(frame, held, entry)
+            case Answer(error=error):
+                self._record(frame, entry, Fate.ANSWERED, passed=False)
+                self._network.answer(held.link, held.message, refusal(held.message, error))
+            case Stall():
+                self._stall(frame, held, entry)
+            case LowerVersion() | Watch() as action:
+                raise AssertionError(action)  # refused when laid; it decides nothing
+            case action:
+                assert_never(action)
+
+    def _cut(self, frame: Frame, held: _Held, entry: Entry[_Held], *, passed_on: bool) -> None:
+        self._record(frame, entry, Fate.CUT, passed=passed_on)
+        if passed_on:
+            self._pass(held)
+        else:
+            self._break(held)
+        self._network.cut(held.link)
+
+    def _pass_twice(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
+        for _ in range(2):
+            self._record(frame, entry, Fate.DUPLICATED, passed=True)
+            self._pass(held)
+
+    def _keep(self, frame: Frame, held: _Held, entry: Entry[_Held], fate: Fate) -> None:
+        held.number = self._tape.record(frame, fate, forwarded_ns=None, rule=entry.rule.name)
+        entry.keep(held)
+
+    def _delay(self, frame: Frame, held: _Held, entry: Entry[_Held], delay_ms: float) -> None:
+        """Later; and what comes after it on its connection, and is of its kind, behind it."""
+        place = (held.link.connection, held.message.kind)
+        due_ns = max(self._late_ns.get(place, 0), self._world.now_ns + round(delay_ms * 1e6))
+        self._late_ns[place] = due_ns
+        held.fate = Fate.DELAYED
+        self._keep(frame, held, entry, Fate.DELAYED)
+        self._world.call(due_ns, lambda: self._due(entry, held))
+
+    def _due(self, entry: Entry[_Held], held: _Held) -> None:
+        if held in entry.held:
+            self._let_go(entry, held)
+
+    def _reorder(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
+        ends = (frame.link.source, frame.link.target)
+        overtaken = entry.overtaken.pop(ends, None)
+        if overtaken is None:
+            held.fate = Fate.REORDERED
+            self._keep(frame, held, entry, Fate.REORDERED)
+            entry.overtaken[ends] = held
+            return
+        self._record(frame, entry, Fate.FORWARDED, passed=True)
+        self._pass(held)
+        self._let_go(entry, overtaken)
+
+    def _stall(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
+        held.number = self._record(frame, entry, Fate.FORWARDED, passed=True)
+        self._pass(held)
+        held.passed = True
+        entry.keep(held)
+        self._stalled.setdefault(_place(held.link), [])
+        self._network.look_at(held.link)
+
+    def _follows_stalled(self, link: Link, message: Any, request: Any) -> bool:
+        behind = self._stalled.get(_place(link))
+        if behind is None:
+            return False
+        incarnation = link.receiver.incarnation
+        behind.append(_Held(link, message, request, incarnation, -1, Fate.FORWARDED))
+        return True
+
+    def _let_go(self, entry: Entry[_Held], held: _Held) -> None:
+        if held.passed:
+            entry.let_go(held, delivered=True)
+            for behind in self._stalled.pop(_place(held.link), []):
+                self._pass(behind)
+            self._network.look_at(held.link)
+            return
+        delivered = self._pass(held)
+        entry.let_go(held, delivered=delivered)
+        fate = held.fate if delivered else Fate.UNDELIVERABLE
+        forwarded_ns = self._world.now_ns if delivered else None
+        self._tape.change(held.number, fate, forwarded_ns=forwarded_ns)
+
+    def _pass(self, held: _Held) -> bool:
+        return self._network.transmit(held.link, held.message, incarnation=held.incarnation)
+
+    def _break(self, held: _Held) -> None:
+        """A frame is lost with its connection: who asked hears of it."""
+        if held.link.answers is None:
+            self._network.refuse(held.link, held.message)
+        else:
+            self._network.refuse(held.link.answers, held.request)
+
+    def _record(self, frame: Frame, entry: Entry[_Held], fate: Fate, *, passed: bool) -> int:
+        forwarded_ns = self._world.now_ns if passed else None
+        return self._tape.record(frame, fate, forwarded_ns=forwarded_ns, rule=entry.rule.name)
+
+    def _removed(self, name: str) -> Entry[_Held]:
+        entry = self._book.remove(name)
+        if entry is None:
+            raise HarnessError(f"there is no rule {name}")
+        self._network.refresh()
+        return entry
+
+    # Who is who.
+
+    def _frame(self, link: Link, party: WireLink, message: Any, request: Any) -> Frame:
+        asked = message if request is None else request
+        header = Header(
+            api_key=_KEYS[asked.kind],
+            api_version=version_of(asked),
+            correlation_id=message.correlation,
+            client_id=(link.sender if request is None else link.receiver).name,
+            answered=message.correlation >= 0,
+        )
+        frame = Frame(
+            connection=link.connection,
+            link=party,
+            direction=_direction(link),
+            header=header,
+            data=b"",
+            time_ns=self._world.now_ns,
+            names=self._names,
+        )
+        (columns, items), entity = parts_of(message)
+        # What a frame says is decoded when it is asked for; here it is known already.
+        frame.__dict__["decoded"] = Decoded(columns, tuple(items), entity)
+        return frame
+
+    def _is_first_fetch(self, link: Link) -> bool:
+        return (
+            link.answers is None
+            and self._parties.is_node(link.sender)
+            and role_of(NodeName(link.receiver.name)) is Role.BROKER
+            and (link.signed, link.receiver.number) not in self._met
+        )
+
+
+def _direction(link: Link) -> Direction:
+    return Direction.REQUEST if link.answers is None else Direction.RESPONSE
+
+
+def _place(link: Link) -> tuple[int, bool]:
+    return link.connection, link.answers is not None
+
+
+def _concerns(match: Match, party: WireLink) -> bool:
+    return (not match.sources or party.source in match.sources) and (
+        not match.targets or party.target in match.targets
+    )
+
+
+def _kinds_of(api: str | None, direction: Direction) -> Iterable[int]:
+    more = 0 if direction is Direction.REQUEST else 1
+    return [kind + more for kind, (name, _) in APIS.items() if api is None or name == api]
