@@ -1,0 +1,169 @@
+"""A simulated writer of metadata: creates, alters and deletes topics of its own, one at a time.
+
+It asks one broker after the other. A write without an answer in time is info, and its topic is left
+alone; so is one whose connection broke, since a broker may have passed it on before.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from clusters.reference.effects import SEND, START, TICK, UNREACHABLE, Effects
+from clusters.reference.errors import Error
+from clusters.reference.messages.control import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewTopic,
+)
+from clusters.reference.wire.identifiers import text_of
+from clusters.simulation.world import WAKE
+from history.operation import Outcome
+from workloads.clients.recording import RecordsEvents
+from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
+
+__all__ = ["COUNTER_BASE", "COUNTER_SETTING", "SimulatedWriter"]
+
+COUNTER_SETTING: Final = "retention.ms"
+"""A setting that can carry a number."""
+COUNTER_BASE: Final = 1_000_000_000_000
+"""Smaller values are the cluster's, not ours."""
+
+_TOPIC: Final = 2
+_CERTAIN_NO: Final = frozenset(
+    {
+        Error.INVALID_CONFIG,
+        Error.INVALID_PARTITIONS,
+        Error.INVALID_REPLICA_ASSIGNMENT,
+        Error.INVALID_REPLICATION_FACTOR,
+        Error.INVALID_TOPIC_EXCEPTION,
+        Error.UNSUPPORTED_VERSION,
+    }
+)
+"""What is refused whatever happened before."""
+_ANSWERS: Final = frozenset(
+    {CreateTopicsResponse.kind, DeleteTopicsResponse.kind, AlterConfigsResponse.kind}
+)
+
+
+class SimulatedWriter:
+    """One logical client, with one write open at a time."""
+
+    def __init__(
+        self,
+        process: int,
+        lives: TopicLives,
+        *,
+        brokers: Sequence[int],
+        node_of: Callable[[int], str],
+        journal: RecordsEvents,
+        interval_ns: int,
+        timeout_ns: int,
+    ) -> None:
+        self.lives = lives
+        self._process = process
+        self._brokers = brokers
+        self._node_of = node_of
+        self._journal = journal
+        self._interval_ns = interval_ns
+        self._timeout_ns = timeout_ns
+        self._turn = process
+        self._due_ns: int | None = None
+        self._correlation = 0
+        self._open: tuple[TopicWrite, int, int] | None = None
+        """A write, its number, and when it was called."""
+        self._stopping = False
+        self.counts = dict.fromkeys(Outcome, 0)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is told to stop, and has nothing open."""
+        return self._stopping and self._open is None
+
+    def stop(self) -> None:
+        """Write no more."""
+        self._stopping = True
+
+    def give_up(self) -> None:
+        """What is open stays so: that is info."""
+
+    def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take an event of the world."""
+        if kind in (TICK, START):
+            self._tick(now, effects)
+        elif self._open is None or message.correlation != self._correlation:
+            return  # given up
+        elif kind in _ANSWERS:
+            self._answered(now, message)
+        elif kind == UNREACHABLE:
+            self._end(now, Outcome.INFO, "NETWORK_EXCEPTION", None)
+
+    def _tick(self, now: int, effects: Effects) -> None:
+        if self._due_ns is None:
+            self._due_ns = now + self._process * self._interval_ns // 7 % self._interval_ns
+        if self._open is not None and now >= self._open[2] + self._timeout_ns:
+            self._end(now, Outcome.INFO, "REQUEST_TIMED_OUT", None)
+        if self._open is None and not self._stopping and now >= self._due_ns:
+            self._write(now, effects)
+            self._due_ns = max(self._due_ns + self._interval_ns, now)
+        effects.append((WAKE, max(self._due_ns, now + self._interval_ns // 4)))
+
+    def _write(self, now: int, effects: Effects) -> None:
+        write = self.lives.next()
+        broker = self._brokers[self._turn % len(self._brokers)]
+        self._turn += 1
+        self._correlation += 1
+        number = self._journal.begin(
+            {
+                "process": self._process,
+                "f": write.f,
+                "node": self._node_of(broker),
+                "topic": write.topic,
+                "config_value": write.config_value,
+                "call_ns": now,
+            }
+        )
+        self._open = (write, number, now)
+        effects.append((SEND, broker, self._request(write)))
+
+    def _request(self, write: TopicWrite) -> Any:
+        if write.f is MetadataF.DELETE:
+            return DeleteTopicsRequest(self._correlation, ((write.topic, -1),), self._timeout_ns)
+        assert write.config_value is not None, write
+        value = str(COUNTER_BASE + write.config_value)
+        if write.f is MetadataF.ALTER:
+            change = (_TOPIC, write.topic, COUNTER_SETTING, value)
+            return AlterConfigsRequest(self._correlation, (change,))
+        topic = NewTopic(
+            write.topic,
+            write.partition_count,
+            write.replication_factor,
+            None,
+            ((COUNTER_SETTING, value),),
+        )
+        return CreateTopicsRequest(self._correlation, (topic,), self._timeout_ns)
+
+    def _answered(self, now: int, message: Any) -> None:
+        topic_id = None
+        if message.kind == AlterConfigsResponse.kind:
+            error = message.resources[0][2]
+        else:
+            error = message.topics[0][2]
+            if message.kind == CreateTopicsResponse.kind and not error:
+                topic_id = text_of(message.topics[0][1])
+        if not error:
+            self._end(now, Outcome.OK, None, topic_id)
+        else:
+            outcome = Outcome.FAIL if error in _CERTAIN_NO else Outcome.INFO
+            self._end(now, outcome, Error(error).name, None)
+
+    def _end(self, now: int, outcome: Outcome, error: str | None, topic_id: str | None) -> None:
+        assert self._open is not None
+        write, number, _ = self._open
+        self._open = None
+        ended: dict[str, object] = {"outcome": outcome, "error": error, "return_ns": now}
+        self._journal.end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
+        self.lives.ended(write, outcome)
+        self.counts[outcome] += 1

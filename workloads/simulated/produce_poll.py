@@ -1,0 +1,227 @@
+"""The produce-poll workload in virtual time. See `workloads.port.Workload`.
+
+The spec is the real one's. Every consumer assigns itself all keys: groups are shared out by a
+protocol of clients, which is no part of what is simulated.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Final, TypeVar
+
+from clusters.port import TopicSpec
+from clusters.reference.configuration import MS, S
+from clusters.reference.simulated import SimulatedCluster
+from history.failure import HarnessError
+from history.manifest import Promises
+from history.operation import Outcome
+from history.segment import ClientCounts, Counts, PollRecorder, SendRecorder
+from workloads.produce_poll_spec import Consume, ProducePollSpec
+from workloads.simulated.clients import Clients
+from workloads.simulated.consumer import ConsumerPlan, SimulatedConsumer
+from workloads.simulated.final_reader import SimulatedReader
+from workloads.simulated.polls import CountedPolls, Polls, RecordedPolls
+from workloads.simulated.producer import ProducerPlan, SimulatedProducer
+from workloads.simulated.sends import CountedSends, RecordedSends, Sends
+
+__all__ = ["Recorders", "SimulatedProducePoll", "counted", "recorded"]
+
+T = TypeVar("T")
+
+_START_NS_MAX: Final = 30 * S
+_CONSUMER_STOP_NS: Final = 9 * S
+_SLOTS: Final = 1 << 14
+"""Of a segment: a simulated client's are many, and most runs are short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorders:
+    """Makes the records of clients by name and process."""
+
+    sends: Callable[[str, int], Sends]
+    polls: Callable[[str, int], Polls]
+
+
+def recorded(raw: Path, keys: Sequence[str]) -> Recorders:
+    """Records in a run's raw directory."""
+
+    def sends(name: str, process: int) -> Sends:
+        recorder = SendRecorder(raw, client=name, process=process, keys=keys, slot_count=_SLOTS)
+        return RecordedSends(recorder)
+
+    def polls(name: str, process: int) -> Polls:
+        recorder = PollRecorder(
+            raw,
+            client=name,
+            process=process,
+            keys=keys,
+            slot_count=_SLOTS,
+            record_count=4 * _SLOTS,
+        )
+        return RecordedPolls(recorder)
+
+    return Recorders(sends, polls)
+
+
+def counted() -> Recorders:
+    """No records: for runs of which nothing is kept."""
+    return Recorders(lambda _, process: CountedSends(process), lambda _, __: CountedPolls())
+
+
+class SimulatedProducePoll:
+    """The workload of one run."""
+
+    def __init__(
+        self,
+        spec: ProducePollSpec,
+        cluster: SimulatedCluster,
+        *,
+        topics: Sequence[TopicSpec],
+        recorders: Recorders,
+        seed: int,
+        noted: bool = False,
+    ) -> None:
+        self._spec = spec
+        self._cluster = cluster
+        self._keys = tuple(key for topic in topics for key in topic.keys)
+        self._places = [
+            (topic.name, partition) for topic in topics for partition in range(len(topic.keys))
+        ]
+        self._recorders = recorders
+        self._seed = seed
+        self._noted = noted
+        self._clients = Clients(cluster)
+        self._producers: dict[str, SimulatedProducer] = {}
+        self._consumers: dict[str, SimulatedConsumer] = {}
+
+    @property
+    def promises(self) -> Promises:
+        """What its clients are configured to be promised."""
+        return self._spec.promises
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What it writes to and reads."""
+        return self._keys
+
+    @property
+    def pids(self) -> Mapping[str, int]:
+        """None: they are all in this process."""
+        return {}
+
+    def start(self) -> None:
+        """Start every client, and let the world go on until each has recorded an operation."""
+        spec = self._spec
+        for index in range(spec.consumers):
+            name = f"consumer-{index}"
+            self._consumers[name] = self._consumer(index, name)
+            self._clients.place(name, self._consumers[name])
+        for index in range(spec.producers):
+            name = f"producer-{index}"
+            self._producers[name] = self._producer(index, name)
+            self._clients.place(name, self._producers[name])
+        end_ns = self._cluster.world.now_ns + _START_NS_MAX
+        while not all(
+            chain(
+                (one.invoked_count for one in self._producers.values()),
+                (one.poll_count for one in self._consumers.values()),
+            )
+        ):
+            if self._cluster.world.now_ns >= end_ns:
+                raise HarnessError("a client recorded no operation within 30 s")
+            self._cluster.run(10 * MS)
+
+    def stop(self, timeout_s: float) -> None:
+        """End the producers, then the consumers, so that the last sends are polled. Idempotent."""
+        producers, consumers = list(self._producers.values()), list(self._consumers.values())
+        for producer in producers:
+            producer.stop()
+        self._clients.wait(producers, within_ns=int(timeout_s * S) - _CONSUMER_STOP_NS)
+        self._clients.end(producers)
+        for consumer in consumers:
+            consumer.stop()
+        self._clients.wait(consumers, within_ns=_CONSUMER_STOP_NS)
+        self._clients.end(consumers)
+
+    def final_read(self, timeout_s: float) -> tuple[str, ...]:
+        """Read every key from its first to its last offset; the keys of which this was done."""
+        name = "final-reader-0"
+        process = self._spec.producers + self._spec.consumers
+        reader = SimulatedReader(
+            process,
+            self._places,
+            brokers=self._cluster.brokers,
+            polls=self._recorders.polls(name, process),
+            deadline_ns=self._cluster.world.now_ns + int(timeout_s * S),
+        )
+        self._clients.place(name, reader)
+        self._clients.wait([reader], within_ns=int((timeout_s + 1) * S))
+        self._clients.end([reader])
+        return tuple(key for number, key in enumerate(self._keys) if number in reader.done)
+
+    def counts(self) -> Counts:
+        """How far the clients are."""
+        by_client = {name: _sent(one) for name, one in self._producers.items()}
+        by_client |= {name: _polled(one) for name, one in self._consumers.items()}
+        total = sum(by_client.values(), start=ClientCounts())
+        return Counts(
+            invoked=total.invoked,
+            ok=total.ok,
+            fail=total.fail,
+            info=total.info,
+            polls=total.polls,
+            polled_records=total.polled_records,
+            by_client=by_client,
+        )
+
+    def failures(self) -> tuple[str, ...]:
+        """None: a client that fails ends the world."""
+        return ()
+
+    def _producer(self, index: int, name: str) -> SimulatedProducer:
+        spec = self._spec
+        plan = ProducerPlan(
+            process=index,
+            places=self._places,
+            brokers=self._cluster.brokers,
+            rate=spec.rate / spec.producers,
+            acks=spec.acks,
+            idempotence=spec.idempotence,
+            message_timeout_ns=spec.message_timeout_ms * MS,
+            batch_max=spec.batch_max,
+            in_flight_max=spec.in_flight_max,
+            seed=self._seed,
+            noted=self._noted,
+        )
+        return SimulatedProducer(plan, self._recorders.sends(name, index))
+
+    def _consumer(self, index: int, name: str) -> SimulatedConsumer:
+        spec = self._spec
+        process = spec.producers + index
+        in_group = spec.consume is Consume.SUBSCRIBE or (
+            spec.consume is Consume.BOTH and index % 2 == 1
+        )
+        plan = ConsumerPlan(
+            process=process,
+            places=self._places,
+            brokers=self._cluster.brokers,
+            reassign_s=0.0 if in_group else spec.reassign_s,
+            seed=self._seed,
+            noted=self._noted,
+        )
+        return SimulatedConsumer(plan, self._recorders.polls(name, process))
+
+
+def _sent(producer: SimulatedProducer) -> ClientCounts:
+    counts = producer.counts
+    return ClientCounts(
+        invoked=producer.invoked_count,
+        ok=counts[Outcome.OK],
+        fail=counts[Outcome.FAIL],
+        info=counts[Outcome.INFO],
+    )
+
+
+def _polled(consumer: SimulatedConsumer) -> ClientCounts:
+    return ClientCounts(polls=consumer.poll_count, polled_records=consumer.record_count)
