@@ -5,15 +5,15 @@ creates, changes and describes topics, one that moves the partitions of the run'
 are started, stopped and asked as one.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import Prepared
 from clusters.port import Cluster
 from harness.scenario import Scenario
 from harness.seeds import stream_seed
+from harness.timing import RealTime, Time
 from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory
@@ -41,6 +41,7 @@ class Together:
 
     first: Workload
     beside: tuple[Workload, ...] = ()
+    time: Time = field(default_factory=RealTime)
 
     @property
     def promises(self) -> Promises:
@@ -64,9 +65,9 @@ class Together:
 
     def stop(self, timeout_s: float) -> None:
         """Stop all within the bound; those beside first, which take little of it."""
-        deadline_s = time.monotonic() + timeout_s
+        deadline_s = self.time.now_s() + timeout_s
         for one in reversed(self._all):
-            one.stop(max(0.0, deadline_s - time.monotonic()))
+            one.stop(max(0.0, deadline_s - self.time.now_s()))
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
         """What the first one read back."""

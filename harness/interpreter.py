@@ -7,15 +7,15 @@ unless the checks find the run invalid.
 
 import math
 import random
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from clusters.port import Administers, Cluster, LogEnds, NodeName
 from harness.network import Network
-from harness.observer import Observer, whole_nodes
+from harness.observer import Looks, whole_nodes
 from harness.performer import Performer
 from harness.played import PerformedPlay
+from harness.timing import RealTime, Time
 from history.failure import HarnessError
 from nemesis.conditions import (
     Acknowledged,
@@ -64,12 +64,17 @@ class Interpreter:
     performer: Performer
     network: Network
     played: PerformedPlay
-    observer: Observer
+    observer: Looks
     draw: random.Random
     on_tick: Callable[[float, Observation], None]
     """Called at every tick: progress, and the watch over clients and nodes."""
+    time: Time = field(default_factory=RealTime)
     shortfalls: list[str] = field(default_factory=list)
-    _begin_s: float = field(default_factory=time.monotonic)
+    _begin_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin to count."""
+        self._begin_s = self.time.now_s()
 
     def perform_play(self, play: Play, *, time_limit_s: float) -> None:
         """The steps in order. The first that fails or passes its bound ends the play there."""
@@ -225,7 +230,7 @@ class Interpreter:
                 return False
 
     def _tick(self) -> Observation:
-        time.sleep(_TICK_S)
+        self.time.sleep(_TICK_S)
         now = self.observer.latest()
         self.performer.settle(now)
         self.network.settle()
@@ -243,7 +248,7 @@ class Interpreter:
         )
 
     def _now_s(self) -> float:
-        return time.monotonic() - self._begin_s
+        return self.time.now_s() - self._begin_s
 
 
 def _since(now: Observation, before: Observation) -> Observation:

@@ -20,6 +20,7 @@ from history.journal import FaultJournal
 from nemesis.steps import HealPartition, Lay, Lift, Parties, Partition
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import CLIENTS, Flows, cut_off, flows_of
+from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import (
     Clause,
     Delay,
@@ -32,7 +33,6 @@ from nemesis.wire.rules import (
     Watch,
 )
 from nemesis.wire.status import WireStatus
-from nemesis.wire.wire import Wire
 from nemesis.wire_words import lay_data
 
 __all__ = ["Network", "registration_watch"]
@@ -68,7 +68,7 @@ class Network:
         self,
         cluster: Cluster,
         *,
-        wire: Wire | None,
+        wire: BreaksNetwork | None,
         links: Collection[Link],
         journal: FaultJournal,
         played: PerformedPlay,
@@ -212,7 +212,7 @@ class Network:
                 rule.seen = True
                 self._journal.effect(rule.index, status.first or "it concerned a frame")
 
-    def _require_wire(self) -> Wire:
+    def _require_wire(self) -> BreaksNetwork:
         if self._wire is None:
             raise HarnessError("this run has no wire: its nodes reach each other directly")
         return self._wire

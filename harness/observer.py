@@ -5,9 +5,9 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Self
+from typing import Protocol, Self
 
 from clusters.port import Cluster, ClusterView, NodeName, NodeState
 from harness.network import registration_watch
@@ -15,11 +15,21 @@ from history.failure import HarnessError
 from nemesis.conditions import Observation
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Observer", "whole_nodes"]
+__all__ = ["Looks", "Observer", "observed", "whole_nodes"]
 
 _INTERVAL_S = 0.1
 _QUORUM_EVERY = 5
 """The quorum is asked at every fifth look: describing it costs a connection of its own."""
+
+
+class Looks(Protocol):
+    """Who looks at the cluster for an interpreter."""
+
+    def latest(self) -> Observation:
+        """The latest look, with the states of processes as they are now."""
+
+    def next_look(self, *, timeout_s: float) -> Observation:
+        """A look that began after this call, or the latest one if none ended within the bound."""
 
 
 class Observer:
@@ -55,18 +65,11 @@ class Observer:
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""
-        rules = self._wire().rules
-        return replace(
+        return observed(
             self._latest,
             states=self._states(),
             acknowledged_count=self._acknowledged(),
-            held_counts={name: rule.held_count for name, rule in rules.items()},
-            matched_counts={name: rule.matched_count for name, rule in rules.items()},
-            registrations={
-                node: rules[name].matched_count
-                for node in self._ids
-                if (name := registration_watch(node).name) in rules
-            },
+            wire=self._wire(),
         )
 
     def next_look(self, *, timeout_s: float) -> Observation:
@@ -101,6 +104,29 @@ class Observer:
 
     def _states(self) -> dict[NodeName, NodeState]:
         return {node: self._cluster.state(node) for node in self._cluster.nodes}
+
+
+def observed(
+    look: Observation,
+    *,
+    states: Mapping[NodeName, NodeState],
+    acknowledged_count: int,
+    wire: WireStatus,
+) -> Observation:
+    """A look, with what is counted all the time as it is now."""
+    rules = wire.rules
+    return replace(
+        look,
+        states=states,
+        acknowledged_count=acknowledged_count,
+        held_counts={name: rule.held_count for name, rule in rules.items()},
+        matched_counts={name: rule.matched_count for name, rule in rules.items()},
+        registrations={
+            node: rules[name].matched_count
+            for node in look.broker_ids
+            if (name := registration_watch(node).name) in rules
+        },
+    )
 
 
 def whole_nodes(now: Observation) -> frozenset[NodeName]:

@@ -1,9 +1,21 @@
 """How to run a scenario, apart from what it says itself."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["RunOptions"]
+__all__ = ["ClusterKind", "RunOptions"]
+
+
+class ClusterKind(StrEnum):
+    """What the nodes are."""
+
+    KAFKA = "kafka"
+    """A release of Apache Kafka, as processes."""
+    REFERENCE = "reference"
+    """The reference cluster, as processes."""
+    SIMULATED = "simulated"
+    """The reference cluster and its clients in one process and in virtual time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,5 +33,8 @@ class RunOptions:
     port_base: int | None = None
     """The first of the ports that nodes listen on; None: any free ones."""
     spark_master: str = "local[*]"
+    cluster: ClusterKind = ClusterKind.KAFKA
+    without_rules: tuple[str, ...] = ()
+    """Rules that the reference cluster is not to keep, by their names."""
     wire: bool = True
     """Lead the links between the nodes over the proxy, which tapes what the control plane says."""

@@ -10,9 +10,9 @@ import platform
 import shutil
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -22,16 +22,17 @@ import psutil
 
 from checkers.verdict import Verdict
 from clusters.cache import cache_dir
+from clusters.java import Java, find_java
 from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
 from harness.expectation import expectation_for, is_met
 from harness.judge import judge
 from harness.lock import only_run
-from harness.options import RunOptions
+from harness.options import ClusterKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress
 from harness.record import record
 from harness.scenario import Scenario
+from harness.simulated import prepare_simulated, record_simulated
 from harness.spark_start import SparkStart
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
@@ -61,31 +62,76 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
             f"{scenario.name} does things to the network, or waits for what is seen there; run it "
             "without --no-wire"
         )
-    where = f"{scenario.name} on Kafka {scenario.cluster.release}"
-    with (
-        _interruptible(),
-        only_run(cache_dir(), what=where, alongside=options.alongside),
-    ):
-        prepared = prepare(scenario.cluster, progress.say)
-        clock = Clock.start()
+    with _interruptible(), _alone(scenario, options):
+        stage = _stage(scenario, options, progress)
         run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
         run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
-        manifest = _manifest(scenario, options, run, clock)
+        manifest = _manifest(scenario, options, run, stage)
         write_manifest(run.manifest_path, manifest)
         progress.say(f"recording to {run.root}")
         with _failure_written(run):
-            record(scenario, options, prepared, run=run, clock=clock, progress=progress)
-            spark = SparkStart(prepared.java, master=options.spark_master, say=progress.say)
+            stage.record(run)
+            spark = SparkStart(stage.java, master=options.spark_master, say=progress.say)
             verdict = judge(run, spark, progress=progress)
     if not options.keep_data and verdict.exit_code == 0:
         _drop_data(run)
-    return _outcome(scenario, prepared, run, verdict)
+    return _outcome(scenario, stage, run, verdict)
 
 
-def _outcome(
-    scenario: Scenario, prepared: Prepared, run: RunDirectory, verdict: Verdict
-) -> RunOutcome:
-    expectation = expectation_for(scenario.expect, release=prepared.release.version)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """What is there before a run begins, whatever its cluster is made of."""
+
+    java: Java
+    """For the checks."""
+    release: str
+    """Whose expectations hold."""
+    origin_ns: int
+    origin_utc_ns: int
+    record: Callable[[RunDirectory], None]
+
+
+def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
+    if options.without_rules and options.cluster is ClusterKind.KAFKA:
+        raise UsageError("--without-rule is for our own nodes: pass --cluster simulated")
+    if options.cluster is ClusterKind.KAFKA:
+        prepared = prepare(scenario.cluster, progress.say)
+        clock = Clock.start()
+        return _Stage(
+            java=prepared.java,
+            release=prepared.release.version,
+            origin_ns=clock.origin_ns,
+            origin_utc_ns=time.time_ns() - clock.now_ns(),
+            record=lambda run: record(
+                scenario, options, prepared, run=run, clock=clock, progress=progress
+            ),
+        )
+    if options.cluster is ClusterKind.SIMULATED:
+        simulated = prepare_simulated(scenario, options)
+        return _Stage(
+            java=find_java(),
+            release=simulated.release,
+            origin_ns=0,
+            origin_utc_ns=simulated.origin_utc_ns,
+            record=lambda run: record_simulated(
+                scenario, options, simulated, run=run, progress=progress
+            ),
+        )
+    raise UsageError("the reference cluster cannot be run as processes yet")
+
+
+def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
+    """Nobody else's run takes the machine's time from processes; virtual time is nobody's."""
+    if options.cluster is ClusterKind.SIMULATED:
+        return nullcontext()
+    kafka = options.cluster is ClusterKind.KAFKA
+    named = f"Kafka {scenario.cluster.release}" if kafka else "the reference cluster"
+    where = f"{scenario.name} on {named}"
+    return only_run(cache_dir(), what=where, alongside=options.alongside)
+
+
+def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verdict) -> RunOutcome:
+    expectation = expectation_for(scenario.expect, release=stage.release)
     return RunOutcome(
         run=run,
         verdict=verdict,
@@ -93,7 +139,9 @@ def _outcome(
     )
 
 
-def _manifest(scenario: Scenario, options: RunOptions, run: RunDirectory, clock: Clock) -> Manifest:
+def _manifest(
+    scenario: Scenario, options: RunOptions, run: RunDirectory, stage: _Stage
+) -> Manifest:
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
         state=RunState.RUNNING,
@@ -101,8 +149,8 @@ def _manifest(scenario: Scenario, options: RunOptions, run: RunDirectory, clock:
         title=scenario.title,
         seed=options.seed,
         started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        origin_ns=clock.origin_ns,
-        origin_utc_ns=time.time_ns() - clock.now_ns(),
+        origin_ns=stage.origin_ns,
+        origin_utc_ns=stage.origin_utc_ns,
         command=options.command,
         fencepost_version=version("fencepost"),
         machine=_machine(),

@@ -1,8 +1,7 @@
 """Samples of the nodes and clients, once a second, for the plots: never for a verdict."""
 
-import time
-
 from clusters.port import Cluster, Measures
+from harness.timing import RealTime, Time
 from history.journal import SampleJournal
 from history.segment import Counts
 
@@ -14,17 +13,18 @@ _INTERVAL_S = 1.0
 class Sampler:
     """Writes samples to the journal at most once a second, and knows the present rate."""
 
-    def __init__(self, cluster: Cluster, journal: SampleJournal) -> None:
+    def __init__(self, cluster: Cluster, journal: SampleJournal, time: Time | None = None) -> None:
         self._cluster = cluster
         self._journal = journal
-        self._last_s = time.monotonic()
+        self._time = time or RealTime()
+        self._last_s = self._time.now_s()
         self._last_ok = 0
         self._cpu_s: dict[str, float] = {}
         self.ok_per_s = 0.0
 
     def sample(self, counts: Counts) -> float:
         """Sample if a second has passed; the rate of acknowledged sends a second, as last seen."""
-        passed_s = time.monotonic() - self._last_s
+        passed_s = self._time.now_s() - self._last_s
         if passed_s < _INTERVAL_S:
             return self.ok_per_s
         self.ok_per_s = (counts.ok - self._last_ok) / passed_s

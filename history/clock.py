@@ -6,8 +6,16 @@ harness and by every client compare directly. It says nothing across a reboot or
 
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "TellsTime"]
+
+
+class TellsTime(Protocol):
+    """What a journal needs of a clock: `Clock`, or that of a simulated world."""
+
+    def now_ns(self) -> int:
+        """Nanoseconds since the start of the run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self
 
-from history.clock import Clock
+from history.clock import TellsTime
 from history.cluster_schema import CLUSTER_TABLES
 from history.failure import HarnessError
 
@@ -55,7 +55,7 @@ _NEW_FOR_APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
 class FaultJournal:
     """Records each fault as it begins, shows its effect, and ends. Thread-safe."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: TellsTime) -> None:
         self._lines = _Lines(directory / FAULTS_FILE)
         self._clock = clock
         self._lock = Lock()
@@ -103,7 +103,7 @@ class FaultJournal:
 class SampleJournal:
     """Records figures that were measured on the way. Thread-safe."""
 
-    def __init__(self, directory: Path, clock: Clock) -> None:
+    def __init__(self, directory: Path, clock: TellsTime) -> None:
         self._lines = _Lines(directory / SAMPLES_FILE)
         self._clock = clock
 
@@ -213,7 +213,7 @@ class EventJournal:
 class ReadJournal:
     """Records the reads of `describes`, numbered in the order of their calls. Thread-safe."""
 
-    def __init__(self, directory: Path, clock: Clock, *, writer: str = "") -> None:
+    def __init__(self, directory: Path, clock: TellsTime, *, writer: str = "") -> None:
         self._columns = frozenset(CLUSTER_TABLES["describes"].names) - {"read", "call_ns"}
         self._lines = _Lines(journal_path(directory, "describes", writer=writer))
         self._clock = clock

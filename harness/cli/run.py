@@ -9,7 +9,7 @@ import click
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
 from harness.library import find_scenario
-from harness.options import RunOptions
+from harness.options import ClusterKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress, terminal_progress
 from harness.replay import replayed
@@ -38,6 +38,20 @@ _run_options = (
         "--no-wire",
         is_flag=True,
         help="Let the nodes reach each other directly: no tape, no holds, no partitions.",
+    ),
+    click.option(
+        "--cluster",
+        type=click.Choice([str(kind) for kind in ClusterKind]),
+        default=str(ClusterKind.KAFKA),
+        show_default=True,
+        help="What the nodes are: Kafka, our own as processes, or ours in virtual time.",
+    ),
+    click.option(
+        "--without-rule",
+        "without_rules",
+        multiple=True,
+        metavar="RULE",
+        help="A rule that our own nodes are not to keep: its bug is open then.",
     ),
     as_json,
 )
@@ -89,6 +103,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     scenario = replayed(stored, kafka=kafka)
     seed = read_manifest(stored.manifest_path).seed
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
+    words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
     with terminal_progress() as progress:
         options = options_from(flags, seed=seed, command=command)
@@ -127,6 +142,8 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
         alongside=flags["alongside"],
         port_base=flags["port_base"],
         spark_master=flags["spark_master"],
+        cluster=ClusterKind(flags["cluster"]),
+        without_rules=tuple(flags["without_rules"]),
     )
 
 
@@ -157,8 +174,16 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
     for name in _FLAG_PATHS:
         if flags[name] is not None:
             words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    words += _cluster_words(flags)
     if flags["no_wire"]:
         words.append("--no-wire")
     if flags["results"] != Path("results"):
         words += ["--results", str(flags["results"])]
     return shlex.join(words)
+
+
+def _cluster_words(flags: dict[str, Any]) -> list[str]:
+    words = [] if flags["cluster"] == ClusterKind.KAFKA else ["--cluster", flags["cluster"]]
+    for rule in flags["without_rules"]:
+        words += ["--without-rule", rule]
+    return words

@@ -1,0 +1,28 @@
+"""Where a run's time comes from: the machine's clock, or a simulated world's."""
+
+import time
+from typing import Protocol
+
+__all__ = ["RealTime", "Time"]
+
+
+class Time(Protocol):
+    """A clock that does not go back, and a way to let it go on."""
+
+    def now_s(self) -> float:
+        """Seconds since some moment."""
+
+    def sleep(self, seconds: float) -> None:
+        """Return when so much time has passed."""
+
+
+class RealTime:
+    """The machine's."""
+
+    def now_s(self) -> float:
+        """Seconds of the monotonic clock."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Do nothing for so long."""
+        time.sleep(seconds)
