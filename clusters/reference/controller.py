@@ -11,8 +11,11 @@ from typing import Any, Final
 
 from clusters.reference.configuration import Configuration
 from clusters.reference.control.active import REQUESTS, ActiveController
-from clusters.reference.effects import EXIT, START, STOP, TICK, Effects
+from clusters.reference.effects import CLOSE, EXIT, SEND, START, STOP, TICK, Effects
 from clusters.reference.formatted import unfit
+from clusters.reference.levels import METADATA_VERSION
+from clusters.reference.messages.client import ApiVersionsRequest, ApiVersionsResponse
+from clusters.reference.messages.control import DescribeQuorumRequest
 from clusters.reference.quorum.replay import Replayer
 from clusters.reference.quorum.voter import Voter
 from clusters.reference.rules import Rules
@@ -20,6 +23,8 @@ from clusters.reference.storage import Contents
 
 __all__ = ["ControllerNode"]
 
+_OTHERS_FROM: Final = 20
+"""Below are events, and what voters say to each other."""
 _NOT_FOR_OTHERS: Final = "a controller is one of the voters"
 
 
@@ -50,11 +55,23 @@ class ControllerNode:
             return
         elif kind == START:
             self._start(now, message, effects)
-        else:
+        elif kind < _OTHERS_FROM or kind == DescribeQuorumRequest.kind:
             self._voter.handle(now, source, kind, message, effects)
             if kind == TICK:
                 self._active.tick(now, effects)
+        else:
+            self._answer_client(source, kind, message, effects)
         self._settle(now, effects)
+
+    def _answer_client(self, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """What this node can be asked; anything else that brokers answer it closes."""
+        if kind == ApiVersionsRequest.kind:
+            own, image = self._configuration, self._replayer.image
+            features = ((METADATA_VERSION, own.level_min, own.level_max),)
+            answer = ApiVersionsResponse(message.correlation, image.level, features, image.offset)
+            effects.append((SEND, source, answer))
+        elif kind % 2 == 0:
+            effects.append((CLOSE, source))
 
     def _start(self, now: int, contents: Contents, effects: Effects) -> None:
         # Rule format_required.
