@@ -11,10 +11,8 @@ from typing import Any, Final
 
 from clusters.reference.configuration import Configuration
 from clusters.reference.control.active import REQUESTS, ActiveController
-from clusters.reference.effects import CLOSE, EXIT, SEND, START, STOP, TICK, Effects
+from clusters.reference.effects import CLOSE, EXIT, START, STOP, TICK, Effects
 from clusters.reference.formatted import unfit
-from clusters.reference.levels import METADATA_VERSION
-from clusters.reference.messages.client import ApiVersionsRequest, ApiVersionsResponse
 from clusters.reference.messages.control import DescribeQuorumRequest
 from clusters.reference.quorum.replay import Replayer
 from clusters.reference.quorum.voter import Voter
@@ -59,19 +57,10 @@ class ControllerNode:
             self._voter.handle(now, source, kind, message, effects)
             if kind == TICK:
                 self._active.tick(now, effects)
-        else:
-            self._answer_client(source, kind, message, effects)
-        self._settle(now, effects)
-
-    def _answer_client(self, source: int, kind: int, message: Any, effects: Effects) -> None:
-        """What this node can be asked; anything else that brokers answer it closes."""
-        if kind == ApiVersionsRequest.kind:
-            own, image = self._configuration, self._replayer.image
-            features = ((METADATA_VERSION, own.level_min, own.level_max),)
-            answer = ApiVersionsResponse(message.correlation, image.level, features, image.offset)
-            effects.append((SEND, source, answer))
         elif kind % 2 == 0:
+            # What only brokers are asked.
             effects.append((CLOSE, source))
+        self._settle(now, effects)
 
     def _start(self, now: int, contents: Contents, effects: Effects) -> None:
         # Rule format_required.

@@ -8,7 +8,7 @@ from desk import CLUSTER, MS, S, registration
 
 from clusters.reference.effects import CLOSE
 from clusters.reference.errors import Error
-from clusters.reference.messages.client import ApiVersionsRequest, MetadataRequest
+from clusters.reference.messages.client import MetadataRequest
 from clusters.reference.messages.control import (
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
@@ -60,11 +60,9 @@ def test_who_is_not_active_says_who_leads() -> None:
     assert topics == (("t", -1, Error.NOT_CONTROLLER, "NOT_CONTROLLER"),)
 
 
-def test_a_controller_says_what_it_can_be_asked_and_closes_what_brokers_are_asked() -> None:
-    assembly = Assembly(1001, level=2)
+def test_a_controller_closes_what_only_brokers_are_asked() -> None:
+    assembly = Assembly(1001)
     assembly.run(S)
-    versions = assembly.ask(1001, ApiVersionsRequest(5))
-    assert (versions.correlation, versions.level) == (5, 2)
     assert assembly.ask(1001, MetadataRequest(6, None)) == CLOSE
 
 
