@@ -79,7 +79,8 @@ class ProducerIds:
         """Ask again for a block; give up who waited for too long."""
         while self._waiting and self._waiting[0][0] <= now:
             effects.append((CLOSE, self._waiting.popleft()[1]))
-        if self._asked and now - self._sent_ns >= self._situation.configuration.request_timeout_ns:
+        timeout_ns = self._situation.configuration.quorum_request_timeout_ns
+        if self._asked and now - self._sent_ns >= timeout_ns:
             self._asked = False
         if self._waiting:
             self._hand_out(now, effects)
