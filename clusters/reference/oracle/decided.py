@@ -237,7 +237,9 @@ class Decided:
             self.joined.append((key, old, new))
         if new.isr != old.isr:
             self.changed.append((key, old, new))
-        if elects:
+        # The end of a reassignment elects from the ISR that it makes, and an unclean election says
+        # that it is one.
+        if elects and record.replicas is None and not record.recovering:
             yield from self._election(offset, key, old, new)
         yield from self._members(offset, key, old, new)
         yield from self._shape(offset, key, new)
