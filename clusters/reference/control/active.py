@@ -185,11 +185,15 @@ class ActiveController:
         self, now: int, source: int, request: BrokerHeartbeatRequest, effects: Effects
     ) -> None:
         image = self._replayer.image
-        if self._sessions.is_stale(image, request):
-            answer = refused(request, Error.STALE_BROKER_EPOCH, self._configuration.node_id)
-            effects.append((SEND, source, answer))
-            return
         sessions = self._sessions
+        if sessions.is_stale(image, request):
+            if self._undecided is None:
+                answer = refused(request, Error.STALE_BROKER_EPOCH, self._configuration.node_id)
+                effects.append((SEND, source, answer))
+            else:
+                # Its registration may be in the batch that is undecided.
+                self._queue(now, source, request, effects)
+            return
         sessions.heard(now, image, request)
         wishes = sessions.wish(image, request) is not Step.NOTHING
         if wishes and sessions.records(self._view(now), request, image.offset):

@@ -120,3 +120,15 @@ def test_a_snapshot_adds_up_to_the_image_that_it_was_taken_of() -> None:
     assert desk.partition(key).leader == -1
     again = MetadataImage.of_snapshot(image.records(), end_offset=image.offset, epoch=image.epoch)
     assert again == image
+
+
+def test_a_heartbeat_waits_for_the_registration_that_it_may_belong_to() -> None:
+    """Without answer_after_commit a broker has its epoch before the quorum has it."""
+    desk = Desk("answer_after_commit")
+    desk.commits = False
+    epoch = desk.register(1).broker_epoch
+    assert desk.heartbeat(1, epoch=epoch, offset=epoch + 1) is None
+    desk.commits = True
+    desk.settle()
+    assert [answer.error for _, answer in desk.answers()][-1] != Error.STALE_BROKER_EPOCH
+    assert desk.heartbeat(1).next_state == BrokerState.RUNNING
