@@ -17,7 +17,16 @@ from clusters.reference.rules import Rules
 from clusters.reference.small_files import properties_in
 from history.failure import UsageError
 
-__all__ = ["KNOWN", "RULES_OFF", "Address", "ProcessSettings", "parsed", "read_properties"]
+__all__ = [
+    "HOSTS",
+    "KNOWN",
+    "LEVEL",
+    "RULES_OFF",
+    "Address",
+    "ProcessSettings",
+    "parsed",
+    "read_properties",
+]
 
 Address = tuple[str, int]
 """Host and port."""

@@ -1,0 +1,99 @@
+"""The properties of each node of a reference cluster on one machine: a pure function of its spec.
+
+A scenario is written for Kafka. What it sets by Kafka's names and a node here has a use for is
+handed on; what means nothing here (the JVM, sockets, the cleaner) is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from clusters.kafka.configuration import CLIENTS, LOOPBACK, Listener, Node, Route
+from clusters.port import ClusterSpec, Role
+from clusters.reference.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
+from clusters.reference.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
+from history.failure import UsageError
+
+__all__ = ["ignored", "level_of", "settings_of"]
+
+_DEFAULTS: Final = {
+    # As the harness starts Kafka: a fault shows within seconds.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "300",
+    "replica.lag.time.max.ms": "3000",
+}
+
+
+def level_of(spec: ClusterSpec) -> int:
+    """The metadata.version that the cluster starts with, the highest by default.
+
+    Raises UsageError if there is no such level.
+    """
+    if spec.metadata_version is None:
+        return LEVEL_VISIBILITY
+    levels = [str(one) for one in range(LEVEL_REGISTRATION, LEVEL_VISIBILITY + 1)]
+    if spec.metadata_version not in levels:
+        raise UsageError(
+            f"the reference cluster has the metadata.versions {', '.join(levels)}, found "
+            f"{spec.metadata_version!r}: pass --metadata-version with one of them"
+        )
+    return int(spec.metadata_version)
+
+
+def settings_of(
+    spec: ClusterSpec,
+    node: Node,
+    *,
+    nodes: tuple[Node, ...],
+    data: Path,
+    hosts: Path,
+    rules_off: Sequence[str],
+    route: Route,
+) -> dict[str, str]:
+    """The node's properties. Raises UsageError if what the spec sets cannot be."""
+    own = spec.controller_settings if node.role is Role.CONTROLLER else spec.broker_settings
+    stated = {**_DEFAULTS, **spec.settings, **own}
+    voters = ",".join(
+        f"{one.node_id}@{one.host}:{one.ports[Listener.CONTROLLER]}"
+        for one in nodes
+        if one.role is Role.CONTROLLER
+    )
+    found = {
+        **{name: value for name, value in stated.items() if name in KNOWN},
+        "process.roles": str(node.role),
+        f"{node.role}.id": str(node.node_id),
+        "controller.connect": voters,
+        "controller.listener.names": Listener.CONTROLLER,
+        "log.dirs": str(data),
+        LEVEL: str(level_of(spec)),
+        HOSTS: str(hosts),
+        **_listeners(node, route=route),
+    }
+    if rules_off:
+        found[RULES_OFF] = ",".join(rules_off)
+    parsed(found)
+    return found
+
+
+def ignored(spec: ClusterSpec) -> tuple[str, ...]:
+    """The settings of a spec that mean nothing here."""
+    stated: Mapping[str, str] = {
+        **spec.settings,
+        **spec.controller_settings,
+        **spec.broker_settings,
+    }
+    return tuple(sorted(name for name in stated if name not in KNOWN))
+
+
+def _listeners(node: Node, *, route: Route) -> dict[str, str]:
+    bound = ",".join(f"{listener}://{LOOPBACK}:{port}" for listener, port in node.ports.items())
+    if node.role is Role.CONTROLLER:
+        return {"listeners": bound}
+    advertised = {Listener.CLIENT: route(CLIENTS, node.name), Listener.REPLICATION: node.host}
+    return {
+        "listeners": bound,
+        "advertised.listeners": ",".join(
+            f"{listener}://{host}:{node.ports[listener]}" for listener, host in advertised.items()
+        ),
+        "inter.broker.listener.name": Listener.REPLICATION,
+    }
