@@ -68,8 +68,10 @@ class Fetchers:
         "_fetchers",
         "_flush_records",
         "_outstanding",
+        "_records_max",
         "_situation",
         "_truncate_by_epoch",
+        "_wait_ns",
         "followers",
     )
 
@@ -80,6 +82,8 @@ class Fetchers:
         self._outstanding: dict[int, Fetcher] = {}
         self._correlation = 0
         self._flush_records = situation.configuration.flush_records
+        self._wait_ns = situation.configuration.replica_fetch_wait_ns
+        self._records_max = situation.configuration.fetch_records_max
         # Rule truncate_by_epoch.
         self._truncate_by_epoch = situation.rules.truncate_by_epoch
         # Rule answer_epoch_checked.
@@ -184,7 +188,6 @@ class Fetchers:
         if not fetcher.entries or now < fetcher.not_before_ns:
             return
         situation = self._situation
-        configuration = situation.configuration
         self._correlation = fetcher.correlation = correlation = self._correlation + 1
         self._outstanding[correlation] = fetcher
         fetcher.sent_ns = now
@@ -195,9 +198,9 @@ class Fetchers:
             situation.broker_epoch if names_epoch else -1,
             _VERSION_WITH_EPOCH if names_epoch else _VERSION,
             tuple(fetcher.entries.values()),
-            configuration.replica_fetch_wait_ns,
+            self._wait_ns,
             1,
-            configuration.fetch_records_max,
+            self._records_max,
         )
         effects.append((SEND, fetcher.leader_id, request))
 

@@ -12,9 +12,9 @@ from typing import Final
 from clusters.reference.effects import APPEND, NOTE, Effects
 from clusters.reference.errors import Error
 from clusters.reference.image import Partition
-from clusters.reference.levels import LEVEL_EPOCHS
 from clusters.reference.messages.data import FetchedPartition
 from clusters.reference.notes import HIGH_WATERMARK
+from clusters.reference.replicas.eligibility import is_eligible, is_joining, proposed_epoch
 from clusters.reference.replicas.flushing import flush
 from clusters.reference.replicas.log import PartitionLog
 from clusters.reference.replicas.producers import ACCEPTED, ProducerStates
@@ -179,7 +179,7 @@ class Leader:
         if mark <= log.high_watermark:
             return
         for remote in self.outsiders:
-            if remote.offset < mark and self._is_joining(now, remote):
+            if remote.offset < mark and is_joining(now, remote, self._situation):
                 mark = remote.offset
         if mark <= log.high_watermark:
             return
@@ -219,7 +219,7 @@ class Leader:
         # Rule growth_needs_epoch_start.
         if remote.offset < self.epoch_start and rules.growth_needs_epoch_start:
             return None
-        return (*self.isr, remote.broker_id) if self._is_eligible(remote) else None
+        return (*self.isr, remote.broker_id) if is_eligible(remote, self._situation) else None
 
     def kept_isr(self, now: int) -> tuple[int, ...] | None:
         """The ISR without those that lag; None if nobody does, or a proposal is under way."""
@@ -231,13 +231,12 @@ class Leader:
 
     def epochs_of(self, isr: tuple[int, ...]) -> tuple[int, ...]:
         """The broker epoch of each member, as a proposal names it; -1: it is not checked."""
+        situation = self._situation
+        remotes = ((one, self.remotes.get(one)) for one in isr)
+        own = {situation.node_id: situation.broker_epoch}
         return tuple(
-            self._situation.broker_epoch
-            if one == self._situation.node_id
-            else self._epoch_of(self.remotes[one])
-            if one in self.remotes
-            else -1
-            for one in isr
+            own.get(one, -1) if remote is None else proposed_epoch(remote, situation)
+            for one, remote in remotes
         )
 
     def end(self, effects: Effects) -> None:
@@ -269,24 +268,3 @@ class Leader:
     def _lags(self, broker_id: int, oldest: int) -> bool:
         remote = self.remotes.get(broker_id)
         return remote is not None and remote.offset != self.log.end and remote.caught_up_ns < oldest
-
-    def _is_joining(self, now: int, remote: Remote) -> bool:
-        lag = now - remote.caught_up_ns
-        return lag <= self._situation.configuration.replica_lag_max_ns and self._is_eligible(remote)
-
-    def _is_eligible(self, remote: Remote) -> bool:
-        """Whether the metadata lets a follower join, under the epoch that it would join with."""
-        known = self._situation.image.brokers.get(remote.broker_id)
-        if known is None or known.fenced or known.in_controlled_shutdown:
-            return False
-        return self._epoch_of(remote) in (-1, known.broker_epoch)
-
-    def _epoch_of(self, remote: Remote) -> int:
-        """The broker epoch that a follower is proposed with (KIP-903)."""
-        if self._situation.level < LEVEL_EPOCHS:
-            return -1
-        # Rule epoch_from_fetch.
-        if self._situation.rules.epoch_from_fetch:
-            return remote.broker_epoch
-        known = self._situation.image.brokers.get(remote.broker_id)
-        return -1 if known is None else known.broker_epoch

@@ -1,7 +1,8 @@
 """Fetches: followers' up to the log's end, consumers' up to the high watermark.
 
 A follower's fetch is its acknowledgement of everything below. One whose log does not continue the
-leader's hears where they part, and counts for nothing.
+leader's hears where they part, and counts for nothing; nor does one that comes late, from before
+the follower's restart (KAFKA-15221).
 """
 
 from typing import Final
@@ -44,7 +45,7 @@ class Fetching:
 
     def follow(self, now: int, source: int, request: FetchRequest, effects: Effects) -> None:
         """Answer a follower, or park its fetch."""
-        replica_id = request.replica_id
+        replica_id, replica_epoch = request.replica_id, request.replica_epoch
         refused: list[FetchedPartition] = []
         entries: list[tuple[Leader, Remote, int]] = []
         has_news = False
@@ -52,7 +53,7 @@ class Fetching:
             key, offset, epoch, last_epoch = entry
             leader = self._leaders.get(key)
             remote = None if leader is None else leader.remotes.get(replica_id)
-            if leader is None or remote is None:
+            if leader is None or remote is None or -1 < replica_epoch < remote.broker_epoch:
                 refused.append(self._unled(key))
                 continue
             log = leader.log
@@ -62,7 +63,7 @@ class Fetching:
                 if refusal is not None:
                     refused.append(refusal)
                     continue
-            remote.fetch(now, offset, request.replica_epoch, end)
+            remote.fetch(now, offset, replica_epoch, end)
             if not remote.is_member:
                 self._consider(now, leader, remote, effects)
             if log.high_watermark < end:

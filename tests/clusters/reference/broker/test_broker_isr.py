@@ -167,6 +167,30 @@ def test_e03_a_follower_is_proposed_only_under_the_epoch_of_its_fetches(*, rule_
         assert leader.epochs_of((1, 2))[1] == known.broker_epoch
 
 
+def test_e03_a_follower_whose_fetches_name_no_epoch_is_not_proposed() -> None:
+    world, key = alone()
+    node = world.nodes[1]
+    leader = node.replicas.leaders[key]
+    remote = leader.remotes[2]
+    remote.offset, remote.broker_epoch = leader.log.end, -1
+    node.image.brokers[2] = copied(node.image.brokers[2], fenced=False)
+    assert leader.wanted_isr(remote) is None
+
+
+def test_a_late_fetch_from_before_a_restart_counts_for_nothing() -> None:
+    """KAFKA-15221."""
+    world = ready()
+    key = (world.create("t", (1, 2, 3)), 0)
+    world.produce(key, batch("a"))
+    world.run(600 * MS)
+    remote = world.nodes[1].replicas.leaders[key].remotes[2]
+    late = FetchRequest(99, 2, remote.broker_epoch, 15, ((key, 1, 0, 0),), 0)
+    remote.broker_epoch, remote.offset = remote.broker_epoch + 5, 0
+    world.feed(1, 2, late.kind, late)
+    assert remote.offset == 0
+    assert world.sent[-1][2].partitions[0].error == Error.NOT_LEADER_OR_FOLLOWER
+
+
 @pytest.mark.parametrize(("level", "version"), [(1, 2), (2, 3)])
 def test_e03_proposals_name_the_epochs_of_their_members(level: int, version: int) -> None:
     world, _, request = with_proposal(settings={"level": level})

@@ -3,7 +3,7 @@
 import pytest
 from broker_world import CLOSED, MS, World, batch, copied, formatted, ready, without
 
-from clusters.reference.life_cycle import TRANSITIONS, Trigger
+from clusters.reference.life_cycle_transitions import TRANSITIONS, Trigger
 from clusters.reference.messages.client import ApiVersionsRequest, MetadataRequest
 from clusters.reference.messages.control import (
     BrokerHeartbeatRequest,
