@@ -64,10 +64,13 @@ class Exchange:
 class Round:
     """The same question to each of some peers, asked again until it is answered."""
 
-    __slots__ = ("_configuration", "_correlation", "_peers")
+    __slots__ = ("_correlation", "_patience_ns", "_peers")
 
     def __init__(self, configuration: Configuration, peers: tuple[int, ...]) -> None:
-        self._configuration = configuration
+        # A question that vanished is asked again before the peers begin an election of their own.
+        self._patience_ns = min(
+            configuration.quorum_request_timeout_ns, configuration.election_timeout_ns // 2
+        )
         self._correlation = 0
         self._peers = {peer: Exchange(configuration) for peer in peers}
 
@@ -81,9 +84,7 @@ class Round:
         for peer, exchange in self._peers.items():
             if now >= exchange.due_at:
                 self._correlation += 1
-                exchange.sent(
-                    self._correlation, now + self._configuration.quorum_request_timeout_ns
-                )
+                exchange.sent(self._correlation, now + self._patience_ns)
                 yield peer, self._correlation
 
     def is_answered(self, peer: int, correlation: int, *, again_at: int = NEVER) -> bool:

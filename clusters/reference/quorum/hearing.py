@@ -191,7 +191,7 @@ class Hearing:
         if leadership is not None:
             own = (seat.node_id, self._seat.log.end, now, now)
             answer.voters = tuple(sorted((own, *map(_described, leadership.voters.items()))))
-            answer.observers = tuple(sorted(map(_described, leadership.observers.items())))
+            answer.observers = tuple(sorted(map(_described, leadership.seen(now).items())))
         effects.append((SEND, source, answer))
 
     def _refuses(self, epoch: int) -> bool:

@@ -10,7 +10,7 @@ A fetch without news is parked until there are records, a higher high watermark,
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.reference.configuration import Configuration
+from clusters.reference.configuration import Configuration, S
 from clusters.reference.effects import SEND, Effects
 from clusters.reference.errors import Error
 from clusters.reference.messages.quorum import MetadataFetchRequest, MetadataFetchResponse
@@ -24,6 +24,8 @@ _NONE: Final = 0
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _OBSERVERS_MAX: Final = 1_000
 """Whoever was silent the longest is forgotten first."""
+_OBSERVER_SESSION_NS: Final = 300 * S
+"""An observer that was silent for so long is gone, as Kafka has it."""
 
 
 @dataclass(slots=True)
@@ -121,6 +123,11 @@ class Leadership:
     def successors(self) -> tuple[int, ...]:
         """The other voters, whoever has most of the log first."""
         return tuple(sorted(self.voters, key=lambda one: (-self.voters[one].end, one)))
+
+    def seen(self, now: int) -> dict[int, Progress]:
+        """The observers that are there."""
+        lately = now - _OBSERVER_SESSION_NS
+        return {key: one for key, one in self.observers.items() if one.fetched_at > lately}
 
     def _committable(self) -> int:
         ends = [self.own_end, *(one.end for one in self.voters.values())]

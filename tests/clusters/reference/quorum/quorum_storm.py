@@ -11,24 +11,28 @@ from clusters.reference.rules import Rules
 
 __all__ = ["found", "storm"]
 
+_ACTS = 40
 _HEALED_NS = 20 * S
 """A bound for what takes about one second: elections may be split again and again."""
 _LEADERS_MAX = 4
 """The first one may be given up by voters that lost touch with it before the healing."""
 
 
-def found(seed: int, rules: Rules) -> str:
+def found(seed: int, rules: Rules, *, records_max: int = 0) -> str:
     """What the oracle saw in this seed's storm; empty: nothing."""
     try:
-        storm(seed, rules)
+        storm(seed, rules, records_max=records_max)
     except Broken as broken:
         return str(broken)
     return ""
 
 
-def storm(seed: int, rules: Rules | None = None, *, acts: int = 40) -> World:
-    """Faults and appends at random, then healing. Raises Broken by the oracle, also for no end."""
-    bound = Random(seed).choice((1, 3, 1_000))
+def storm(seed: int, rules: Rules | None = None, *, records_max: int = 0) -> World:
+    """Faults and appends at random, then healing. Raises Broken by the oracle, also for no end.
+
+    An answer has at most `records_max` records; 0: that is drawn, too.
+    """
+    bound = records_max or Random(seed).choice((1, 3, 1_000))
     world = World(seed, rules, fetch_records_max=bound)
     random = world.random
     world.loss = random.choice((0.0, 0.02, 0.1))
@@ -37,7 +41,7 @@ def storm(seed: int, rules: Rules | None = None, *, acts: int = 40) -> World:
     world.sync_max = random.choice((1, 20, 100)) * MS
     world.ambush = random.choice(("", VOTED, QUORUM_LEADER, COMMITTED_METADATA))
     world.run(random.randrange(2 * S))
-    for _ in range(acts):
+    for _ in range(_ACTS):
         _act(world)
         world.run(int(random.random() ** 2 * 400 * MS))
     world.heal()

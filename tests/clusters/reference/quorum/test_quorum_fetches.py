@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 from quorum_desk import OWN, Desk, disk
 
@@ -75,6 +77,10 @@ def _answer(
     **more: int,
 ) -> MetadataFetchResponse:
     return MetadataFetchResponse(request.correlation, 0, epoch, 1002, end, batches, **more)
+
+
+def _fetched(sent: list[Any]) -> list[MetadataFetchResponse]:
+    return [one for one in sent if isinstance(one, MetadataFetchResponse)]
 
 
 @pytest.mark.parametrize(("off", "committed"), [((), 0), (("commit_by_majority",), 1)])
@@ -163,8 +169,8 @@ def test_a_parked_fetch_is_answered_by_records_by_the_high_watermark_and_at_its_
     (records,) = desk.call("append", desk.now, (_NO_OP,))
     assert [batch.base_offset for batch in records.batches] == [1]
     assert desk.give(_fetch(2, 1, replica=1, wait=100 * MS)) == []
-    assert len(desk.wait(80 * MS)) == 0
-    (empty,) = desk.wait(20 * MS)
+    assert not _fetched(desk.wait(80 * MS))
+    (empty,) = _fetched(desk.wait(20 * MS))
     assert (empty.batches, empty.error) == ((), Error.NONE)
 
 
@@ -388,6 +394,14 @@ def test_describing_the_quorum_shows_how_far_each_replica_is() -> None:
     follower, _ = _follower()
     (answer,) = follower.give(DescribeQuorumRequest(1))
     assert (answer.error, answer.leader_id) == (Error.NOT_LEADER_OR_FOLLOWER, 1002)
+
+
+def test_an_observer_that_is_long_silent_is_not_described() -> None:
+    desk = _leader(quorum_fetch_timeout_ns=1_000 * S)
+    desk.give(_fetch(1, 1, replica=1))
+    desk.now += 301 * S
+    (answer,) = desk.give(DescribeQuorumRequest(1))
+    assert answer.observers == ()
 
 
 def test_other_peoples_syncs_and_messages_are_left_alone() -> None:

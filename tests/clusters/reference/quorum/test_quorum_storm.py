@@ -21,7 +21,7 @@ _SEEDS_TO_FIND = {
     "replay_committed_only": 50,
 }
 """Within how many seeds the storm finds each bug; a few times what it takes."""
-_RARE = {"vote_synced": 600, "stale_epoch_refused": 200, "commit_in_own_epoch": 6_000}
+_RARE = {"vote_synced": 600, "stale_epoch_refused": 200, "commit_in_own_epoch": 2_000}
 
 _DIGEST = """
 import hashlib, sys
@@ -62,7 +62,7 @@ def test_storms_find_the_bug_of_each_rule_that_is_switched_off(rule: str) -> Non
 @pytest.mark.parametrize("rule", _RARE)
 def test_storms_find_the_rarer_bugs_too(rule: str) -> None:
     rules = Rules().without(rule)
-    assert any(found(seed, rules) for seed in range(_RARE[rule])), rule
+    assert any(found(seed, rules, records_max=1) for seed in range(_RARE[rule])), rule
 
 
 def test_a_storm_is_the_same_from_the_same_seed_whatever_the_hash_seed() -> None:

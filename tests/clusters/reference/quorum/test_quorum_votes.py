@@ -214,8 +214,11 @@ def test_a_new_leader_tells_the_others_until_they_fetch() -> None:
     begins = [one for one in sent if isinstance(one, BeginQuorumEpochRequest)]
     assert len(begins) == 2
     desk.give(BeginQuorumEpochResponse(begins[0].correlation, 1002, 1, OWN))
-    again = [one for one in desk.wait(500 * MS) if isinstance(one, BeginQuorumEpochRequest)]
+    again = [one for one in desk.wait(100 * MS) if isinstance(one, BeginQuorumEpochRequest)]
     assert len(again) == 1, "who has answered is left alone, who has not is told again"
+    fetch = MetadataFetchRequest(1, 1003, 1, 0, 0, S, is_voter=True)
+    desk.give(fetch, source=1003)
+    assert not [one for one in desk.wait(500 * MS) if isinstance(one, BeginQuorumEpochRequest)]
 
 
 def test_a_leader_without_a_majority_of_fetches_resigns() -> None:
