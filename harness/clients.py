@@ -103,7 +103,7 @@ def workload_of(
     cluster: Cluster,
     *,
     warden: Warden,
-    prepared: Prepared,
+    prepared: Prepared | None,
     run: RunDirectory,
     clock: Clock,
     seed: int,
@@ -122,6 +122,7 @@ def workload_of(
                 seed=stream_seed(seed, "workload"),
             )
         case TransactionsSpec() as spec:
+            assert prepared is not None, "transactions are for Kafka"
             first = Transactions(
                 spec,
                 warden=warden,

@@ -12,6 +12,7 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Route, direct
 from clusters.kafka.prepared import Prepared
 from clusters.port import Cluster
+from clusters.reference.processes import ReferenceCluster
 from harness.clients import tables_of, workload_of
 from harness.options import RunOptions
 from harness.progress import Progress
@@ -29,13 +30,16 @@ __all__ = ["record", "unread"]
 def record(
     scenario: Scenario,
     options: RunOptions,
-    prepared: Prepared,
+    prepared: Prepared | None,
     *,
     run: RunDirectory,
     clock: Clock,
     progress: Progress,
 ) -> None:
-    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
+    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted.
+
+    `prepared`: a release of Kafka; None: the nodes are the reference cluster's.
+    """
     with Warden(run_id=f"{scenario.name}/{run.root.name}") as warden, ExitStack() as stack:
         cluster, route = _placed(
             scenario, options, prepared, warden=warden, directory=run.nodes, clock=clock
@@ -45,7 +49,14 @@ def record(
         if options.wire:
             log = run.nodes / "wire.log"
             wire = stack.enter_context(
-                Wire(links, warden=warden, directory=run.raw, log=log, clock=clock)
+                Wire(
+                    links,
+                    warden=warden,
+                    directory=run.raw,
+                    log=log,
+                    clock=clock,
+                    dialect=prepared is None,
+                )
             )
         stack.enter_context(_started(cluster, progress))
         note(
@@ -86,25 +97,37 @@ def record(
 def _placed(
     scenario: Scenario,
     options: RunOptions,
-    prepared: Prepared,
+    prepared: Prepared | None,
     *,
     warden: Warden,
     directory: Path,
     clock: Clock,
-) -> tuple[KafkaCluster, Route]:
+) -> tuple[KafkaCluster | ReferenceCluster, Route]:
     """The cluster, with nothing of it running yet, and how its nodes find each other."""
     route: Route = direct
     if options.wire:
         route = wired_route(node_names(scenario.cluster), clients=scenario.wires_clients)
-    cluster = KafkaCluster(
-        scenario.cluster,
-        warden=warden,
-        prepared=prepared,
-        directory=directory,
-        clock=clock,
-        port_base=options.port_base,
-        route=route,
-    )
+    cluster: KafkaCluster | ReferenceCluster
+    if prepared is None:
+        cluster = ReferenceCluster(
+            scenario.cluster,
+            warden=warden,
+            directory=directory,
+            clock=clock,
+            rules_off=options.without_rules,
+            port_base=options.port_base,
+            route=route,
+        )
+    else:
+        cluster = KafkaCluster(
+            scenario.cluster,
+            warden=warden,
+            prepared=prepared,
+            directory=directory,
+            clock=clock,
+            port_base=options.port_base,
+            route=route,
+        )
     refuse_missing_abilities(scenario, cluster)
     return cluster, route
 
@@ -118,7 +141,10 @@ def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
 
 
 def _testify(
-    cluster: KafkaCluster, scenario: Scenario, run: RunDirectory, progress: Progress
+    cluster: KafkaCluster | ReferenceCluster,
+    scenario: Scenario,
+    run: RunDirectory,
+    progress: Progress,
 ) -> None:
     """Copy what the stopped nodes have on their disks; what cannot be read is a shortfall."""
     report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])

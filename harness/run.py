@@ -24,6 +24,7 @@ from checkers.verdict import Verdict
 from clusters.cache import cache_dir
 from clusters.java import Java, find_java
 from clusters.kafka.preparation import prepare
+from clusters.kafka.prepared import Prepared
 from harness.expectation import expectation_for, is_met
 from harness.judge import judge
 from harness.lock import only_run
@@ -31,6 +32,7 @@ from harness.options import ClusterKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress
 from harness.record import record
+from harness.reference import fitted_to_reference, release_like
 from harness.scenario import Scenario
 from harness.simulated import prepare_simulated, record_simulated
 from harness.spark_start import SparkStart
@@ -62,6 +64,8 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
             f"{scenario.name} does things to the network, or waits for what is seen there; run it "
             "without --no-wire"
         )
+    if options.cluster is ClusterKind.REFERENCE:
+        scenario = fitted_to_reference(scenario, options, progress)
     with _interruptible(), _alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
@@ -93,9 +97,11 @@ class _Stage:
 
 def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
     if options.without_rules and options.cluster is ClusterKind.KAFKA:
-        raise UsageError("--without-rule is for our own nodes: pass --cluster simulated")
+        raise UsageError(
+            "--without-rule is for our own nodes: pass --cluster reference, or simulated"
+        )
     if options.cluster is ClusterKind.KAFKA:
-        prepared = prepare(scenario.cluster, progress.say)
+        prepared = _prepared(scenario, progress)
         clock = Clock.start()
         return _Stage(
             java=prepared.java,
@@ -117,7 +123,23 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
                 scenario, options, simulated, run=run, progress=progress
             ),
         )
-    raise UsageError("the reference cluster cannot be run as processes yet")
+    clock = Clock.start()
+    return _Stage(
+        java=find_java(),
+        release=release_like(scenario),
+        origin_ns=clock.origin_ns,
+        origin_utc_ns=time.time_ns() - clock.now_ns(),
+        record=lambda run: record(scenario, options, None, run=run, clock=clock, progress=progress),
+    )
+
+
+def _prepared(scenario: Scenario, progress: Progress) -> Prepared:
+    try:
+        return prepare(scenario.cluster, progress.say)
+    except UsageError:
+        raise
+    except HarnessError as error:
+        raise HarnessError(f"{error}\n(--cluster reference needs no release of Kafka)") from error
 
 
 def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:

@@ -10,6 +10,7 @@ from clusters.protocol.message_decoder import DecodeError, Fields, decoder_of
 from clusters.protocol.message_definitions import Message
 from clusters.protocol.message_encoder import encoder_of
 from clusters.protocol.varints import VarintError, encoded_unsigned, read_unsigned
+from clusters.reference.levels import KAFKA_LEVELS, METADATA_VERSION
 from clusters.reference.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
@@ -33,6 +34,7 @@ __all__ = ["encoded", "leader_change", "leader_change_value", "record_in"]
 _FRAME_VERSION: Final = b"\x01"
 _LEADER_UNCHANGED: Final = -2
 _RECOVERY_UNCHANGED: Final = -1
+_OWN_LEVELS: Final = {kafkas: own for own, kafkas in KAFKA_LEVELS.items()}
 _BY_NAME: Final[Mapping[str, Message]] = {one.name: one for one in MESSAGES}
 
 
@@ -199,12 +201,25 @@ def _partition_change(fields: Fields) -> PartitionChangeRecord:
     )
 
 
+def _feature_fields(record: FeatureLevelRecord) -> Fields:
+    """On disks a metadata.version is that of Kafka's whose records it has."""
+    kafkas = KAFKA_LEVELS if record.name == METADATA_VERSION else {}
+    return {"name": record.name, "featureLevel": kafkas.get(record.level, record.level)}
+
+
+def _feature(fields: Fields) -> FeatureLevelRecord:
+    level: int = fields["featureLevel"]
+    if fields["name"] == METADATA_VERSION:
+        level = _OWN_LEVELS.get(level, level)
+    return FeatureLevelRecord(fields["name"], level)
+
+
 def _ids(found: list[int] | None) -> tuple[int, ...] | None:
     return None if found is None else tuple(found)
 
 
 _FIELDS: Final[Mapping[str, Callable[[Any], Fields]]] = {
-    "FeatureLevelRecord": lambda one: {"name": one.name, "featureLevel": one.level},
+    "FeatureLevelRecord": _feature_fields,
     "RegisterBrokerRecord": _registration_fields,
     "UnregisterBrokerRecord": lambda one: {
         "brokerId": one.broker_id,
@@ -230,7 +245,7 @@ _FIELDS: Final[Mapping[str, Callable[[Any], Fields]]] = {
 }
 
 _RECORDS: Final[Mapping[str, Callable[[Fields], MetadataRecord]]] = {
-    "FeatureLevelRecord": lambda found: FeatureLevelRecord(found["name"], found["featureLevel"]),
+    "FeatureLevelRecord": _feature,
     "RegisterBrokerRecord": _registration,
     "UnregisterBrokerRecord": lambda found: UnregisterBrokerRecord(
         found["brokerId"], found["brokerEpoch"]
