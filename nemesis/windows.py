@@ -188,6 +188,9 @@ class _Window:
             self._strike_controller()
             return
         word = self._draw.choice(list(self._strikes))
+        if word is Word.CUT_POWER and node != self._cast.follower:
+            # What the last member of the ISR loses, nothing survives.
+            word = Word.KILL
         wipes = word is Word.KILL and self._chance(0.6)
         self._act(word, node)
         self._down.append(node)

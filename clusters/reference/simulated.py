@@ -87,6 +87,7 @@ class SimulatedCluster:
         self._level = level_of(spec)
         self.configurations = _configurations(spec, level=self._level, seed=seed)
         """By node."""
+        self._in_force: dict[NodeName, Configuration] = {}
         self._hosts = {name: self._place(name) for name in self.configurations}
         self._operator = Operator(world, _OPERATOR)
         self.watch = Watch(self._running)
@@ -331,6 +332,10 @@ class SimulatedCluster:
                 return batches[-1].end_offset if batches else 0
         return None
 
+    def configure(self, node: NodeName, configuration: Configuration) -> None:
+        """Have a node start with this configuration from its next start on."""
+        self._in_force[node] = configuration
+
     def run(self, for_ns: int) -> None:
         """Let the world go on."""
         self.world.run(self.world.now_ns + for_ns)
@@ -338,14 +343,13 @@ class SimulatedCluster:
     # What these are made of.
 
     def _place(self, name: NodeName) -> Host:
-        configuration = self.configurations[name]
-
         def built() -> Node:
+            configuration = self._in_force.get(name, self.configurations[name])
             if configuration.is_controller:
                 return ControllerNode(configuration, self.rules)
             return BrokerNode(configuration, self.rules)
 
-        host = self.world.add(configuration.node_id, name, built)
+        host = self.world.add(self.configurations[name].node_id, name, built)
         host.disk.format(self._formatted(name, directory_id=0))
         return host
 

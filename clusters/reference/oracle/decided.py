@@ -41,8 +41,11 @@ class Broker:
     incarnation_id: int
     fenced: bool
     leaving: bool
+    features: tuple[tuple[str, int, int], ...]
     registered_ns: int
     """When it was first seen to be committed."""
+    fenced_ns: int = -1
+    """When it was fenced last, since then; -1: never, or by its registration."""
 
 
 @dataclass(slots=True)
@@ -66,6 +69,8 @@ class Decided:
     names: dict[int, str] = field(default_factory=dict)
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
     level: int = LEVEL_REGISTRATION
+    level_offset: int = -1
+    """Where the present level was decided."""
     joined: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
     """(key, before, after) of changes that let a member in, until somebody clears them."""
     changed: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
@@ -130,10 +135,20 @@ class Decided:
             record.incarnation_id,
             record.fenced,
             record.in_controlled_shutdown,
+            record.features,
             now,
         )
         self.brokers[record.broker_id] = new
         self.registered.append((record.broker_id, old, new))
+        for name, low, high in record.features:
+            if name == METADATA_VERSION and not low <= self.level <= high:
+                yield (
+                    "illegal-transition",
+                    (
+                        f"offset {offset} registers broker {record.broker_id}, which knows levels "
+                        f"{low} to {high}, at level {self.level}"
+                    ),
+                )
         if old is not None and new.broker_epoch <= old.broker_epoch:
             yield (
                 "epoch-went-back",
@@ -150,7 +165,7 @@ class Decided:
         return iter(())
 
     def _registration_changed(
-        self, offset: int, record: BrokerRegistrationChangeRecord, _now: int
+        self, offset: int, record: BrokerRegistrationChangeRecord, now: int
     ) -> Iterator[Problem]:
         broker = self.brokers.get(record.broker_id)
         if broker is None:
@@ -165,12 +180,13 @@ class Decided:
             )
         if record.fenced is not None:
             broker.fenced = record.fenced
+            broker.fenced_ns = now if record.fenced else -1
         if record.in_controlled_shutdown is not None:
             broker.leaving = record.in_controlled_shutdown
 
-    def _feature(self, _offset: int, record: FeatureLevelRecord, _now: int) -> Iterator[Problem]:
+    def _feature(self, offset: int, record: FeatureLevelRecord, _now: int) -> Iterator[Problem]:
         if record.name == METADATA_VERSION:
-            self.level = record.level
+            self.level, self.level_offset = record.level, offset
         return iter(())
 
     def _topic(self, _offset: int, record: TopicRecord, _now: int) -> Iterator[Problem]:
@@ -194,7 +210,7 @@ class Decided:
         return iter(())
 
     def _producer_ids(self, offset: int, record: ProducerIdsRecord, _now: int) -> Iterator[Problem]:
-        if record.next_producer_id < self._next_producer_id:
+        if 0 < record.next_producer_id <= self._next_producer_id:
             yield (
                 "epoch-went-back",
                 (

@@ -47,6 +47,8 @@ class Kept:
     min_isr: int = 1
     lost_disks: dict[int, int] = field(default_factory=dict)
     """Brokers whose disks lost something, with the broker epoch that they had then."""
+    acknowledged_count: int = 0
+    """Records that clients heard are there, with acks=all."""
     _logs: dict[PartitionKey, _Log] = field(default_factory=dict)
 
     @property
@@ -87,6 +89,7 @@ class Kept:
     def acknowledged(self, key: PartitionKey, base_offset: int, batch: Batch) -> Iterator[Problem]:
         """A client heard that its records are there, with acks=all."""
         log = self._of(key)
+        self.acknowledged_count += batch.count
         log.acknowledged.append((base_offset, batch))
         led = self.decided.partitions.get(key)
         wanted = self._wanted(key)

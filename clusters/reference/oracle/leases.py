@@ -31,6 +31,10 @@ _COMMITS_MIN: Final = 4
 """So many decisions must have come after a lease's end before its controller counts as late."""
 
 
+_Proposed = tuple[tuple[int, int], tuple[AlterPartitionItem, ...]]
+"""((broker id, broker epoch) of the sender, what it proposed)."""
+
+
 @dataclass(slots=True)
 class _Judged:
     """A proposal when it was first sent."""
@@ -56,9 +60,8 @@ class Leases:
     """When an active controller last took a heartbeat of the registered incarnation."""
     _taken: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)
     """(broker id, broker epoch) of heartbeats, by (controller, source, correlation)."""
-    _proposed: dict[tuple[int, int, int], tuple[AlterPartitionItem, ...]] = field(
-        default_factory=dict
-    )
+    _proposed: dict[tuple[int, int, int], _Proposed] = field(default_factory=dict)
+    """By (controller, source, correlation)."""
     _judged: dict[PartitionKey, list[_Judged]] = field(default_factory=dict)
     _states: dict[int, int] = field(default_factory=dict)
     _late: dict[int, int] = field(default_factory=dict)
@@ -174,8 +177,10 @@ class Leases:
         """A registration was decided."""
         heard = self._heard.get(broker_id, -self.lease_ns)
         self._heard[broker_id] = now
-        if old is None or old.fenced or old.incarnation_id == new.incarnation_id:
+        if old is None or old.leaving or old.incarnation_id == new.incarnation_id:
             return
+        if old.fenced and old.fenced_ns != now:
+            return  # fenced before: not by this very registration
         if now - heard < self.lease_ns - _SLACK_NS:
             yield (
                 "shared-identity",
@@ -200,18 +205,20 @@ class Leases:
 
     def proposal_taken(self, node: int, source: int, request: AlterPartitionRequest) -> None:
         """A controller gets a proposal."""
-        self._proposed[node, source, request.correlation] = request.items
+        sender = (request.broker_id, request.broker_epoch)
+        self._proposed[node, source, request.correlation] = (sender, request.items)
 
     def proposal_answered(
         self, node: int, target: int, response: AlterPartitionResponse
     ) -> Iterator[Problem]:
         """A controller answers a proposal: a mismatch of epochs must have been refused."""
-        asked = self._proposed.pop((node, target, response.correlation), ())
+        asked_by, asked = self._proposed.pop((node, target, response.correlation), ((-1, -1), ()))
         if response.error:
             return
         for item, answer in zip(asked, response.items, strict=False):
-            if answer.error or not item.isr_epochs:
+            if answer.error:
                 continue
+            yield from self._accepted(asked_by, item)
             for member, epoch in zip(item.isr, item.isr_epochs, strict=False):
                 broker = self.decided.brokers.get(member)
                 if epoch >= 0 and broker is not None and broker.broker_epoch != epoch:
@@ -244,6 +251,45 @@ class Leases:
                         f"{judged_by[-1]}, registered with {broker.broker_epoch}"
                     ),
                 )
+
+    def _accepted(self, sender: tuple[int, int], item: AlterPartitionItem) -> Iterator[Problem]:
+        """A proposal was accepted: it must have come from who leads, of what there was then."""
+        led = self.decided.partitions.get(item.key)
+        if led is None:
+            return
+        broker = self.decided.brokers.get(sender[0])
+        if broker is not None and 0 <= sender[1] != broker.broker_epoch:
+            yield (
+                "illegal-transition",
+                (
+                    f"{item.key}: a proposal by broker {sender[0]} of epoch {sender[1]} was "
+                    f"accepted, registered is {broker.broker_epoch}"
+                ),
+            )
+        if sender[0] != led.leader and led.leader >= 0:
+            yield (
+                "illegal-transition",
+                (
+                    f"{item.key}: a proposal by broker {sender[0]} was accepted, "
+                    f"which broker {led.leader} leads"
+                ),
+            )
+        if item.leader_epoch != led.leader_epoch:
+            yield (
+                "illegal-transition",
+                (
+                    f"{item.key}: a proposal of leader epoch {item.leader_epoch} was accepted "
+                    f"in leader epoch {led.leader_epoch}"
+                ),
+            )
+        if not led.partition_epoch - 1 <= item.partition_epoch <= led.partition_epoch:
+            yield (
+                "nonlinearizable-isr",
+                (
+                    f"{item.key}: a proposal of partition epoch {item.partition_epoch} was "
+                    f"accepted, now it is {led.partition_epoch}"
+                ),
+            )
 
     def _judged_epoch(self, node: int, key: PartitionKey, member: int) -> int:
         """The epoch of the fetches that the leader saw; below version 15 the one registered now."""

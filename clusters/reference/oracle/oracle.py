@@ -119,7 +119,7 @@ class Oracle:
         elif subject == notes.READ_METADATA:
             self._add(now, node, self.shown.read(node, note[2], note[3], note[4]))
         elif subject == notes.TOLD_LOWEST:
-            self._add(now, node, self.shown.told(note[2], note[3]))
+            self._add(now, node, self.shown.told(node, note[2], note[3]))
         elif subject == notes.ACKNOWLEDGED_METADATA:
             self._wrote(node, note[2])
         elif subject == notes.BROKER_STATE:
@@ -128,6 +128,9 @@ class Oracle:
             self._add(now, node, self.decided.was_elected(node, note[2]))
         elif subject == notes.ACTIVE:
             self.leases.is_active(node, now)
+            self.shown.is_active(node, note[2])
+        elif subject == notes.VISIBLE:
+            self._add(now, node, self.shown.is_visible(node, note[2]))
 
     def _wrote(self, node: int, end_offset: int) -> None:
         batches = self.nodes.metadata(node, end_offset - 1, end_offset)

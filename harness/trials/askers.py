@@ -1,0 +1,125 @@
+"""Who reads and changes metadata in a trial, as nodes of the world, and notes it for the oracle."""
+
+import random
+from collections.abc import Sequence
+from typing import Any, Final
+
+from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from clusters.reference.levels import METADATA_VERSION
+from clusters.reference.messages.client import (
+    ApiVersionsRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
+from clusters.reference.messages.control import (
+    AlterConfigsRequest,
+    AlterReassignmentsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+    NewTopic,
+    UpdateFeaturesRequest,
+)
+from clusters.reference.notes import READ_BEGAN, READ_METADATA
+from clusters.simulation.world import WAKE
+
+__all__ = ["Administrator", "Reader"]
+
+_MS: Final = 1_000_000
+_READ_NS: Final = 150 * _MS
+_TIMEOUT_NS: Final = 4_000 * _MS
+_WRITE_NS: Final = 700 * _MS
+_TOPIC: Final = 2
+
+
+class Reader:
+    """Asks one broker after the other what it shows, one read open at a time."""
+
+    def __init__(self, brokers: Sequence[int], *, seed: int) -> None:
+        self._brokers = brokers
+        self._draw = random.Random(f"reader/{seed}")  # noqa: S311
+        self._correlation = 0
+        self._asked: tuple[int, int] | None = None
+        """(when, whom): the read that is open."""
+        self.read_count = 0
+
+    def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take an event of the world."""
+        if kind in (TICK, START):
+            if self._asked is None or now - self._asked[0] > _TIMEOUT_NS:
+                self._ask(now, effects)
+            effects.append((WAKE, now + _READ_NS))
+        elif self._asked is None or message.correlation != self._correlation:
+            return
+        elif kind == MetadataResponse.kind:
+            note = (NOTE, READ_METADATA, self._correlation, self._asked[1], message.metadata_offset)
+            effects.append(note)
+            self._asked = None
+            self.read_count += 1
+        else:
+            self._asked = None
+
+    def _ask(self, now: int, effects: Effects) -> None:
+        self._correlation += 1
+        broker = self._brokers[int(self._draw.random() * len(self._brokers))]
+        self._asked = (now, broker)
+        request: MetadataRequest | ApiVersionsRequest
+        if self._correlation % 4:
+            effects.append((NOTE, READ_BEGAN, self._correlation))
+            request = MetadataRequest(self._correlation, None)
+        else:
+            request = ApiVersionsRequest(self._correlation)
+        effects.append((SEND, broker, request))
+
+
+class Administrator:
+    """Changes something through some broker every now and then, answered or not."""
+
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        *,
+        seed: int,
+        moved: tuple[str, int, tuple[int, ...]] | None,
+        upgrades_to: int | None,
+    ) -> None:
+        self._brokers = brokers
+        self._draw = random.Random(f"administrator/{seed}")  # noqa: S311
+        self._moved = moved
+        self._upgrades_to = upgrades_to
+        self._correlation = 0
+        self._topics: list[str] = []
+        self.answered_count = 0
+
+    def handle(self, now: int, _source: int, kind: int, _message: Any, effects: Effects) -> None:
+        """Take an event of the world."""
+        if kind == TICK:
+            self._correlation += 1
+            broker = self._brokers[int(self._draw.random() * len(self._brokers))]
+            effects.append((SEND, broker, self._change()))
+        if kind in (TICK, START):
+            wait_ns = int(_WRITE_NS * (0.5 + self._draw.random()))
+            effects.append((WAKE, now + wait_ns))
+        elif kind != UNREACHABLE:
+            self.answered_count += 1
+
+    def _change(self) -> Any:
+        draw, number = self._draw, self._correlation
+        if self._upgrades_to is not None and number % 4 == 0:
+            return UpdateFeaturesRequest(number, ((METADATA_VERSION, self._upgrades_to),))
+        what = int(draw.random() * 5)
+        if what == 0:
+            name = f"x-{number}"
+            self._topics.append(name)
+            topic = NewTopic(name, 1, min(2, len(self._brokers)))
+            return CreateTopicsRequest(number, (topic,), _TIMEOUT_NS)
+        if what == 1 and self._topics:
+            return DeleteTopicsRequest(number, ((self._topics.pop(0), -1),), _TIMEOUT_NS)
+        if what == 2:  # noqa: PLR2004
+            return ElectLeadersRequest(number, unclean=False, partitions=None)
+        if what == 3 and self._moved is not None:  # noqa: PLR2004
+            topic_name, partition, replicas = self._moved
+            order = list(replicas)
+            draw.shuffle(order)
+            return AlterReassignmentsRequest(number, ((topic_name, partition, tuple(order)),))
+        return AlterConfigsRequest(number, ((_TOPIC, "t", "retention.ms", str(10_000 + number)),))

@@ -1,0 +1,153 @@
+"""What a trial does: drawn from its seed, or stated by a scenario.
+
+A drawn plan is a small cluster with short time-outs, whose faults come in one of several *storms*:
+windows around one message, a mix with a budget, or chaos. Its random source is the plan's own: the
+world's draws are the same whatever is drawn here, so that steps can be left out of a schedule.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from harness.scenario import Scenario, node_names
+from history.failure import UsageError
+from nemesis.mix import MixSpec
+from nemesis.steps import Play
+from workloads.produce_poll_spec import Consume, ProducePollSpec
+
+__all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of"]
+
+
+class Storm(StrEnum):
+    """How faults come."""
+
+    NONE = "none"
+    PLAY = "play"
+    MIX = "mix"
+    WINDOWS = "windows"
+    CHAOS = "chaos"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPlan:
+    """One trial, apart from its rules."""
+
+    seed: int
+    cluster: ClusterSpec
+    topics: tuple[TopicSpec, ...]
+    records: ProducePollSpec
+    storm: Storm
+    mix: MixSpec | None = None
+    play: Play | None = None
+    faults_s: float = 9.0
+    recovery_s: float = 20.0
+    loss: float = 0.0
+    """The share of messages that are lost; as many are duplicated, more come out of order."""
+    drift_ppm: Mapping[NodeName, int] = field(default_factory=dict)
+    """Clocks that run fast or slow."""
+    wipes: float = 0.0
+    """Of the crashes in chaos, the share after which the disk is empty."""
+    administers: bool = True
+    """Whether somebody creates topics, changes settings and moves partitions meanwhile."""
+    upgrades: bool = False
+    """The metadata.version goes up by one on the way."""
+    old_software: bool = False
+    """Now and then a broker starts as a version that does not know the present level."""
+    unformatted: bool = False
+    """Now and then a node starts on a disk that is new and was not formatted."""
+
+
+_QUICK: Final[Mapping[str, str]] = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "300",
+    "replica.lag.time.max.ms": "1500",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.socket.timeout.ms": "2000",
+    "replica.socket.timeout.ms": "2000",
+}
+"""Time-outs at which a fault shows within seconds."""
+_EPISODES: Final = ("kill", "pause", "restart", "wipe", "power", "partition", "delay")
+_TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")
+_STORMS: Final = (Storm.WINDOWS,) * 5 + (Storm.CHAOS,) * 4 + (Storm.MIX,)
+
+
+def drawn_plan(seed: int, *, level: int = 3) -> TrialPlan:
+    """The plan of a seed, at this metadata.version."""
+    draw = random.Random(f"plan/{seed}")  # noqa: S311  # to be repeated, not kept secret
+    storm = draw.choice(_STORMS)
+    controllers = draw.choice((1, 3)) if storm is not Storm.CHAOS else draw.choice((1, 3, 3))
+    upgrades = level > 1 and draw.random() < 0.15  # noqa: PLR2004
+    cluster = ClusterSpec(
+        controllers=controllers,
+        brokers=draw.choice((2, 3, 3)),
+        settings=_QUICK,
+        metadata_version=str(level - upgrades),
+    )
+    return TrialPlan(
+        seed=seed,
+        cluster=cluster,
+        topics=_topics(cluster.brokers),
+        records=ProducePollSpec(
+            producers=2, consumers=1, rate=draw.choice((40, 120)), consume=Consume.ASSIGN
+        ),
+        storm=storm,
+        mix=MixSpec(
+            faults=_EPISODES,
+            targets=_TARGETS,
+            gap_s=(0.2, 1.0),
+            duration_s=(0.3, 4.0),
+            overlap=draw.random() < 0.5,  # noqa: PLR2004
+            down_brokers_max=draw.choice((1, 2)),
+        ),
+        loss=draw.choice((0.0, 0.0, 0.0, 0.01)) if storm is not Storm.WINDOWS else 0.0,
+        drift_ppm=_drifts(draw, cluster),
+        wipes=draw.choice((0.0, 0.02, 0.1)),
+        upgrades=upgrades,
+        old_software=draw.random() < 0.15,  # noqa: PLR2004
+        unformatted=draw.random() < 0.15,  # noqa: PLR2004
+    )
+
+
+def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
+    """The scenario as a trial. UsageError for what a trial cannot do."""
+    if not isinstance(scenario.workload, ProducePollSpec):
+        raise UsageError(f"{scenario.name}: trials produce and poll; they have no transactions")
+    storm = Storm.NONE
+    if scenario.play is not None:
+        storm = Storm.PLAY
+    elif scenario.mix is not None:
+        storm = Storm.MIX
+    return TrialPlan(
+        seed=seed,
+        cluster=scenario.cluster,
+        topics=scenario.topics,
+        records=scenario.workload,
+        storm=storm,
+        mix=scenario.mix,
+        play=scenario.play,
+        faults_s=scenario.time_limit_s,
+        recovery_s=scenario.recovery_limit_s,
+        administers=scenario.metadata is not None,
+    )
+
+
+def _topics(brokers: int) -> tuple[TopicSpec, ...]:
+    """One of two replicas, where windows are widest, and where there are three, one of three."""
+    two = TopicSpec(name="t", assignment=((1, 2),), settings={"min.insync.replicas": "1"})
+    if brokers < 3:  # noqa: PLR2004
+        return (two,)
+    three = TopicSpec(
+        name="u", assignment=((1, 2, 3), (2, 3, 1)), settings={"min.insync.replicas": "2"}
+    )
+    return (two, three)
+
+
+def _drifts(draw: random.Random, cluster: ClusterSpec) -> dict[NodeName, int]:
+    if draw.random() < 0.7:  # noqa: PLR2004
+        return {}
+    nodes: Sequence[NodeName] = node_names(cluster)
+    return {node: draw.randrange(-500, 501) for node in nodes if node.startswith(Role.BROKER)}

@@ -1,0 +1,249 @@
+"""The steps of a schedule, done to a simulated cluster at once and without ceremony.
+
+A run's interpreter wants evidence of each fault, keeps books and gives up where a step fails. A
+trial's stage does what can be done and goes on: its schedules are random, and a node that has ended
+by itself cannot be killed again. What steps mean is the same.
+"""
+
+import random
+from dataclasses import replace
+from typing import Final
+
+from clusters.port import NodeName, NodeState, Role, role_of
+from clusters.reference.oracle.oracle import Oracle
+from clusters.reference.simulated import SimulatedCluster
+from harness.observer import whole_nodes
+from history.failure import HarnessError
+from nemesis.conditions import Condition, Observation, holds
+from nemesis.simulated.wire import SimulatedWire
+from nemesis.steps import (
+    Act,
+    Await,
+    Heal,
+    HealPartition,
+    Lay,
+    Lift,
+    Parties,
+    Partition,
+    Step,
+    Wait,
+    Word,
+)
+from nemesis.targets import NamedNodes, Scene, resolve
+from nemesis.topology import CLIENTS, flows_of
+from nemesis.wire.rules import Delay, Flow, Rule
+
+__all__ = ["Stage"]
+
+_S: Final = 1_000_000_000
+_STEP_NS: Final = 10_000_000
+
+
+class Stage:
+    """One cluster, its wire and its oracle, which is told whose disks lose something."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        *,
+        wire: SimulatedWire | None,
+        oracle: Oracle,
+        draw: random.Random,
+    ) -> None:
+        self._cluster = cluster
+        self._wire = wire
+        self._oracle = oracle
+        self._draw = draw
+        self._ids = {
+            node: cluster.broker_id(node) for node in cluster.nodes if role_of(node) is Role.BROKER
+        }
+        self._cuts: dict[str, frozenset[Flow]] = {}
+        self._laid: list[str] = []
+
+    @property
+    def now_s(self) -> float:
+        """Seconds of the world."""
+        return self._cluster.world.now_ns / _S
+
+    def scene(self) -> Scene:
+        """What targets are resolved against."""
+        watch = self._cluster.watch
+        return Scene(
+            nodes=self._cluster.nodes,
+            broker_ids=self._ids,
+            view=watch.view,
+            active_controller=self._cluster.controller_leader(),
+        )
+
+    def impaired(self) -> frozenset[NodeName]:
+        """The nodes that are not whole."""
+        return frozenset(self._cluster.nodes) - whole_nodes(self._observation())
+
+    def perform(self, step: Step, *, end_s: float) -> bool:
+        """Do it; False if what it waits for did not come by its bound or `end_s`."""
+        match step:
+            case Act():
+                self._act(step)
+            case Await(condition=condition, within_s=within_s):
+                return self._await(condition, min(end_s, self.now_s + within_s))
+            case Wait(for_s=for_s):
+                self._run_until(min(end_s, self.now_s + for_s))
+            case Partition(name=name, cut=cut):
+                self._cut(name, frozenset(flows_of(cut, self.scene(), self._draw)))
+            case HealPartition(name=name):
+                self._mend(name)
+            case Lay():
+                self._lay(step)
+            case Lift(name=name, discard=discard):
+                self._lift(name, discard=discard)
+            case Heal():
+                self.heal()
+            case _:
+                raise HarnessError(f"a trial cannot do {type(step).__name__}")
+        return True
+
+    def heal(self) -> None:
+        """Undo everything: the network is whole, and every node that can runs."""
+        for name in list(self._laid):
+            self._lift(name, discard=False)
+        for name in list(self._cuts):
+            self._mend(name)
+        for node in self._cluster.nodes:
+            state = self._cluster.state(node)
+            if state is NodeState.PAUSED:
+                self._cluster.resume_node(node)
+            elif state is NodeState.DOWN:
+                self._cluster.start_node(node)
+
+    def _act(self, act: Act) -> None:
+        try:
+            nodes = resolve(act.target, self.scene(), self._draw)
+        except HarnessError:
+            return  # nobody is that just now
+        for node in nodes:
+            self._do(act, node)
+
+    def _do(self, act: Act, node: NodeName) -> None:
+        cluster, state = self._cluster, self._cluster.state(node)
+        down = state is NodeState.DOWN
+        match act.word:
+            case Word.KILL if not down:
+                cluster.kill_node(node)
+            case Word.STOP if state is NodeState.RUNNING:
+                cluster.stop_node(node, timeout_s=5.0)
+            case Word.CUT_POWER if not down:
+                cluster.cut_power(node)
+                self._disk_lost(node)
+            case Word.START if down:
+                cluster.start_node(node)
+            case Word.PAUSE if state is NodeState.RUNNING:
+                cluster.pause_node(node)
+            case Word.RESUME if state is NodeState.PAUSED:
+                cluster.resume_node(node)
+            case Word.WIPE if down:
+                cluster.wipe_node(node, keep_directory_id=act.keep_directory_id)
+                self._disk_lost(node)
+            case Word.SNAPSHOT:
+                cluster.snapshot_node(node, act.label)
+            case Word.ROLLBACK if down:
+                cluster.rollback_node(node, act.label)
+                self._disk_lost(node)
+            case _:
+                pass
+
+    def _disk_lost(self, node: NodeName) -> None:
+        if role_of(node) is Role.BROKER:
+            self._oracle.disk_lost(self._ids[node])
+
+    def _await(self, condition: Condition, end_s: float) -> bool:
+        before = self._observation()
+        while not holds(condition, self._since(before)):
+            if self.now_s >= end_s:
+                return False
+            self._cluster.run(_STEP_NS)
+        return True
+
+    def _since(self, before: Observation) -> Observation:
+        now = self._observation()
+        registrations = {
+            node: epoch - before.registrations.get(node, 0)
+            for node, epoch in now.registrations.items()
+        }
+        acknowledged = now.acknowledged_count - before.acknowledged_count
+        return replace(now, registrations=registrations, acknowledged_count=acknowledged)
+
+    def _observation(self) -> Observation:
+        cluster = self._cluster
+        look = Observation(
+            view=cluster.watch.view,
+            active_controller=cluster.controller_leader(),
+            states={},
+            broker_ids=self._ids,
+            acknowledged_count=0,
+        )
+        rules = {} if self._wire is None else self._wire.status().rules
+        return replace(
+            look,
+            states={node: cluster.state(node) for node in cluster.nodes},
+            acknowledged_count=self._oracle.kept.acknowledged_count,
+            held_counts={name: rule.held_count for name, rule in rules.items()},
+            matched_counts={name: rule.matched_count for name, rule in rules.items()},
+            registrations=self._registrations(),
+        )
+
+    def _registrations(self) -> dict[NodeName, int]:
+        """A number of each broker that grows with its registrations."""
+        brokers = self._oracle.decided.brokers
+        return {
+            node: brokers[number].broker_epoch
+            for node, number in self._ids.items()
+            if number in brokers
+        }
+
+    def _cut(self, name: str, flows: frozenset[Flow]) -> None:
+        self._cuts[name] = flows
+        self._cluster.world.network.block(self._numbers(flows))
+
+    def _mend(self, name: str) -> None:
+        healed = self._cuts.pop(name, frozenset())
+        others = frozenset().union(*self._cuts.values())
+        self._cluster.world.network.unblock(self._numbers(healed - others))
+
+    def _numbers(self, flows: frozenset[Flow]) -> list[tuple[int, int]]:
+        number = self._cluster.broker_id
+        return [(number(a), number(b)) for a, b in sorted(flows) if CLIENTS not in (a, b)]
+
+    def _lay(self, step: Lay) -> None:
+        if self._wire is None or step.name in self._laid:
+            return
+        action = step.action
+        if isinstance(action, Delay) and action.seed is None:
+            action = replace(action, seed=self._draw.getrandbits(32))
+        sources, targets = self._names(step.source), self._names(step.target)
+        match = replace(step.match, sources=sources, targets=targets)
+        self._laid.append(step.name)
+        self._wire.add(Rule(name=step.name, action=action, match=match))
+
+    def _lift(self, name: str, *, discard: bool) -> None:
+        if self._wire is None or name not in self._laid:
+            return
+        self._laid.remove(name)
+        if discard:
+            self._wire.discard(name)
+        else:
+            self._wire.release(name)
+
+    def _names(self, parties: Parties) -> tuple[NodeName, ...]:
+        if parties.clients:
+            return (CLIENTS,)
+        if parties.target is None:
+            return ()
+        if isinstance(parties.target, NamedNodes):
+            return parties.target.nodes
+        try:
+            return tuple(resolve(parties.target, self.scene(), self._draw))
+        except HarnessError:
+            return ()
+
+    def _run_until(self, end_s: float) -> None:
+        self._cluster.run(max(0, int(end_s * _S) - self._cluster.world.now_ns))

@@ -1,0 +1,393 @@
+"""One trial: a plan is carried out in a simulated world, with an oracle over every step.
+
+Safety first: from the start to the end of the faults and of the healing, what the oracle finds ends
+the trial. Then liveness: with everything mended, the cluster has to be whole within a bound, and
+once it is quiet, what was acknowledged has to be everywhere.
+"""
+
+import random
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from clusters.port import NodeName, NodeState, Role, role_of
+from clusters.reference.configuration import Configuration
+from clusters.reference.oracle.finding import Finding
+from clusters.reference.oracle.insides import Insides
+from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
+from clusters.reference.rules import Rules
+from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.simulation.network import Trouble
+from harness.trials.askers import Administrator, Reader
+from harness.trials.plan import Storm, TrialPlan
+from harness.trials.stage import Stage
+from history.failure import HarnessError
+from nemesis.chaos import Chaos
+from nemesis.mix import Mix
+from nemesis.simulated.wire import SimulatedWire
+from nemesis.steps import Act, Lay, Play, Step, Word
+from nemesis.steps import flat as flat_steps
+from nemesis.targets import NamedNodes
+from nemesis.windows import drawn_window
+from workloads.simulated.clients import Clients
+from workloads.simulated.produce_poll import SimulatedProducePoll, counted
+
+__all__ = ["STUCK", "TrialResult", "run_trial"]
+
+STUCK: Final = "stuck-isr"
+"""What is found if the cluster does not recover."""
+
+_S: Final = 1_000_000_000
+_TICK_NS: Final = 20_000_000
+_QUIET_NS: Final = 700_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """What came of one seed."""
+
+    seed: int
+    storm: str
+    findings: tuple[Finding, ...]
+    """In the order in which they were found; what did not recover is the last one."""
+    excused: bool
+    """Records were lost by a fault that nothing survives: no evidence of anything."""
+    crash: str
+    """What went wrong in the code of the simulation itself; empty: nothing."""
+    event_count: int
+    virtual_ns: int
+    acknowledged_count: int
+    cpu_s: float
+    digest: str = ""
+
+    @property
+    def anomalies(self) -> tuple[str, ...]:
+        """The names of what was found, each once."""
+        return tuple(dict.fromkeys(finding.anomaly for finding in self.findings))
+
+
+def run_trial(
+    plan: TrialPlan, rules: Rules, *, digest: bool = False, witnessed: bool = False
+) -> TrialResult:
+    """Carry a plan out. What fails in the simulation itself is in the result, too."""
+    begin_s = time.process_time()
+    trial = _Trial(plan, rules, digest=digest, witnessed=witnessed)
+    crash = ""
+    try:
+        trial.go()
+    except Exception as error:  # noqa: BLE001  # the next seed has to go on
+        crash = _told(error)
+    world = trial.cluster.world
+    return TrialResult(
+        seed=plan.seed,
+        storm=str(plan.storm),
+        findings=tuple(trial.oracle.findings),
+        excused=bool(trial.oracle.kept.excused),
+        crash=crash,
+        event_count=world.event_count,
+        virtual_ns=world.now_ns,
+        acknowledged_count=trial.oracle.kept.acknowledged_count,
+        cpu_s=time.process_time() - begin_s,
+        digest=world.digest(),
+    )
+
+
+class _Trial:
+    def __init__(self, plan: TrialPlan, rules: Rules, *, digest: bool, witnessed: bool) -> None:
+        self._plan = plan
+        self.cluster = build(
+            plan.cluster, seed=plan.seed, rules=rules, digest=digest, witnessed=witnessed
+        )
+        self._world = self.cluster.world
+        some = next(iter(self.cluster.configurations.values()))
+        self.oracle = Oracle(
+            Insides(self._world.hosts),
+            lease_ns=some.lease_timeout_ns,
+            min_isr=some.min_insync_replicas,
+            clients_from=CLIENTS_FROM,
+        )
+        self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
+        self._misfits = _Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
+        wire = None
+        if plan.storm is Storm.WINDOWS or _lays(plan.play or ()) or _delays(plan):
+            wire = SimulatedWire(
+                self._world,
+                journal=_NoTape(),
+                clients_from=CLIENTS_FROM,
+                harness_from=HARNESS_FROM,
+            )
+        self._wire = wire
+        self._given_up = False
+        self._stage = Stage(self.cluster, wire=wire, oracle=self.oracle, draw=self._draw)
+
+    def go(self) -> None:
+        """All of it, up to the first finding."""
+        plan, world = self._plan, self._world
+        for node, drift_ppm in plan.drift_ppm.items():
+            self.cluster.host(node).clock.run(drift_ppm=drift_ppm, now_ns=world.now_ns)
+        world.watch(self.oracle, sent=SENT, delivered=DELIVERED)
+        if not self._begun():
+            return
+        workload = self._clients()
+        workload.start()
+        if plan.loss:
+            world.network.trouble(
+                Trouble(loss=plan.loss, duplication=plan.loss, reordering=3 * plan.loss)
+            )
+        self._break(world.now_ns + int(plan.faults_s * _S))
+        world.network.trouble(None)
+        self._misfits.end()
+        self._stage.heal()
+        self._recover()
+        workload.stop(timeout_s=20.0)
+        self._run(_QUIET_NS)
+        if not self.oracle.findings:
+            self.oracle.finish(world.now_ns)
+
+    def _begun(self) -> bool:
+        """Whether the cluster came up and has its topics; with a rule off it may not."""
+        try:
+            self.cluster.start()
+            self.cluster.create_topics(self._plan.topics)
+        except HarnessError as error:
+            if not self.oracle.findings:
+                self._found(f"the cluster did not begin: {error}")
+            return False
+        if self._wire is not None:
+            self._wire.name_topics(self.cluster.view().topic_ids)
+        return True
+
+    def _clients(self) -> SimulatedProducePoll:
+        plan = self._plan
+        workload = SimulatedProducePoll(
+            plan.records,
+            self.cluster,
+            topics=plan.topics,
+            recorders=counted(),
+            seed=plan.seed,
+            noted=True,
+        )
+        if plan.administers:
+            brokers, clients = self.cluster.brokers, Clients(self.cluster)
+            upgrades_to = self.cluster.level + 1 if plan.upgrades else None
+            moved = next(
+                ((one.name, 0, one.assignment[0]) for one in plan.topics[1:] if one.assignment),
+                None,
+            )
+            clients.place("reader-0", _as_client(Reader(brokers, seed=plan.seed)))
+            clients.place("reader-1", _as_client(Reader(brokers, seed=-plan.seed)))
+            administrator = Administrator(
+                brokers, seed=plan.seed, moved=moved, upgrades_to=upgrades_to
+            )
+            clients.place("administrator", _as_client(administrator))
+        return workload
+
+    def _break(self, end_ns: int) -> None:
+        """Faults until the time is up or something is found."""
+        for step in self._steps(end_ns):
+            if step is not None and not self._stage.perform(step, end_s=end_ns / _S):
+                self._after_a_miss()
+            if self.oracle.findings or self._world.now_ns >= end_ns:
+                return
+
+    def _after_a_miss(self) -> None:
+        """A window that did not open is left; a play of the user's ends where it failed."""
+        self._given_up = True
+
+    def _steps(self, end_ns: int) -> Iterator[Step | None]:
+        """The schedule as it comes; None: look again, time has passed."""
+        match self._plan.storm:
+            case Storm.PLAY:
+                yield from self._of_play(tuple(self._plan.play or ()))
+            case Storm.WINDOWS:
+                yield from self._of_windows(end_ns)
+            case Storm.NONE:
+                while self._world.now_ns < end_ns:
+                    self._run(10 * _TICK_NS)
+                    yield None
+            case Storm.MIX | Storm.CHAOS:
+                yield from self._as_they_are_due(end_ns)
+
+    def _of_play(self, play: Play) -> Iterator[Step | None]:
+        for step in play:
+            if self._given_up:
+                return
+            yield step
+
+    def _of_windows(self, end_ns: int) -> Iterator[Step | None]:
+        keys = [
+            (f"{topic.name}-{partition}", replicas)
+            for topic in self._plan.topics
+            for partition, replicas in enumerate(topic.assignment or ())
+            if len(replicas) > 1
+        ]
+        while self._world.now_ns < end_ns:
+            key, replicas = self._draw.choice(keys)
+            self._given_up = False
+            window = drawn_window(
+                self._draw,
+                key=key,
+                replicas=self._led_first(key, replicas),
+                nodes=self.cluster.nodes,
+            )
+            yield from self._of_play(window)
+            self._misfits.end()
+            self._stage.heal()
+            whole_by_ns = min(end_ns, self._world.now_ns + 5 * _S)
+            while self._stage.impaired() and self._world.now_ns < whole_by_ns:
+                self._run(5 * _TICK_NS)
+                yield None
+
+    def _led_first(self, key: str, replicas: Sequence[int]) -> tuple[int, ...]:
+        view = self.cluster.watch.view
+        shown = None if view is None else view.partitions.get(key)
+        leader = None if shown is None else shown.leader
+        if leader is None or leader not in replicas:
+            leader = replicas[0]
+        return (leader, *(one for one in replicas if one != leader))
+
+    def _as_they_are_due(self, end_ns: int) -> Iterator[Step | None]:
+        plan, begin_ns = self._plan, self._world.now_ns
+        keys = tuple(key for topic in plan.topics for key in topic.keys)
+        chaos = Chaos(self._draw, self.cluster.nodes, wipes=plan.wipes)
+        mix = None
+        if plan.storm is Storm.MIX and plan.mix is not None:
+            mix = Mix(plan.mix, self._draw, keys)
+        while self._world.now_ns < end_ns:
+            self._run(_TICK_NS if mix is None else 2 * _TICK_NS)
+            now_s = (self._world.now_ns - begin_ns) / _S
+            scene = self._stage.scene()
+            if mix is None:
+                steps = chaos.due(now_s, scene=scene)
+            else:
+                steps = mix.due(now_s, scene=scene, impaired=self._stage.impaired())
+            for step in steps:
+                yield step if self._misfits.allows(step) else None
+            yield None
+
+    def _recover(self) -> None:
+        """Wait until the cluster is whole: it has to be, in time."""
+        end_ns = self._world.now_ns + int(self._plan.recovery_s * _S)
+        while not self.oracle.findings:
+            missing = self._stage.impaired() - self._misfits.lost
+            if not missing:
+                return
+            if self._world.now_ns >= end_ns:
+                named = ", ".join(sorted(missing))
+                self._found(f"{named} not whole {self._plan.recovery_s:g} s after healing")
+                return
+            self._run(5 * _TICK_NS)
+
+    def _found(self, words: str) -> None:
+        now_ns = self._world.now_ns
+        self.oracle.findings.append(Finding(anomaly=STUCK, time_ns=now_ns, node=-1, words=words))
+
+    def _run(self, for_ns: int) -> None:
+        self.cluster.run(for_ns)
+
+
+class _Misfits:
+    """Nodes that start as they should not: of an old version, or on a disk that nobody formatted.
+
+    With the rules on, each ends by itself, and is started as it should be afterwards; a controller
+    that lost its disk stays away for good, since it has forgotten its votes.
+    """
+
+    def __init__(self, plan: TrialPlan, cluster: SimulatedCluster, draw: random.Random) -> None:
+        self._plan = plan
+        self._cluster = cluster
+        self._draw = draw
+        self.lost: frozenset[NodeName] = frozenset()
+        """Who stays away."""
+        self._old: set[NodeName] = set()
+
+    def allows(self, step: Step) -> bool:
+        """Whether to perform the step; a start may become that of a misfit first."""
+        if not isinstance(step, Act) or step.word is not Word.START:
+            return True
+        assert isinstance(step.target, NamedNodes)
+        node = step.target.nodes[0]
+        if node in self.lost:
+            return False
+        if self._cluster.state(node) is not NodeState.DOWN:
+            return True
+        if role_of(node) is Role.BROKER and self._plan.old_software and self._chance(0.3):
+            self._start_old(node)
+            return False
+        is_last = len(self.lost) > 0 or self._plan.cluster.controllers == 1
+        if role_of(node) is Role.CONTROLLER and self._plan.unformatted and not is_last:
+            self._lose_disk(node)
+        return True
+
+    def end(self) -> None:
+        """Those of an old version end, so that they come back as they should be."""
+        for node in sorted(self._old):
+            if self._cluster.state(node) is not NodeState.DOWN:
+                self._cluster.kill_node(node)
+            self._configure(node, self._cluster.configurations[node])
+        self._old.clear()
+
+    def _start_old(self, node: NodeName) -> None:
+        configuration = self._cluster.configurations[node]
+        old = replace(configuration, level_max=max(1, self._cluster.level - 1))
+        self._configure(node, old)
+        self._old.add(node)
+        self._cluster.start_node(node)
+        self._cluster.run(int(self._draw.random() * 2 * _S))
+        self.end()
+
+    def _lose_disk(self, node: NodeName) -> None:
+        self.lost |= {node}
+        self._cluster.host(node).disk.format({})
+
+    def _configure(self, node: NodeName, configuration: Configuration) -> None:
+        self._cluster.configure(node, configuration)
+
+    def _chance(self, share: float) -> bool:
+        return self._draw.random() < share
+
+
+class _NoTape:
+    def frame(
+        self,
+        columns: Mapping[str, object],  # noqa: ARG002
+        items: Sequence[Mapping[str, object]] = (),  # noqa: ARG002
+    ) -> int:
+        """Forget it."""
+        return 0
+
+    def fate(self, frame: int, *, action: str, forwarded_ns: int | None) -> None:
+        """Forget it."""
+
+
+class _Fleeting:
+    """A node of the world that records nothing, as a client that can be told to end."""
+
+    idle = True
+
+    def __init__(self, node: Reader | Administrator) -> None:
+        self.handle = node.handle
+
+    def give_up(self) -> None:
+        """There is nothing to end."""
+
+
+def _as_client(node: Reader | Administrator) -> _Fleeting:
+    return _Fleeting(node)
+
+
+def _lays(play: Play) -> bool:
+    return any(isinstance(step, Lay) for step in flat_steps(play))
+
+
+def _delays(plan: TrialPlan) -> bool:
+    return plan.storm is Storm.MIX and plan.mix is not None and "delay" in plan.mix.faults
+
+
+def _told(error: Exception) -> str:
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+    notes = "; ".join(getattr(error, "__notes__", ()))
+    return f"{type(error).__name__}: {error} ({place}) {notes}".strip()
