@@ -132,6 +132,9 @@ class BrokerNode:
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""
+        if now >= self.life.serves_until_ns > 0:
+            # After a pause this is the first thing to be seen: who waits is answered no more.
+            self.life.look_at_lease(now, effects)
         if self._is_over:
             self._finish(kind, message, effects)
         elif kind == _FETCHED:
