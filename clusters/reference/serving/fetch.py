@@ -58,7 +58,11 @@ class Fetching:
                 continue
             log = leader.log
             end = log.end
-            if epoch != leader.leader_epoch or last_epoch != log.last_epoch or offset > end:
+            if (
+                epoch != leader.leader_epoch
+                or last_epoch != log.last_epoch
+                or not 0 <= offset <= end
+            ):
                 refusal = self._refusal(leader, entry)
                 if refusal is not None:
                     refused.append(refusal)
@@ -90,7 +94,7 @@ class Fetching:
                 has_news = True
                 continue
             refusal = None
-            if epoch not in (NO_EPOCH, leader.leader_epoch) or offset > leader.log.end:
+            if epoch not in (NO_EPOCH, leader.leader_epoch) or not 0 <= offset <= leader.log.end:
                 refusal = self._refusal(leader, entry)
             if refusal is None:
                 refusal = leader.fetched(offset, request.max_records, request.max_bytes)
@@ -121,7 +125,7 @@ class Fetching:
                 return FetchedPartition(
                     key, _NONE, leader.leader_epoch, log.high_watermark, 0, (), known, end
                 )
-        return _error(leader, _OUT_OF_RANGE, log.end) if offset > log.end else None
+        return None if 0 <= offset <= log.end else _error(leader, _OUT_OF_RANGE, log.end)
 
     def _unled(self, key: PartitionKey) -> FetchedPartition:
         is_known = key in self._situation.image.partitions

@@ -138,10 +138,11 @@ def test_a_fetch_waits_no_longer_than_it_wants_to() -> None:
     ("offset", "epoch", "error"),
     [
         (2, -1, Error.OFFSET_OUT_OF_RANGE),
+        (-1, -1, Error.OFFSET_OUT_OF_RANGE),
         (0, 7, Error.UNKNOWN_LEADER_EPOCH),
         (1, 0, Error.NONE),
     ],
-    ids=["beyond the end", "of an unknown epoch", "at the end"],
+    ids=["beyond the end", "before the start", "of an unknown epoch", "at the end"],
 )
 def test_a_consumers_fetch_has_to_fit_the_log(offset: int, epoch: int, error: Error) -> None:
     world, key = with_topic()
