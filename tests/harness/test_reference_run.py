@@ -1,0 +1,97 @@
+"""Whole runs on the reference cluster as processes: no release of Kafka, the same checks."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.hosts.process import orphans
+from history.manifest import read_manifest
+from history.reader import load_table
+from history.run_directory import RunDirectory
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def run(*arguments: str, results: Path) -> "subprocess.CompletedProcess[str]":
+    """As a user starts it."""
+    return subprocess.run(
+        [sys.executable, "-m", "harness.cli", "run", *arguments, "--cluster", "reference"],
+        env={**os.environ, "FENCEPOST_RESULTS": str(results)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def said_of(ended: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
+    assert ended.stdout, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    found: dict[str, Any] = said
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Iterator[None]:
+    yield
+    assert orphans() == ()
+
+
+def test_smoke_is_valid_and_leaves_its_evidence(tmp_path: Path) -> None:
+    ended = run("smoke", "--time-limit", "12s", "--seed", "5", "--json", results=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    said = said_of(ended)
+    assert said["validity"] == "valid"
+    assert {check["validity"] for check in said["checks"].values()} == {"valid"}
+    directory = RunDirectory(Path(said["run"]))
+    manifest = read_manifest(directory.manifest_path)
+    assert manifest.versions["cluster"] == "reference"
+    assert not manifest.damages
+    assert "--cluster reference" in manifest.command
+    beats = [
+        row for row in load_table(directory, "wire").to_pylist() if row["api"] == "BrokerHeartbeat"
+    ]
+    assert {(row["api_key"], row["api_version"]) for row in beats} == {(63, 1)}
+
+
+@pytest.mark.parametrize(
+    ("flags", "lost"),
+    [
+        (("--metadata-version", "1"), True),
+        (("--metadata-version", "2"), False),
+        ((), False),
+        (("--without-rule", "member_epochs_checked", "--without-rule", "epoch_from_fetch"), True),
+    ],
+    ids=["level-1", "level-2", "level-3", "level-3-without-the-rules"],
+)
+def test_e08_the_race_loses_data_below_level_2_and_not_from_level_2_on(
+    flags: tuple[str, ...], tmp_path: Path, *, lost: bool
+) -> None:
+    said = said_of(run("kip-903", "--seed", "6", "--json", *flags, results=tmp_path))
+    found = {name for name, check in said["checks"].items() if check["validity"] == "invalid"}
+    assert ({"lost-write", "stale-epoch-join"} <= found) is lost
+    assert (said["validity"] == "invalid") is lost
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("smoke", "--without-rule", "no_rule"), "no_rule: there is no such rule"),
+        (("smoke", "--metadata-version", "3.4"), "metadata.versions 1, 2, 3, found '3.4'"),
+        (("transactions",), "the reference cluster has no transactions"),
+    ],
+    ids=["rule", "level", "transactions"],
+)
+def test_what_it_cannot_be_is_refused_before_anything_starts(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    ended = run(*arguments, results=tmp_path)
+    assert ended.returncode == 254
+    assert words in ended.stderr
+    assert not any(tmp_path.iterdir())
