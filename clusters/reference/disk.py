@@ -91,7 +91,9 @@ class Disk:
     def append(self, log: LogName, batch: Any) -> None:
         """A batch at the end of a log."""
         if log == METADATA:
-            data = encoded_batch(batch, time_ms=time.time_ns() // 1_000_000)
+            if not batch.time_ms:  # the leader's own: whoever fetches it keeps the time
+                batch.time_ms = time.time_ns() // 1_000_000
+            data = encoded_batch(batch)
             self._logs[log].append(data, base_offset=batch.base_offset, epoch=batch.epoch)
         else:
             self._logs[log].append(

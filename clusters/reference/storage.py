@@ -73,6 +73,8 @@ class MetadataBatch:
     """Of the controller that appended it: the quorum's leader epoch, KRaft's controller epoch."""
     records: tuple[Any, ...]
     """Values of `records.py`, one offset each."""
+    time_ms: int = field(default=0, compare=False)
+    """When the leader's shell stored it, in ms since 1970, which all copies keep; 0: not yet."""
 
     @property
     def end_offset(self) -> int:

@@ -39,8 +39,9 @@ _HEADER_VALUE: Final = encoder_of(_BY_NAME["SnapshotHeaderRecord"], 0)
 _FOOTER_VALUE: Final = encoder_of(_BY_NAME["SnapshotFooterRecord"], 0)
 
 
-def encoded_batch(batch: MetadataBatch, *, time_ms: int) -> bytes:
-    """A batch of the metadata log; `time_ms`: since 1970, of its append."""
+def encoded_batch(batch: MetadataBatch) -> bytes:
+    """A batch of the metadata log."""
+    time_ms = batch.time_ms
     first = batch.records[0]
     if isinstance(first, LeaderChangeMessage):
         assert len(batch.records) == 1, batch
@@ -63,7 +64,7 @@ def scanned(data: bytes, scan: Scan) -> Iterator[tuple[MetadataBatch, int]]:
     for batch in scan.batches:
         records = tuple(_records(data, batch))
         yield (
-            MetadataBatch(batch.base_offset, batch.leader_epoch, records),
+            MetadataBatch(batch.base_offset, batch.leader_epoch, records, batch.base_timestamp_ms),
             batch.position + batch.size_bytes,
         )
 

@@ -171,7 +171,7 @@ def _fetch_ask(request: MetadataFetchRequest, _: Labels) -> tuple[int, Values]:
 
 
 def _fetch_answer(response: MetadataFetchResponse, asked: Asked) -> Values:
-    records = b"".join(encoded_batch(one, time_ms=0) for one in response.batches)
+    records = b"".join(encoded_batch(one) for one in response.batches)
     partition = {
         "partition_index": 0,
         "error_code": response.error,

@@ -226,3 +226,13 @@ def test_a_batch_keeps_the_bytes_that_its_checksum_covers(node: _Node) -> None:
     (found,) = node.restarted().logs[_KEY]
     assert (found.base_offset, found.leader_epoch) == (5, 8)
     assert found.payload[16:] == payload[16:]
+
+
+def test_a_follower_keeps_the_time_at_which_the_leader_stored_a_batch(node: _Node) -> None:
+    fetched = MetadataBatch(0, 1, (NoOpRecord(),), time_ms=77)
+    own = MetadataBatch(1, 2, (NoOpRecord(),))
+    for batch in (fetched, own):
+        node.disk.append(METADATA, batch)
+    assert own.time_ms > 77
+    times = [batch.time_ms for batch in node.restarted().logs[METADATA]]
+    assert times == [77, own.time_ms]

@@ -1,5 +1,7 @@
 """The metadata log in Kafka's bytes: read back as it was, and read by the witness."""
 
+from dataclasses import replace
+
 import pytest
 from wire_samples import BATCHES, RECORDS, SNAPSHOT
 
@@ -16,7 +18,7 @@ from clusters.reference.wire.metadata_log import (
 from clusters.reference.wire.metadata_records import encoded, record_in
 from clusters.reference.wire.record_definitions import definitions
 
-_LOG = b"".join(encoded_batch(one, time_ms=5) for one in BATCHES)
+_LOG = b"".join(encoded_batch(one) for one in BATCHES)
 
 
 @pytest.mark.parametrize("index", range(len(RECORDS)))
@@ -30,7 +32,7 @@ def test_what_was_decided_together_is_one_batch() -> None:
 
 
 def test_a_batch_is_there_as_a_whole_or_not_at_all() -> None:
-    first = len(encoded_batch(BATCHES[0], time_ms=5))
+    first = len(encoded_batch(BATCHES[0]))
     for size in range(len(_LOG)):
         found = [batch for batch, _ in scanned(_LOG[:size], scan_batches(_LOG[:size]))]
         assert found == list(BATCHES[: 1 if size >= first else 0])
@@ -61,3 +63,9 @@ def test_nonsense_is_no_record() -> None:
     for value in (None, b"", b"\x01", b"\x01\x63\x00", b"\x01\x02\x00\x09", b"\xff" * 12):
         with pytest.raises(DecodeError):
             record_in(value)
+
+
+def test_a_batch_keeps_the_time_of_its_leader() -> None:
+    stamped = replace(BATCHES[1], time_ms=77)
+    (found,) = batches_in(encoded_batch(stamped))
+    assert found.time_ms == 77
