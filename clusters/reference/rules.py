@@ -98,10 +98,18 @@ class Rule:
     """Anomalies, by the catalogue's names, any of which a run without it may show."""
     level_min: int = 1
     """The lowest metadata.version at which the rule exists."""
+    level_max: int = 3
+    """The highest at which no other rule does its work."""
 
 
 def _rule(
-    name: str, source: str, says: str, prevents: str, *shows_as: str, level_min: int = 1
+    name: str,
+    source: str,
+    says: str,
+    prevents: str,
+    *shows_as: str,
+    level_min: int = 1,
+    level_max: int = 3,
 ) -> Rule:
     return Rule(
         name=name,
@@ -110,6 +118,7 @@ def _rule(
         prevents=prevents,
         shows_as=shows_as,
         level_min=level_min,
+        level_max=level_max,
     )
 
 
@@ -274,6 +283,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "The dead incarnation of a leader changes the ISR of the living one.",
         "nonlinearizable-isr",
         "illegal-transition",
+        level_max=1,
     ),
     _rule(
         "only_leader_alters",

@@ -32,6 +32,8 @@ _MODULES: Final[Mapping[str, str]] = {
     "reproduce": "reproduce",
     "run": "run",
     "scenarios": "scenarios",
+    "selftest": "simulate",
+    "simulate": "simulate",
     "track-record": "reproduce",
 }
 """Of each command: the module beside this one that has it."""

@@ -75,12 +75,13 @@ _TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")
 _STORMS: Final = (Storm.WINDOWS,) * 5 + (Storm.CHAOS,) * 4 + (Storm.MIX,)
 
 
-def drawn_plan(seed: int, *, level: int = 3) -> TrialPlan:
-    """The plan of a seed, at this metadata.version."""
+def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
+    """The plan of a seed, at one of these metadata.versions, the later ones more often."""
     draw = random.Random(f"plan/{seed}")  # noqa: S311  # to be repeated, not kept secret
+    level = draw.choices(levels, weights=range(1, len(levels) + 1))[0]
     storm = draw.choice(_STORMS)
     controllers = draw.choice((1, 3)) if storm is not Storm.CHAOS else draw.choice((1, 3, 3))
-    upgrades = level > 1 and draw.random() < 0.15  # noqa: PLR2004
+    upgrades = level > levels[0] and draw.random() < 0.2  # noqa: PLR2004
     cluster = ClusterSpec(
         controllers=controllers,
         brokers=draw.choice((2, 3, 3)),

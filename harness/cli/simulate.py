@@ -1,0 +1,240 @@
+"""`fencepost simulate` and `fencepost selftest`."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from clusters.java import find_java
+from clusters.reference.rules import RULES, Rule, Rules
+from harness.cli.options import as_json, emit_json, spark_master_option
+from harness.library import find_scenario
+from harness.progress import Progress, terminal_progress
+from harness.scenario import load_scenario
+from harness.seeds import SEED_MAX
+from harness.spark_start import SparkStart
+from harness.trials.plan import TrialPlan, drawn_plan, plan_of
+from harness.trials.selftest import Detection, clean_series, detect
+from harness.trials.series import Plans, Series, Tally, enough
+from history.failure import UsageError
+from nemesis.words import did_you_mean
+
+__all__ = ["selftest", "simulate"]
+
+_STORM: Final = "storm"
+"""In the place of a scenario: every seed draws its own cluster and faults."""
+_NAMES: Final = tuple(rule.name for rule in RULES)
+_SHOWN_MAX: Final = 3
+_FAILED: Final = 255
+
+
+@click.command()
+@click.argument("scenario")
+@click.option("--seeds", type=click.IntRange(1), default=1000, show_default=True)
+@click.option("--first", type=click.IntRange(1, SEED_MAX), default=1, show_default=True)
+@click.option("--metadata-version", type=click.Choice(["1", "2", "3"]), help="Of every cluster.")
+@click.option("--without-rule", "off", multiple=True, metavar="RULE", help="Switch a rule off.")
+@click.option("--until", type=click.IntRange(1), default=1, show_default=True, help="So many hits.")
+@spark_master_option
+@as_json
+def simulate(
+    scenario: str,
+    *,
+    seeds: int,
+    first: int,
+    metadata_version: str | None,
+    off: tuple[str, ...],
+    until: int,
+    spark_master: str,
+    as_json: bool,
+) -> int:
+    """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step.
+
+    SCENARIO is a name, a file, or `storm`: then each seed draws a small cluster and its faults.
+    Exit codes: 0 nothing was found, 1 something was, 255 the simulation itself failed.
+    """
+    rules = _rules(off)
+    plans = _plans(scenario, metadata_version)
+    with terminal_progress() as progress:
+        session = _spark(spark_master, progress).session()
+        series = Series(session=session, plans=plans, rules=rules, first=first, count=seeds)
+        tally = Tally()
+        for tally in series.run(until=enough(until)):
+            progress.say(_line(tally, seeds))
+    if as_json:
+        emit_json(_tally_json(tally))
+    else:
+        _say_tally(tally, _repeat(scenario, metadata_version, off))
+    if tally.suspicious:
+        return 1
+    return _FAILED if tally.crashes else 0
+
+
+@click.command()
+@click.option("--seeds", type=click.IntRange(1), default=2000, show_default=True, help="A rule.")
+@click.option("--clean", type=click.IntRange(0), default=20_000, show_default=True)
+@click.option("--hits", type=click.IntRange(1), default=5, show_default=True, help="Are enough.")
+@click.option("--rule", "chosen", multiple=True, metavar="RULE", help="Only these rules.")
+@spark_master_option
+@as_json
+def selftest(
+    *, seeds: int, clean: int, hits: int, chosen: tuple[str, ...], spark_master: str, as_json: bool
+) -> int:
+    """Switch each rule of the reference cluster off, and see that it is found out.
+
+    Then a series with all rules on, in which nothing may be found. Exit codes: 0 all rules were
+    found out and nobody else was accused, 1 not so.
+    """
+    _rules(chosen)
+    subjects = [rule for rule in RULES if not chosen or rule.name in chosen]
+    found: list[Detection] = []
+    with terminal_progress() as progress:
+        session = _spark(spark_master, progress).session()
+        for rule in subjects:
+            found.append(detect(rule, session=session, seeds=seeds, hits=hits))
+            progress.say(_detection_line(found[-1]))
+        tally = Tally()
+        if clean:
+            tally = clean_series(
+                session=session, seeds=clean, shown=lambda now: progress.say(_line(now, clean))
+            )
+    if as_json:
+        emit_json({"rules": [_detection_json(d) for d in found], "clean": _tally_json(tally)})
+    else:
+        _console().print(_matrix(found))
+        _say_tally(tally, "fencepost simulate storm")
+    accused = bool(tally.suspicious or tally.crashes)
+    return 0 if all(one.detected for one in found) and not accused else 1
+
+
+def _spark(master: str, progress: Progress) -> SparkStart:
+    return SparkStart(find_java(), master=master, say=progress.say)
+
+
+def _rules(off: Sequence[str]) -> Rules:
+    for name in off:
+        if name not in _NAMES:
+            raise UsageError(f"there is no rule {name!r}; {did_you_mean(name, _NAMES)}")
+    return Rules().without(*off)
+
+
+def _plans(scenario: str, metadata_version: str | None) -> Plans:
+    level = None if metadata_version is None else int(metadata_version)
+    if scenario == _STORM:
+        levels = (2, 3) if level is None else (level,)
+        return lambda seed: drawn_plan(seed, levels=levels)
+    overrides = []
+    if metadata_version is not None:
+        place = ("cluster", "metadata_version")
+        overrides.append((place, metadata_version, "--metadata-version"))
+    plan = plan_of(load_scenario(find_scenario(scenario), overrides), seed=1)
+
+    def planned(seed: int) -> TrialPlan:
+        return replace(plan, seed=seed)
+
+    return planned
+
+
+def _repeat(scenario: str, metadata_version: str | None, off: Sequence[str]) -> str:
+    words = ["fencepost", "simulate", scenario]
+    if metadata_version is not None:
+        words += ["--metadata-version", metadata_version]
+    for name in off:
+        words += ["--without-rule", name]
+    return shlex.join(words)
+
+
+def _line(tally: Tally, count: int) -> str:
+    bad = f" · found {sum(tally.found.values())}" if tally.found else ""
+    crashed = f" · crashed {len(tally.crashes)}" if tally.crashes else ""
+    return (
+        f"{tally.trial_count:,} of {count:,} seeds · {tally.event_count:,} events · "
+        f"{tally.virtual_s:,.0f} virtual s · excused {tally.excused_count:,}{bad}{crashed}"
+    )
+
+
+def _say_tally(tally: Tally, repeat: str) -> None:
+    console = _console()
+    for result in tally.suspicious[:_SHOWN_MAX]:
+        console.print(f"seed {result.seed} ({result.storm}): {result.findings[0]}", style="red")
+    for result in tally.crashes[:_SHOWN_MAX]:
+        console.print(f"seed {result.seed} ({result.storm}) failed: {result.crash}", style="red")
+    if not tally.trial_count:
+        return
+    found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
+    console.print(
+        f"{tally.trial_count:,} seeds: {tally.clean_count:,} clean, {tally.excused_count:,} "
+        f"excused (no evidence), {len(tally.suspicious):,} found something"
+        f"{f': {found}' if found else ''}, {len(tally.crashes):,} failed; "
+        f"{tally.event_count / max(tally.cpu_s, 1e-9):,.0f} events and "
+        f"{tally.virtual_s / max(tally.cpu_s, 1e-9):,.0f} virtual s a core-second"
+    )
+    for result in (*tally.suspicious, *tally.crashes)[:1]:
+        console.print(f"repeat: {repeat} --first {result.seed} --seeds 1")
+
+
+def _detection_line(one: Detection) -> str:
+    if not one.detected:
+        return f"{one.rule.name}: NOT found out in {one.trial_count:,} seeds"
+    names = ", ".join(f"{name} ({count})" for name, count in list(one.anomalies.items())[:3])
+    return (
+        f"{one.rule.name}: {len(one.hits)} of {one.trial_count:,} seeds, "
+        f"median {one.seeds_to_detection:g} seeds to detection; {names}"
+    )
+
+
+def _matrix(found: Sequence[Detection]) -> Table:
+    table = Table(title="rules switched off, and what found them out", title_justify="left")
+    for name in ("rule", "source", "found in", "median seeds", "shows as"):
+        table.add_column(name)
+    for one in found:
+        seeds = one.seeds_to_detection
+        table.add_row(
+            one.rule.name,
+            one.rule.source,
+            f"{len(one.hits)}/{one.trial_count}",
+            "never" if seeds is None else f"{seeds:g}",
+            ", ".join(f"{name} {count}" for name, count in list(one.anomalies.items())[:4]),
+            style="" if one.detected else "red",
+        )
+    return table
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=160)
+
+
+def _detection_json(one: Detection) -> dict[str, Any]:
+    rule: Rule = one.rule
+    return {
+        "rule": rule.name,
+        "source": rule.source,
+        "seeds": one.trial_count,
+        "hits": list(one.hits),
+        "seeds_to_detection": one.seeds_to_detection,
+        "anomalies": one.anomalies,
+        "crashes": one.crash_count,
+        "core_s": round(one.cpu_s, 3),
+    }
+
+
+def _tally_json(tally: Tally) -> dict[str, Any]:
+    return {
+        "seeds": tally.trial_count,
+        "clean": tally.clean_count,
+        "excused": tally.excused_count,
+        "found": tally.found,
+        "events": tally.event_count,
+        "virtual_s": round(tally.virtual_s, 3),
+        "core_s": round(tally.cpu_s, 3),
+        "suspicious": [
+            {"seed": one.seed, "storm": one.storm, "findings": [str(f) for f in one.findings]}
+            for one in tally.suspicious
+        ],
+        "crashes": [{"seed": one.seed, "crash": one.crash} for one in tally.crashes],
+    }

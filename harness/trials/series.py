@@ -1,0 +1,118 @@
+"""Trials by the thousand, on every core of a machine or of a Spark cluster.
+
+The seeds of a series go to Spark in waves of a few seconds, so that what was found is known while
+the series goes on, and a series that has found enough ends early. A task is a few seeds; what comes
+back is a line a seed. Some trials are carried out twice: their worlds must be the same, event by
+event, or nothing that a seed shows could be shown again.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from clusters.reference.rules import Rules
+from harness.trials.plan import TrialPlan
+from harness.trials.trial import TrialResult, run_trial
+
+__all__ = ["UNREPEATABLE", "Plans", "Series", "Tally", "enough", "repeated_trial"]
+
+UNREPEATABLE: Final = "the same seed gave another world"
+_REPEATED_EVERY: Final = 20
+"""One trial of so many is carried out twice."""
+_WAVE_S: Final = 3.0
+_TASK_S_MAX: Final = 1.0
+_FIRST_WAVE: Final = 16
+
+Plans = Callable[[int], TrialPlan]
+"""The plan of a seed; it travels to the executors."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a series has come to so far."""
+
+    trial_count: int = 0
+    excused_count: int = 0
+    event_count: int = 0
+    virtual_s: float = 0.0
+    cpu_s: float = 0.0
+    acknowledged_count: int = 0
+    found: dict[str, int] = field(default_factory=dict)
+    """Trials by the first anomaly that each of them found."""
+    crashes: list[TrialResult] = field(default_factory=list)
+    suspicious: list[TrialResult] = field(default_factory=list)
+    """Those that found something, in the order of their seeds within each wave."""
+
+    def add(self, result: TrialResult) -> None:
+        """Count one trial."""
+        self.trial_count += 1
+        self.event_count += result.event_count
+        self.virtual_s += result.virtual_ns / 1e9
+        self.cpu_s += result.cpu_s
+        self.acknowledged_count += result.acknowledged_count
+        if result.crash:
+            self.crashes.append(result)
+        elif result.findings:
+            first = result.findings[0].anomaly
+            self.found[first] = self.found.get(first, 0) + 1
+            self.suspicious.append(result)
+        elif result.excused:
+            self.excused_count += 1
+
+    @property
+    def clean_count(self) -> int:
+        """Trials that found nothing and lost nothing: they are evidence."""
+        failed = len(self.crashes) + len(self.suspicious)
+        return self.trial_count - self.excused_count - failed
+
+
+@dataclass(slots=True, kw_only=True)
+class Series:
+    """Seeds from `first` on, `count` of them, with these rules."""
+
+    session: SparkSession
+    plans: Plans
+    rules: Rules
+    first: int
+    count: int
+
+    def run(self, *, until: Callable[[Tally], bool]) -> Iterator[Tally]:
+        """The tally after each wave, the same object each time, until it is enough."""
+        tally = Tally()
+        context = self.session.sparkContext
+        cores = context.defaultParallelism
+        plans, rules = self.plans, self.rules
+        seed, end, per_s = self.first, self.first + self.count, 0.0
+        while seed < end and not until(tally):
+            wanted = int(per_s * _WAVE_S) or _FIRST_WAVE
+            seeds = range(seed, min(end, seed + wanted))
+            tasks = max(cores, int(len(seeds) / max(1.0, per_s * _TASK_S_MAX / cores)))
+            begin_s = time.monotonic()
+            results = (
+                context.parallelize(seeds, min(len(seeds), tasks))
+                .mapPartitions(lambda some: (repeated_trial(plans(one), rules) for one in some))
+                .collect()
+            )
+            per_s = len(seeds) / max(0.01, time.monotonic() - begin_s)
+            for result in results:
+                tally.add(result)
+            seed = seeds.stop
+            yield tally
+
+
+def repeated_trial(plan: TrialPlan, rules: Rules) -> TrialResult:
+    """One trial; of some seeds twice, and another world the second time is a crash."""
+    if plan.seed % _REPEATED_EVERY:
+        return run_trial(plan, rules)
+    first, second = (run_trial(plan, rules, digest=True) for _ in range(2))
+    if first.digest == second.digest:
+        return first
+    return replace(first, crash=f"{UNREPEATABLE}: {first.digest} and {second.digest}")
+
+
+def enough(count: int) -> Callable[[Tally], bool]:
+    """Whether so many trials have found something, or crashed."""
+    return lambda tally: len(tally.suspicious) + len(tally.crashes) >= count
