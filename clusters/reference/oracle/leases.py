@@ -27,6 +27,8 @@ __all__ = ["Leases"]
 
 _SLACK_NS: Final = 200_000_000
 """Ticks, a drifting clock, and a step that was under way."""
+_AMBIGUOUS: Final = -2
+"""In the place of an epoch."""
 _COMMITS_MIN: Final = 4
 """So many decisions must have come after a lease's end before its controller counts as late."""
 
@@ -93,7 +95,13 @@ class Leases:
         self, node: int, source: int, request: BrokerHeartbeatRequest, now: int
     ) -> None:
         """A controller gets a heartbeat."""
-        self._taken[node, source, request.correlation] = (request.broker_id, request.broker_epoch)
+        key = (node, source, request.correlation)
+        # Two incarnations of a broker may use one number: then neither answer is judged.
+        self._taken[key] = (
+            (request.broker_id, _AMBIGUOUS)
+            if key in self._taken
+            else (request.broker_id, request.broker_epoch)
+        )
         broker = self.decided.brokers.get(request.broker_id)
         if node != self._active or broker is None:
             return
@@ -110,7 +118,7 @@ class Leases:
             return
         broker_id, broker_epoch = taken
         broker = self.decided.brokers.get(broker_id)
-        if broker is not None and broker.broker_epoch != broker_epoch:
+        if broker is not None and broker_epoch not in (_AMBIGUOUS, broker.broker_epoch):
             yield (
                 "shared-identity",
                 (
@@ -206,7 +214,8 @@ class Leases:
     def proposal_taken(self, node: int, source: int, request: AlterPartitionRequest) -> None:
         """A controller gets a proposal."""
         sender = (request.broker_id, request.broker_epoch)
-        self._proposed[node, source, request.correlation] = (sender, request.items)
+        key = (node, source, request.correlation)
+        self._proposed[key] = ((-1, -1), ()) if key in self._proposed else (sender, request.items)
 
     def proposal_answered(
         self, node: int, target: int, response: AlterPartitionResponse
