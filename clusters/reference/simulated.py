@@ -288,7 +288,7 @@ class SimulatedCluster:
         """Delete all data of a node that is down, and format it anew with its old node id."""
         self._require_down(node)
         host = self._hosts[node]
-        old = host.disk.contents(0).files.get(META_PROPERTIES)
+        old = host.disk.files.get(META_PROPERTIES)
         directory_id = old.directory_id if keep_directory_id and old is not None else 0
         host.disk.format(self._formatted(node, directory_id=directory_id))
 

@@ -5,13 +5,15 @@ Times are those at which a record was first appended anywhere: `AppendTimes` has
 while the world goes on.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from clusters.port import NodeName, Role
 from clusters.reference.levels import KAFKA_LEVELS, METADATA_VERSION
@@ -120,7 +122,7 @@ def _metadata_rows(node: NodeName, disk: Disk, times: AppendTimes) -> list[dict[
     found: list[dict[str, Any]] = []
     topics: dict[int, str] = {}
     batches: Sequence[MetadataBatch] = disk.batches(METADATA)
-    snapshot = disk.contents(0).files.get(SNAPSHOT)
+    snapshot = disk.files.get(SNAPSHOT)
     start = 0
     if snapshot is not None and (not batches or batches[0].base_offset > 0):
         start = snapshot.end_offset
@@ -230,8 +232,7 @@ def _config_columns(record: ConfigRecord) -> dict[str, Any]:
 
 def _replica_row(key: str, node: NodeName, log: PartitionKey, disk: Disk) -> dict[str, Any]:
     batches: Sequence[Batch] = disk.batches(log)
-    contents = disk.contents(0)
-    checkpoint = dict(contents.files.get(HIGH_WATERMARKS, ()))
+    checkpoint = dict(disk.files.get(HIGH_WATERMARKS, ()))
     epochs = [
         {"leader_epoch": epoch, "start_offset": next(several).base_offset}
         for epoch, several in groupby(batches, key=lambda batch: batch.leader_epoch)
@@ -240,7 +241,7 @@ def _replica_row(key: str, node: NodeName, log: PartitionKey, disk: Disk) -> dic
         "node": node,
         "key": key,
         "topic_id": text_of(log[0]),
-        "log_start_offset": contents.log_starts.get(log, 0),
+        "log_start_offset": disk.start_of(log),
         "log_end_offset": batches[-1].end_offset if batches else 0,
         "high_watermark": checkpoint.get(log),
         "leader_epochs": epochs,
@@ -267,22 +268,31 @@ def _write_records(
 def _record_table(
     key: str, node: NodeName, batches: Sequence[Batch], times: AppendTimes
 ) -> pa.Table:
-    columns: dict[str, list[Any]] = {name: [] for name in REPLICA_RECORDS.names}
-    for batch in batches:
-        count = batch.count
-        made_ms = times.stamp_ms(getattr(batch.payload, "made_ns", 0))
-        columns["offset"] += range(batch.base_offset, batch.base_offset + count)
-        columns["leader_epoch"] += [batch.leader_epoch] * count
-        columns["timestamp_ms"] += [made_ms] * count
-        columns["producer_id"] += [batch.producer_id] * count
-        columns["producer_epoch"] += [batch.producer_epoch] * count
-        columns["value"] += batch.payload
-    total = len(columns["offset"])
-    columns["key"], columns["node"] = [key] * total, [str(node)] * total
-    columns["control"] = columns["transactional"] = [False] * total
-    columns["committed"] = [None] * total
-    columns["digest"] = columns["value"]
-    return pa.Table.from_pydict(columns, schema=REPLICA_RECORDS)
+    counts = np.array([batch.count for batch in batches], np.int64)
+    total = int(counts.sum())
+
+    def each(numbers: Iterable[int]) -> NDArray[np.int64]:
+        """A number of each batch, for each of its records."""
+        return np.repeat(np.fromiter(numbers, np.int64, len(batches)), counts)
+
+    within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = np.fromiter(chain.from_iterable(batch.payload for batch in batches), np.int64, total)
+    columns = {
+        "key": np.full(total, key),
+        "node": np.full(total, str(node)),
+        "offset": each(batch.base_offset for batch in batches) + within,
+        "leader_epoch": each(batch.leader_epoch for batch in batches),
+        "timestamp_ms": each(times.stamp_ms(getattr(b.payload, "made_ns", 0)) for b in batches),
+        "control": np.zeros(total, np.bool_),
+        "committed": pa.nulls(total, pa.bool_()),
+        "transactional": np.zeros(total, np.bool_),
+        "producer_id": each(batch.producer_id for batch in batches),
+        "producer_epoch": each(batch.producer_epoch for batch in batches),
+        "value": values,
+        "digest": values,
+    }
+    arrays = [pa.array(columns[field.name]).cast(field.type) for field in REPLICA_RECORDS]
+    return pa.Table.from_arrays(arrays, schema=REPLICA_RECORDS)
 
 
 def _digest(value: bytes) -> int:

@@ -62,10 +62,19 @@ class Disk:
             incarnation_id=incarnation_id,
         )
 
+    def start_of(self, name: LogName) -> int:
+        """Where a log begins."""
+        return self._starts.get(name, 0)
+
     def batches(self, name: LogName) -> list[Any]:
         """The batches of a log as they lie there; not to be changed. Empty where there is none."""
         log = self._logs.get(name)
         return [] if log is None else log.batches
+
+    @property
+    def files(self) -> Mapping[FileName, Any]:
+        """The files that are there."""
+        return self._files
 
     @property
     def topics(self) -> Mapping[PartitionKey, str]:

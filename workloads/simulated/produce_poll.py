@@ -16,7 +16,7 @@ from clusters.reference.simulated import SimulatedCluster
 from history.failure import HarnessError
 from history.manifest import Promises
 from history.operation import Outcome
-from history.segment import ClientCounts, Counts, PollRecorder, SendRecorder
+from history.segment import Counts, PollRecorder, SendRecorder
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.simulated.clients import Clients
 from workloads.simulated.consumer import ConsumerPlan, SimulatedConsumer
@@ -162,17 +162,16 @@ class SimulatedProducePoll:
 
     def counts(self) -> Counts:
         """How far the clients are."""
-        by_client = {name: _sent(one) for name, one in self._producers.items()}
-        by_client |= {name: _polled(one) for name, one in self._consumers.items()}
-        total = sum(by_client.values(), start=ClientCounts())
+        ok, fail, info = (
+            sum(one.counts[outcome] for one in self._producers.values()) for outcome in Outcome
+        )
         return Counts(
-            invoked=total.invoked,
-            ok=total.ok,
-            fail=total.fail,
-            info=total.info,
-            polls=total.polls,
-            polled_records=total.polled_records,
-            by_client=by_client,
+            invoked=sum(one.invoked_count for one in self._producers.values()),
+            ok=ok,
+            fail=fail,
+            info=info,
+            polls=sum(one.poll_count for one in self._consumers.values()),
+            polled_records=sum(one.record_count for one in self._consumers.values()),
         )
 
     def failures(self) -> tuple[str, ...]:
@@ -211,17 +210,3 @@ class SimulatedProducePoll:
             noted=self._noted,
         )
         return SimulatedConsumer(plan, self._recorders.polls(name, process))
-
-
-def _sent(producer: SimulatedProducer) -> ClientCounts:
-    counts = producer.counts
-    return ClientCounts(
-        invoked=producer.invoked_count,
-        ok=counts[Outcome.OK],
-        fail=counts[Outcome.FAIL],
-        info=counts[Outcome.INFO],
-    )
-
-
-def _polled(consumer: SimulatedConsumer) -> ClientCounts:
-    return ClientCounts(polls=consumer.poll_count, polled_records=consumer.record_count)

@@ -42,6 +42,8 @@ _REQUEST_NS: Final = 6_000 * _MS
 _ACKS_NS: Final = 5_000 * _MS
 _RETRY_NS: Final = 100 * _MS
 _BACKLOG_S: Final = 1.0
+_ENDS: Final = 128
+"""Batches whose ends are recorded together."""
 _UNLIMITED_RATE: Final = 5_000.0
 """Of a producer that is to send as fast as it can: in virtual time that has no other meaning."""
 _ALL: Final = -1
@@ -95,7 +97,6 @@ class _Lane:
         "call_ns",
         "correlation",
         "due_ns",
-        "gathered",
         "number",
         "producer_epoch",
         "producer_id",
@@ -108,8 +109,6 @@ class _Lane:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.gathered: list[int] = []
-        """Values of this tick."""
         self.queue: deque[tuple[int, tuple[int, ...]]] = deque()
         """(time of the call, values) of batches that were never sent."""
         self.producer_id = -1
@@ -147,7 +146,6 @@ class SimulatedProducer:
         self._asking: dict[int, tuple[int, _Lane]] = {}
         """Lanes that ask for a producer id, and since when."""
         self._draw = Random(f"{plan.seed}/{plan.process}")  # noqa: S311  # to be repeated
-        self._order: list[int] = []
         self._begin_ns: int | None = None
         self._taken = 0
         self._ends: list[End] = []
@@ -191,7 +189,8 @@ class SimulatedProducer:
         if not self._stopping:
             self._gather(now)
         self._send(now, effects)
-        self._record()
+        if self._stopping or len(self._ends) >= _ENDS:
+            self._record()
         effects.append((WAKE, now + _TICK_NS))
 
     def _record(self) -> None:
@@ -208,29 +207,20 @@ class SimulatedProducer:
         count = min(scheduled - self._taken, self._plan.batch_max, room)
         if count <= 0:
             return
-        keys = self._keys(count)
         self._taken += count
         self.open_count += count
         self.invoked_count += count
-        value = self._sends.invoke(keys, time_ns=now)
-        lanes = self._lanes
-        for key in keys:
-            lanes[key].gathered.append(value)
-            value += 1
-        for lane in lanes:
-            if lane.gathered:
-                lane.queue.append((now, Payload.of(lane.gathered, now)))
-                lane.gathered = []
+        lanes = self._in_turn()
+        stride = len(lanes)
+        first = self._sends.invoke([lane.number for lane in lanes], count, time_ns=now)
+        for place, lane in enumerate(lanes[:count]):
+            values = range(first + place, first + count, stride)
+            lane.queue.append((now, Payload.of(values, now)))
 
-    def _keys(self, count: int) -> list[int]:
-        """Every key equally often, each time in a new order."""
-        order = self._order
-        while len(order) < count:
-            again = list(range(len(self._lanes)))
-            self._draw.shuffle(again)
-            order += again
-        self._order = order[count:]
-        return order[:count]
+    def _in_turn(self) -> list[_Lane]:
+        """All lanes, from one on that the seed draws: each key as often as any other, but one."""
+        start = int(self._draw.random() * len(self._lanes))
+        return self._lanes[start:] + self._lanes[:start]
 
     def _send(self, now: int, effects: Effects) -> None:
         """A request to each leader with what its lanes have; one of its own for a lane alone."""
@@ -258,7 +248,7 @@ class SimulatedProducer:
         if self._plan.idempotence and lane.producer_id < 0:
             self._ask_id(lane, now, effects)
             return False
-        lane.call_ns, lane.values = lane.queue.popleft()
+        lane.call_ns, lane.values = self._next_batch(lane)
         sequence = lane.sequence if self._plan.idempotence else -1
         lane.sending = Batch(
             -1,
@@ -271,6 +261,17 @@ class SimulatedProducer:
         )
         lane.sequence += len(lane.values)
         return True
+
+    def _next_batch(self, lane: _Lane) -> tuple[int, tuple[int, ...]]:
+        """What waits, up to the size of a batch: after a stall that is more than one tick's."""
+        queue = lane.queue
+        call_ns, values = queue.popleft()
+        if not queue or len(values) + len(queue[0][1]) > self._plan.batch_max:
+            return call_ns, values
+        joined = list(values)
+        while queue and len(joined) + len(queue[0][1]) <= self._plan.batch_max:
+            joined += queue.popleft()[1]
+        return call_ns, Payload.of(joined, call_ns)
 
     def _request(self, now: int, leader: int, lanes: list[_Lane], effects: Effects) -> None:
         keys = self._routes.keys

@@ -29,8 +29,8 @@ class End(NamedTuple):
 class Sends(Protocol):
     """What a producer needs of its record. Times do not go back."""
 
-    def invoke(self, keys: Sequence[int], *, time_ns: int) -> int:
-        """Record a send to each of these keys; the value of the first, the others follow it."""
+    def invoke(self, keys: Sequence[int], count: int, *, time_ns: int) -> int:
+        """Record so many sends to these keys in turn; the value of the first, others follow it."""
 
     def complete(self, ends: Sequence[End]) -> None:
         """Record how sends ended."""
@@ -48,9 +48,10 @@ class RecordedSends:
     def __init__(self, recorder: SendRecorder) -> None:
         self._recorder = recorder
 
-    def invoke(self, keys: Sequence[int], *, time_ns: int) -> int:
+    def invoke(self, keys: Sequence[int], count: int, *, time_ns: int) -> int:
         """Record the calls."""
-        return int(self._recorder.invoke(np.array(keys, np.int32), time_ns=time_ns)[0])
+        in_turn = np.resize(np.array(keys, np.int32), count)
+        return int(self._recorder.invoke(in_turn, time_ns=time_ns)[0])
 
     def complete(self, ends: Sequence[End]) -> None:
         """Record the ends, all of them at once: numpy costs as much for one as for a thousand."""
@@ -82,10 +83,10 @@ class CountedSends:
     def __init__(self, process: int) -> None:
         self._next = process << PROCESS_SHIFT
 
-    def invoke(self, keys: Sequence[int], *, time_ns: int) -> int:  # noqa: ARG002  # the Protocol's
+    def invoke(self, keys: Sequence[int], count: int, *, time_ns: int) -> int:  # noqa: ARG002
         """Give values away."""
         first = self._next
-        self._next += len(keys)
+        self._next += count
         return first
 
     def complete(self, ends: Sequence[End]) -> None:
