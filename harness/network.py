@@ -35,7 +35,7 @@ from nemesis.wire.rules import (
 from nemesis.wire.status import WireStatus
 from nemesis.wire_words import lay_data
 
-__all__ = ["Network", "registration_watch"]
+__all__ = ["Network", "registration_watch", "watch_name"]
 
 Probed = TypeVar("Probed")
 
@@ -257,7 +257,12 @@ def registration_watch(broker: NodeName) -> Rule:
         sources=(broker,),
         where=(granted,),
     )
-    return Rule(name=f"registered:{broker}", action=Watch(), match=match)
+    return Rule(name=watch_name(broker), action=Watch(), match=match)
+
+
+def watch_name(broker: NodeName) -> str:
+    """Of the rule that counts a broker's registrations."""
+    return f"registered:{broker}"
 
 
 def _resolved(parties: Parties, scene: Scene, draw: random.Random) -> Parties:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Protocol, Self
 
 from clusters.port import Cluster, ClusterView, NodeName, NodeState
-from harness.network import registration_watch
+from harness.network import watch_name
 from history.failure import HarnessError
 from nemesis.conditions import Observation
 from nemesis.wire.status import WireStatus
@@ -124,7 +124,7 @@ def observed(
         registrations={
             node: rules[name].matched_count
             for node in look.broker_ids
-            if (name := registration_watch(node).name) in rules
+            if (name := watch_name(node)) in rules
         },
     )
 

@@ -5,6 +5,7 @@ bit for bit; the manifest's versions have the digest of all events. The wall clo
 begins at a fixed moment.
 """
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ _S: Final = 1_000_000_000
 _STEP_S: Final = 0.01
 _KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
 """Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
+_YOUNG_MAX: Final = 200_000
 _METADATA_PROCESSES: Final = 100_000
 """Beyond the processes that clients of records can come to."""
 
@@ -91,6 +93,7 @@ def record_simulated(
     times = AppendTimes(simulated.origin_utc_ns)
     cluster.world.watch(_Stamps(times))
     with ExitStack() as stack:
+        stack.enter_context(_few_collections())
         wire = stack.enter_context(_wire(cluster, scenario, run)) if options.wire else None
         cluster.start()
         progress.say(f"{len(cluster.nodes)} nodes are up at {cluster.world.now_ns / _S:.2f} s")
@@ -220,6 +223,17 @@ class _Stamps:
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
         pass
+
+
+@contextmanager
+def _few_collections() -> Iterator[None]:
+    """A world is a million small values without cycles, which a collector looks at in vain."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG_MAX, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextmanager
