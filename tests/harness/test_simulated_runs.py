@@ -1,0 +1,109 @@
+"""Whole runs in virtual time: the scenarios of real clusters, the same files, the same verdicts."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from history.manifest import RunState, read_manifest
+from history.reader import load_table
+from history.run_directory import RunDirectory
+from history.schema import RUN_TABLES
+
+FENCEPOST = (sys.executable, "-m", "harness.cli")
+SIMULATED = ("--cluster", "simulated", "--seed", "7")
+
+
+def fencepost(
+    *arguments: str, results: Path, hash_seed: str = "0"
+) -> "subprocess.CompletedProcess[str]":
+
+    environment = {**os.environ, "FENCEPOST_RESULTS": str(results), "PYTHONHASHSEED": hash_seed}
+    return subprocess.run(
+        [*FENCEPOST, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def judged(
+    *arguments: str, results: Path, hash_seed: str = "0"
+) -> tuple[dict[str, Any], RunDirectory]:
+    ended = fencepost("run", *arguments, *SIMULATED, "--json", results=results, hash_seed=hash_seed)
+    assert ended.returncode in (0, 1), ended.stderr
+    (said,) = json.loads(ended.stdout)
+    return said, RunDirectory(Path(said["run"]))
+
+
+def violated(said: dict[str, Any]) -> set[str]:
+    return {name for name, one in said["checks"].items() if one["validity"] == "invalid"}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_kip_903_fires_at_level_1_and_holds_at_level_2(tmp_path: Path) -> None:
+    said, _ = judged("kip-903", "--metadata-version", "1", results=tmp_path)
+    assert {"stale-epoch-join", "lost-write"} <= violated(said)
+    assert said["as_expected"] is True
+    said, run = judged("kip-903", "--metadata-version", "2", results=tmp_path)
+    assert said["validity"] == "valid"
+    assert said["as_expected"] is True
+    assert read_manifest(run.manifest_path).state is RunState.CHECKED
+    said, run = judged(
+        "kip-903",
+        "--metadata-version",
+        "2",
+        "--without-rule",
+        "member_epochs_checked",
+        results=tmp_path,
+    )
+    assert {"stale-epoch-join", "lost-write"} <= violated(said)
+    manifest = read_manifest(run.manifest_path)
+    assert manifest.versions["rules_off"] == "member_epochs_checked"
+    assert "--without-rule member_epochs_checked" in manifest.command
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) -> None:
+    found = [
+        judged("metadata", "--time-limit", "15s", results=tmp_path / seed, hash_seed=seed)
+        for seed in ("0", "1")
+    ]
+    assert [said["validity"] for said, _ in found] == ["valid", "valid"]
+    one, other = (read_manifest(run.manifest_path) for _, run in found)
+    assert one.versions["trace"]
+    assert one.versions == other.versions
+    assert one.digests == other.digests
+    assert len(one.digests) > len(RUN_TABLES)
+    assert one.recorded == other.recorded
+    assert found[0][1].play_path.read_text() == found[1][1].play_path.read_text()
+    for table in ("wire", "metadata_log", "describes", "metadata_writes", "replica_records"):
+        assert load_table(found[0][1], table).num_rows > 0, table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("transactions", "--cluster", "simulated"), "no transactions"),
+        (("smoke", "--cluster", "simulated", "--without-rule", "nonsense"), "no such rule"),
+        (("smoke", "--cluster", "simulated", "--metadata-version", "3.5"), "1, 2, 3"),
+        (("smoke", "--without-rule", "one_vote"), "our own nodes"),
+        (("storm", "--cluster", "simulated", "--no-wire"), "--no-wire"),
+    ],
+    ids=["transactions", "no-rule", "no-level", "kafka-rules", "no-wire"],
+)
+def test_what_cannot_be_in_virtual_time_is_refused_at_once(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    ended = fencepost("run", *arguments, results=tmp_path)
+    assert ended.returncode == 254
+    assert words in ended.stderr
+    assert not list(tmp_path.glob("*/*/manifest.json"))
