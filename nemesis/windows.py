@@ -23,6 +23,7 @@ from nemesis.steps import (
     HealPartition,
     Lay,
     Lift,
+    MoveLeader,
     Parties,
     Partition,
     Play,
@@ -81,7 +82,7 @@ def drawn_window(
         third=draw.choice(others) if others else None,
         controllers=tuple(node for node in nodes if role_of(node) is Role.CONTROLLER),
     )
-    return _Window(draw, cast, strikes).play()
+    return _Window(draw, cast, strikes, numbers[1:]).play()
 
 
 def _names(*numbers: int) -> tuple[NodeName, ...]:
@@ -91,10 +92,14 @@ def _names(*numbers: int) -> tuple[NodeName, ...]:
 class _Window:
     """One window while it is drawn: what was broken is mended before it ends, or by the heal."""
 
-    def __init__(self, draw: random.Random, cast: _Cast, strikes: Sequence[Word]) -> None:
+    def __init__(
+        self, draw: random.Random, cast: _Cast, strikes: Sequence[Word], others: Sequence[int]
+    ) -> None:
         self._draw = draw
         self._cast = cast
         self._strikes = strikes
+        self._others = others
+        """Replicas that may come to lead instead."""
         self._steps: list[Step] = []
         self._down: list[NodeName] = []
         self._laid: list[str] = []
@@ -105,10 +110,16 @@ class _Window:
         self._hold("window", draw_api=self._draw.choice(_MESSAGES))
         self._steps += back
         self._await(Held(name="window"))
-        self._strike(self._party())
+        if self._others and self._chance(0.15):
+            to = self._draw.choice(self._others)
+            self._steps.append(MoveLeader(leaders={self._cast.key: to}, within_s=_WITHIN_S))
+        else:
+            self._strike(self._party())
         self._second_act()
         if self._chance(0.6):
             self._strike(self._cast.leader)
+            if self._chance(0.3):
+                self._second_act()
         self._lift("window")
         self._aftermath()
         return tuple(self._steps)
@@ -212,13 +223,13 @@ class _Window:
 
     def _second_act(self) -> None:
         """Upon an event, the one that was struck comes back, perhaps without catching up."""
-        struck = [node for node in self._down if node == self._cast.follower]
+        struck = [node for node in self._down if role_of(node) is Role.BROKER]
         if not struck or self._chance(0.15):
             return
-        node = struck[0]
+        node = self._draw.choice(struck)
         if self._chance(0.7):
             self._await(Fenced(node=node, fenced=True))
-        if self._chance(0.6):
+        if node != self._cast.leader and self._chance(0.6):
             self._steps.append(
                 Lay(
                     name="catch-up",

@@ -100,6 +100,8 @@ class Rule:
     """The lowest metadata.version at which the rule exists."""
     level_max: int = 3
     """The highest at which no other rule does its work."""
+    beside: tuple[str, ...] = ()
+    """Rules that do the same work: without them, too, the bug can show at all."""
 
 
 def _rule(
@@ -110,6 +112,7 @@ def _rule(
     *shows_as: str,
     level_min: int = 1,
     level_max: int = 3,
+    beside: tuple[str, ...] = (),
 ) -> Rule:
     return Rule(
         name=name,
@@ -119,6 +122,7 @@ def _rule(
         shows_as=shows_as,
         level_min=level_min,
         level_max=level_max,
+        beside=beside,
     )
 
 
@@ -281,17 +285,16 @@ RULES: Final[tuple[Rule, ...]] = (
         "KIP-631 fencing",
         "A proposal under another broker epoch than its sender's registered one is refused.",
         "The dead incarnation of a leader changes the ISR of the living one.",
-        "nonlinearizable-isr",
         "illegal-transition",
-        level_max=1,
+        beside=("members_eligible", "member_epochs_checked"),
     ),
     _rule(
         "only_leader_alters",
         "KIP-497 AlterPartition",
         "Only the leader of a partition may propose its ISR.",
         "A broker changes an ISR that is not its own to judge.",
-        "nonlinearizable-isr",
-        "illegal-transition",
+        "two-leaders",
+        beside=("leader_epoch_compared",),
     ),
     _rule(
         "members_eligible",

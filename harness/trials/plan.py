@@ -1,8 +1,9 @@
 """What a trial does: drawn from its seed, or stated by a scenario.
 
 A drawn plan is a small cluster with short time-outs, whose faults come in one of several *storms*:
-windows around one message, a mix with a budget, or chaos. Its random source is the plan's own: the
-world's draws are the same whatever is drawn here, so that steps can be left out of a schedule.
+windows around one message, a mix with a budget, chaos, or ambushes on the quorum. Its random source
+is the plan's own: the world's draws are the same whatever is drawn here, so that steps can be left
+out of a schedule.
 """
 
 import random
@@ -29,6 +30,7 @@ class Storm(StrEnum):
     MIX = "mix"
     WINDOWS = "windows"
     CHAOS = "chaos"
+    QUORUM = "quorum"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,9 @@ _QUICK: Final[Mapping[str, str]] = {
 """Time-outs at which a fault shows within seconds."""
 _EPISODES: Final = ("kill", "pause", "restart", "wipe", "power", "partition", "delay")
 _TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")
-_STORMS: Final = (Storm.WINDOWS,) * 5 + (Storm.CHAOS,) * 4 + (Storm.MIX,)
+_STORMS: Final = (Storm.WINDOWS,) * 8 + (Storm.CHAOS,) * 5 + (Storm.QUORUM,) * 5 + (Storm.MIX,) * 2
+_CONTROLLERS: Final = {Storm.CHAOS: (1, 3, 3), Storm.QUORUM: (3,)}
+_LOSSES: Final = {Storm.WINDOWS: (0.0,), Storm.QUORUM: (0.0, 0.02, 0.05)}
 
 
 def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
@@ -80,7 +84,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
     draw = random.Random(f"plan/{seed}")  # noqa: S311  # to be repeated, not kept secret
     level = draw.choices(levels, weights=range(1, len(levels) + 1))[0]
     storm = draw.choice(_STORMS)
-    controllers = draw.choice((1, 3)) if storm is not Storm.CHAOS else draw.choice((1, 3, 3))
+    controllers = draw.choice(_CONTROLLERS.get(storm, (1, 3)))
     upgrades = level > levels[0] and draw.random() < 0.2  # noqa: PLR2004
     cluster = ClusterSpec(
         controllers=controllers,
@@ -104,12 +108,12 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
             overlap=draw.random() < 0.5,  # noqa: PLR2004
             down_brokers_max=draw.choice((1, 2)),
         ),
-        loss=draw.choice((0.0, 0.0, 0.0, 0.01)) if storm is not Storm.WINDOWS else 0.0,
+        loss=draw.choice(_LOSSES.get(storm, (0.0, 0.0, 0.0, 0.01))),
         drift_ppm=_drifts(draw, cluster),
         wipes=draw.choice((0.0, 0.02, 0.1)),
         upgrades=upgrades,
         old_software=draw.random() < 0.15,  # noqa: PLR2004
-        unformatted=draw.random() < 0.15,  # noqa: PLR2004
+        unformatted=draw.random() < 0.2,  # noqa: PLR2004
     )
 
 

@@ -73,7 +73,11 @@ def detect(rule: Rule, *, session: SparkSession, seeds: int, hits: int) -> Detec
         return len(_hits(rule, tally.suspicious)) >= hits
 
     series = Series(
-        session=session, plans=plans, rules=Rules().without(rule.name), first=1, count=seeds
+        session=session,
+        plans=plans,
+        rules=Rules().without(rule.name, *rule.beside),
+        first=1,
+        count=seeds,
     )
     tally = _last(series.run(until=enough))
     return Detection(

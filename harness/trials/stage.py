@@ -6,6 +6,8 @@ by itself cannot be killed again. What steps mean is the same.
 """
 
 import random
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -23,6 +25,7 @@ from nemesis.steps import (
     HealPartition,
     Lay,
     Lift,
+    MoveLeader,
     Parties,
     Partition,
     Step,
@@ -98,6 +101,8 @@ class Stage:
                 self._lift(name, discard=discard)
             case Heal():
                 self.heal()
+            case MoveLeader(leaders=leaders):
+                self._move(leaders)
             case _:
                 raise HarnessError(f"a trial cannot do {type(step).__name__}")
         return True
@@ -114,6 +119,11 @@ class Stage:
                 self._cluster.resume_node(node)
             elif state is NodeState.DOWN:
                 self._cluster.start_node(node)
+
+    def _move(self, leaders: Mapping[str, int]) -> None:
+        for key, leader in leaders.items():
+            with suppress(HarnessError):  # nobody grants it just now
+                self._cluster.move_leader(key, leader, within_s=1.5)
 
     def _act(self, act: Act) -> None:
         try:

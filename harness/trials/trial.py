@@ -20,6 +20,7 @@ from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.simulation.network import Trouble
+from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
 from harness.trials.plan import Storm, TrialPlan
 from harness.trials.stage import Stage
@@ -120,6 +121,7 @@ class _Trial:
             )
         self._wire = wire
         self._given_up = False
+        self._ambush = Ambush(self.cluster, self.oracle, seed=plan.seed)
         self._stage = Stage(self.cluster, wire=wire, oracle=self.oracle, draw=self._draw)
 
     def go(self) -> None:
@@ -127,7 +129,8 @@ class _Trial:
         plan, world = self._plan, self._world
         for node, drift_ppm in plan.drift_ppm.items():
             self.cluster.host(node).clock.run(drift_ppm=drift_ppm, now_ns=world.now_ns)
-        world.watch(self.oracle, sent=SENT, delivered=DELIVERED)
+        watcher = self._ambush if plan.storm is Storm.QUORUM else self.oracle
+        world.watch(watcher, sent=SENT, delivered=DELIVERED)
         if not self._begun():
             return
         workload = self._clients()
@@ -136,7 +139,9 @@ class _Trial:
             world.network.trouble(
                 Trouble(loss=plan.loss, duplication=plan.loss, reordering=3 * plan.loss)
             )
+        self._ambush.begin()
         self._break(world.now_ns + int(plan.faults_s * _S))
+        self._ambush.end()
         world.network.trouble(None)
         self._misfits.end()
         self._stage.heal()
@@ -207,7 +212,7 @@ class _Trial:
                 while self._world.now_ns < end_ns:
                     self._run(10 * _TICK_NS)
                     yield None
-            case Storm.MIX | Storm.CHAOS:
+            case Storm.MIX | Storm.CHAOS | Storm.QUORUM:
                 yield from self._as_they_are_due(end_ns)
 
     def _of_play(self, play: Play) -> Iterator[Step | None]:
@@ -251,7 +256,10 @@ class _Trial:
     def _as_they_are_due(self, end_ns: int) -> Iterator[Step | None]:
         plan, begin_ns = self._plan, self._world.now_ns
         keys = tuple(key for topic in plan.topics for key in topic.keys)
-        chaos = Chaos(self._draw, self.cluster.nodes, wipes=plan.wipes)
+        nodes = self.cluster.nodes
+        if plan.storm is Storm.QUORUM:
+            nodes = tuple(node for node in nodes if role_of(node) is Role.CONTROLLER)
+        chaos = Chaos(self._draw, nodes, wipes=plan.wipes)
         mix = None
         if plan.storm is Storm.MIX and plan.mix is not None:
             mix = Mix(plan.mix, self._draw, keys)
@@ -292,7 +300,8 @@ class _Misfits:
     """Nodes that start as they should not: of an old version, or on a disk that nobody formatted.
 
     With the rules on, each ends by itself, and is started as it should be afterwards; a controller
-    that lost its disk stays away for good, since it has forgotten its votes.
+    that lost its disk stays away for good, since it has forgotten its votes. It is one and the same
+    controller, so that a majority remains.
     """
 
     def __init__(self, plan: TrialPlan, cluster: SimulatedCluster, draw: random.Random) -> None:
@@ -309,15 +318,13 @@ class _Misfits:
             return True
         assert isinstance(step.target, NamedNodes)
         node = step.target.nodes[0]
-        if node in self.lost:
-            return False
         if self._cluster.state(node) is not NodeState.DOWN:
             return True
         if role_of(node) is Role.BROKER and self._plan.old_software and self._chance(0.3):
             self._start_old(node)
             return False
-        is_last = len(self.lost) > 0 or self._plan.cluster.controllers == 1
-        if role_of(node) is Role.CONTROLLER and self._plan.unformatted and not is_last:
+        may_be_lost = self.lost <= {node} and self._plan.cluster.controllers > 1
+        if role_of(node) is Role.CONTROLLER and self._plan.unformatted and may_be_lost:
             self._lose_disk(node)
         return True
 

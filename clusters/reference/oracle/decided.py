@@ -312,8 +312,11 @@ class Decided:
         return {start + place: epoch for place, (epoch, _) in enumerate(self._log[start:])}
 
     def fenced_members(self) -> Iterator[Problem]:
-        """Members of ISRs of two or more that are fenced, after a decision was replayed whole."""
+        """Leaders that are fenced, and members of ISRs of two or more, after a whole decision."""
         for key, led in self.partitions.items():
+            leader = self.brokers.get(led.leader)
+            if leader is not None and leader.fenced:
+                yield "illegal-transition", f"broker {led.leader} is fenced and leads {key}"
             if len(led.isr) > 1:
                 for member in led.isr:
                     broker = self.brokers.get(member)

@@ -277,7 +277,7 @@ class Leases:
             )
         if sender[0] != led.leader and led.leader >= 0:
             yield (
-                "illegal-transition",
+                "two-leaders",
                 (
                     f"{item.key}: a proposal by broker {sender[0]} was accepted, "
                     f"which broker {led.leader} leads"
