@@ -29,6 +29,7 @@ check: $(READY)
 docs: $(READY)
 	$(BIN)/python -m history.errors_page
 	$(BIN)/python -m checkers.anomalies_page
+	$(BIN)/python -m clusters.reference.pages
 	$(BIN)/fencepost track-record --write README.md
 
 setup: $(READY)

@@ -1,0 +1,117 @@
+"""What docs/reference-cluster.md takes from code: the table of rules and two state diagrams.
+
+`python -m clusters.reference.pages` writes each anew between its markers; the rest of the page is
+written by hand.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from clusters.reference.life_cycle_transitions import TRANSITIONS as OF_BROKERS
+from clusters.reference.quorum.transitions import TRANSITIONS as OF_VOTERS
+from clusters.reference.quorum.transitions import State
+from clusters.reference.rules import RULES, Rule
+from clusters.reference.states import BrokerState
+from history.failure import UsageError
+
+__all__ = ["SECTIONS", "broker_diagram", "rules_table", "voter_diagram", "with_sections"]
+
+_PAGE: Final = Path(__file__).parents[2] / "docs" / "reference-cluster.md"
+_ANY: Final = "any"
+
+_Edge = tuple[str, str, str]
+"""(from, to, by what)."""
+
+
+def rules_table() -> str:
+    """Every rule with its switch, in the order of the table in the code."""
+    head = [
+        "| rule | source | says | without it | shows as | levels | beside |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    return _lines([*head, *(_row(rule) for rule in RULES)])
+
+
+def broker_diagram() -> str:
+    """The life of a broker, states by the names and numbers that heartbeats carry."""
+    names = [f"{state.name} : {state.name} ({state.value})" for state in BrokerState]
+    edges = [(a.name, b.name, trigger.value) for (a, trigger), b in OF_BROKERS.items()]
+    return _diagram(names, start=BrokerState.NOT_RUNNING.name, edges=edges)
+
+
+def voter_diagram() -> str:
+    """The states of a voter; what happens in all of them alike is drawn once."""
+    edges = [(a.value, b.value, event.value) for (a, event), b in OF_VOTERS.items()]
+    every = len(State)
+    common = {
+        edge[1:]: None for edge in edges if sum(edge[1:] == one[1:] for one in edges) == every
+    }
+    drawn = [(_ANY, *rest) for rest in common]
+    drawn += [edge for edge in edges if edge[1:] not in common]
+    return _diagram([f"{_ANY} : any state"], start=State.UNATTACHED.value, edges=drawn)
+
+
+SECTIONS: Final = {
+    "rules": rules_table,
+    "states of a broker": broker_diagram,
+    "states of a voter": voter_diagram,
+}
+"""What stands between which markers."""
+
+
+def with_sections(page: str) -> str:
+    """The page with every section as the code has it. UsageError if a marker is missing."""
+    for name, made in SECTIONS.items():
+        begin = f"<!-- {name}: `make docs` writes it -->\n"
+        end = f"<!-- end of {name} -->"
+        before, found, rest = page.partition(begin)
+        _, ended, after = rest.partition(end)
+        if not found or not ended:
+            raise UsageError(f"the page has no section {name!r}; expected {begin!r} and {end!r}")
+        page = f"{before}{begin}{made()}{end}{after}"
+    return page
+
+
+def _row(rule: Rule) -> str:
+    low, high = rule.level_min, rule.level_max
+    cells = (
+        f"`{rule.name}`",
+        rule.source,
+        rule.says,
+        rule.prevents,
+        _codes(rule.shows_as),
+        str(low) if low == high else f"{low} to {high}",
+        _codes(rule.beside),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _diagram(names: Iterable[str], *, start: str, edges: Iterable[_Edge]) -> str:
+    by_ends: dict[tuple[str, str], list[str]] = {}
+    for source, target, what in edges:
+        by_ends.setdefault((source, target), []).append(what)
+    return _lines(["```mermaid", "stateDiagram-v2", *_indented(names, start, by_ends), "```"])
+
+
+def _indented(
+    names: Iterable[str], start: str, by_ends: Mapping[tuple[str, str], list[str]]
+) -> Iterator[str]:
+    yield from (f"    {name}" for name in names)
+    yield f"    [*] --> {start}"
+    for (source, target), what in by_ends.items():
+        yield f"    {source} --> {target} : {' / '.join(what)}"
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+if __name__ == "__main__":
+    _PAGE.write_text(with_sections(_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{_PAGE}\n")
