@@ -101,6 +101,11 @@ WIRE: Final = pa.schema(
         # Heartbeats: what the broker wants, what the controller answers.
         pa.field("fenced", pa.bool_()),
         pa.field("shutting_down", pa.bool_()),
+        # Of a heartbeat's answer, where the cluster promises one: the highest metadata offset that
+        # every unfenced broker is said to have acknowledged, by its own heartbeats.
+        pa.field("lowest_acknowledged_offset", pa.int64()),
+        # Of an ApiVersions response: the level of metadata.version as it states it.
+        pa.field("metadata_version", pa.int32()),
         # Of transactional RPCs.
         pa.field("transactional_id", pa.string()),
         pa.field("producer_id", pa.int64()),

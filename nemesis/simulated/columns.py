@@ -174,7 +174,9 @@ def _heartbeat(message: control.BrokerHeartbeatRequest) -> Parts:
 def _heartbeat_answer(message: control.BrokerHeartbeatResponse) -> Parts:
     lowest = message.lowest_acknowledged_offset
     told = f"; lowest acknowledged offset {lowest - 1}" if lowest >= 0 else ""
+    columns = {"lowest_acknowledged_offset": lowest - 1} if lowest >= 0 else {}
     return {
+        **columns,
         "error": _error(message.error),
         "fenced": message.next_state == BrokerState.FENCED,
         "shutting_down": message.next_state == BrokerState.NOT_RUNNING,
@@ -322,7 +324,8 @@ def _given_id(message: data.InitProducerIdResponse) -> Parts:
 
 
 def _offered(message: client.ApiVersionsResponse) -> Parts:
-    return {"error": "NONE", "detail": f"finalized: metadata.version {message.level}"}, ()
+    said = f"finalized: metadata.version {message.level}"
+    return {"error": "NONE", "metadata_version": message.level, "detail": said}, ()
 
 
 _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {

@@ -9,6 +9,8 @@ from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]
 
+_LEVEL: Final = "metadata.version"
+
 
 def _api_versions_request(request: Any) -> Parts:
     name = getattr(request, "client_software_name", None)
@@ -18,11 +20,15 @@ def _api_versions_request(request: Any) -> Parts:
 
 
 def _api_versions_response(response: Any) -> Parts:
-    finalized = ", ".join(
-        f"{one.name} {one.max_version_level}" for one in getattr(response, "finalized_features", ())
-    )
+    levels = {
+        str(one.name): int(one.max_version_level)
+        for one in getattr(response, "finalized_features", ())
+    }
+    finalized = ", ".join(f"{name} {level}" for name, level in levels.items())
     offered = ", ".join(f"{api_name(one.api_key)} {one.max_version}" for one in response.api_keys)
-    return {**failed(response), "detail": f"finalized: {finalized or '-'}; offered: {offered}"}, ()
+    said = f"finalized: {finalized or '-'}; offered: {offered}"
+    stated = {"metadata_version": levels[_LEVEL]} if _LEVEL in levels else {}
+    return {**failed(response), **stated, "detail": said}, ()
 
 
 def _create_topics_request(request: Any) -> Parts:

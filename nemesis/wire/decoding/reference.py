@@ -93,5 +93,8 @@ def _response_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
         fenced, leaving = state == BrokerState.FENCED, state == BrokerState.NOT_RUNNING
     else:
         fenced, leaving = fields["isFenced"], fields["shouldShutDown"]
-        said += f", lowest acknowledged offset {fields['lowestAcknowledgedOffset']}"
+        lowest = fields["lowestAcknowledgedOffset"]
+        said += f", lowest acknowledged offset {lowest}"
+        # Below -1, which is the offset before the first one, nothing is told.
+        found |= {"lowest_acknowledged_offset": lowest} if lowest >= -1 else {}
     return found | {"fenced": fenced, "shutting_down": leaving, "detail": said}

@@ -102,6 +102,7 @@ def test_a_heartbeat_says_the_same_at_every_level(level: int, spoken: tuple[int,
     assert not response["shutting_down"]
     assert response["detail"].startswith("not caught up")
     assert ("lowest acknowledged offset 39" in response["detail"]) is (level > 2)
+    assert response.get("lowest_acknowledged_offset") == (39 if level > 2 else None)
 
 
 def test_features_are_not_taken_for_a_registration() -> None:
