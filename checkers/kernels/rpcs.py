@@ -1,16 +1,21 @@
 """The tape (`wire`) as requests and their answers: what checks of the control plane compare.
 
 A request and its response have a connection and a correlation id in common, and their items are
-matched by topic and partition. What the proxy answered in a node's place, and what it never passed
-on, was no doing of the cluster: `reached` and `answered` tell.
+matched by topic and partition. A node of a simulated cluster may use a number again on the same
+connection: then an answer belongs to the last request before it. What the proxy answered in a
+node's place, and what it never passed on, was no doing of the cluster: `reached` and `answered`
+tell.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from checkers.kernels.rows import OPEN_NS
 
 __all__ = ["Rpc", "rpcs"]
 
@@ -22,10 +27,12 @@ _COLUMNS: Final = (
     *("action", "api", "api_version", "correlation_id", "error", "topic", "topic_id", "partition"),
     *("broker_id", "broker_epoch", "leader_id", "leader_epoch", "partition_epoch"),
     *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
+    *("lowest_acknowledged_offset", "metadata_version"),
 )
 """What checks ask of a request or an answer."""
 
 _Row = Mapping[str, Any]
+_Ids = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +92,33 @@ def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
     """The requests of these APIs, item by item, in the order of their arrival."""
     mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
     rows = mine.select(list(_COLUMNS)).to_pylist()
-    answers: dict[tuple[int, int], list[_Row]] = {}
-    for row in rows:
-        if row["direction"] == "response" and row["action"] != _BY_PROXY:
-            answers.setdefault((row["connection"], row["correlation_id"]), []).append(row)
-    for row in _in_order(rows):
+    answers: dict[_Ids, list[_Row]] = {}
+    asked_ns: dict[_Ids, list[int]] = {}
+    ordered = _in_order(rows)
+    for row in ordered:
         if row["direction"] == "request":
-            candidates = answers.get((row["connection"], row["correlation_id"]), ())
+            asked_ns.setdefault(_ids(row), []).append(row["time_ns"])
+        elif row["action"] != _BY_PROXY:
+            answers.setdefault(_ids(row), []).append(row)
+    for row in ordered:
+        if row["direction"] == "request":
+            candidates = _of_this(row, asked_ns[_ids(row)], answers.get(_ids(row), ()))
             yield _rpc(row, _answer(row, candidates))
+
+
+def _ids(row: _Row) -> _Ids:
+    """What a request and its response have in common."""
+    return row["api"], row["connection"], row["correlation_id"]
+
+
+def _of_this(request: _Row, asked_ns: Sequence[int], candidates: Iterable[_Row]) -> Iterable[_Row]:
+    """Those of these ids' answers that came after the request, and before the next one of them.
+
+    One that the proxy duplicated is on the tape twice at one time: both have all the answers.
+    """
+    following = bisect_right(asked_ns, request["time_ns"])
+    until_ns = asked_ns[following] if following < len(asked_ns) else OPEN_NS
+    return [row for row in candidates if request["time_ns"] <= row["time_ns"] < until_ns]
 
 
 def _in_order(rows: Iterable[_Row]) -> list[_Row]:
