@@ -101,7 +101,13 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     """Repeat a stored RUN: the same cluster, clients and seed, and its faults at their times."""
     stored = find_run(run, flags["results"])
     scenario = replayed(stored, kafka=kafka)
-    seed = read_manifest(stored.manifest_path).seed
+    manifest = read_manifest(stored.manifest_path)
+    seed = manifest.seed
+    if (kind := manifest.versions.get("cluster")) is not None:
+        # Our own nodes: what the run had is what is repeated, whatever the flag's default.
+        flags["cluster"] = kind
+        off = manifest.versions.get("rules_off", "")
+        flags["without_rules"] = flags["without_rules"] or tuple(filter(None, off.split(", ")))
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])

@@ -68,6 +68,9 @@ def test_kip_903_fires_at_level_1_and_holds_at_level_2(tmp_path: Path) -> None:
     manifest = read_manifest(run.manifest_path)
     assert manifest.versions["rules_off"] == "member_epochs_checked"
     assert "--without-rule member_epochs_checked" in manifest.command
+    ended = fencepost("replay", str(run.root), "--json", results=tmp_path)
+    (said,) = json.loads(ended.stdout)
+    assert {"stale-epoch-join", "lost-write"} <= violated(said)
 
 
 @pytest.mark.spark
