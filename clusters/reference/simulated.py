@@ -19,7 +19,7 @@ from clusters.reference.asking import Operator
 from clusters.reference.broker import BrokerNode
 from clusters.reference.configuration import MS, Configuration, S
 from clusters.reference.controller import ControllerNode
-from clusters.reference.effects import Node
+from clusters.reference.effects import TICK_NS, Node
 from clusters.reference.observing import Watch
 from clusters.reference.rules import Rules
 from clusters.reference.simulated_settings import DEFAULTS, configured, ignored
@@ -41,11 +41,6 @@ _START_NS_MAX: Final = 60 * S
 _STEP_NS: Final = 10 * MS
 _LOOK_NS_MAX: Final = 5 * S
 _CLUSTER_ID: Final = "simulated"
-_STATES: Final = {
-    HostState.RUNNING: NodeState.RUNNING,
-    HostState.PAUSED: NodeState.PAUSED,
-    HostState.DOWN: NodeState.DOWN,
-}
 
 
 def build(
@@ -54,15 +49,17 @@ def build(
     seed: int,
     rules: Rules | None = None,
     latency: Latency | None = None,
+    tick_ns: int = TICK_NS,
     digest: bool = True,
     witnessed: bool = False,
 ) -> "SimulatedCluster":
     """A cluster whose nodes are formatted and down, in a world of its own.
 
-    Raises UsageError if the spec asks for what there is not.
+    `tick_ns`: how late its nodes notice a deadline at most; ticks are most of what an idle cluster
+    costs. Raises UsageError if the spec asks for what there is not.
     """
     world = World(seed, latency=latency, digest=digest, witnessed=witnessed)
-    return SimulatedCluster(spec, world=world, seed=seed, rules=rules or Rules())
+    return SimulatedCluster(spec, world=world, seed=seed, rules=rules or Rules(), tick_ns=tick_ns)
 
 
 def level_of(spec: ClusterSpec) -> int:
@@ -80,8 +77,17 @@ def level_of(spec: ClusterSpec) -> int:
 class SimulatedCluster:
     """A cluster in a world. It and `watch` are there from the start; nodes start with `start`."""
 
-    def __init__(self, spec: ClusterSpec, *, world: World, seed: int, rules: Rules) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        *,
+        world: World,
+        seed: int,
+        rules: Rules,
+        tick_ns: int = TICK_NS,
+    ) -> None:
         self.world = world
+        self._tick_ns = tick_ns
         self.rules = rules
         self._spec = spec
         self._level = level_of(spec)
@@ -191,7 +197,10 @@ class SimulatedCluster:
 
     def state(self, node: NodeName) -> NodeState:
         """What its host is doing."""
-        return _STATES[self._hosts[node].state]
+        state = self._hosts[node].state
+        if state is HostState.RUNNING:
+            return NodeState.RUNNING
+        return NodeState.PAUSED if state is HostState.PAUSED else NodeState.DOWN
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
         """Create topics; return when every unfenced broker shows a leader for each partition."""

@@ -15,7 +15,6 @@ from clusters.reference.configuration import MS, S
 from clusters.reference.simulated import SimulatedCluster
 from history.failure import HarnessError
 from history.manifest import Promises
-from history.operation import Outcome
 from history.segment import Counts, PollRecorder, SendRecorder
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.simulated.clients import Clients
@@ -162,16 +161,14 @@ class SimulatedProducePoll:
 
     def counts(self) -> Counts:
         """How far the clients are."""
-        ok, fail, info = (
-            sum(one.counts[outcome] for one in self._producers.values()) for outcome in Outcome
-        )
+        producers, consumers = list(self._producers.values()), list(self._consumers.values())
         return Counts(
-            invoked=sum(one.invoked_count for one in self._producers.values()),
-            ok=ok,
-            fail=fail,
-            info=info,
-            polls=sum(one.poll_count for one in self._consumers.values()),
-            polled_records=sum(one.record_count for one in self._consumers.values()),
+            invoked=sum([one.invoked_count for one in producers]),
+            ok=sum([one.ok_count for one in producers]),
+            fail=sum([one.fail_count for one in producers]),
+            info=sum([one.info_count for one in producers]),
+            polls=sum([one.poll_count for one in consumers]),
+            polled_records=sum([one.record_count for one in consumers]),
         )
 
     def failures(self) -> tuple[str, ...]:

@@ -152,7 +152,7 @@ class SimulatedProducer:
         self._stopping = False
         self.open_count = 0
         self.invoked_count = 0
-        self.counts = dict.fromkeys(Outcome, 0)
+        self.ok_count = self.fail_count = self.info_count = 0
 
     @property
     def idle(self) -> bool:
@@ -395,5 +395,10 @@ class SimulatedProducer:
     def _note_end(self, end: End) -> None:
         count = len(end.values)
         self.open_count -= count
-        self.counts[end.outcome] += count
+        if end.outcome is Outcome.OK:
+            self.ok_count += count
+        elif end.outcome is Outcome.FAIL:
+            self.fail_count += count
+        else:
+            self.info_count += count
         self._ends.append(end)
