@@ -358,7 +358,8 @@ class SimulatedCluster:
                 return ControllerNode(configuration, self.rules)
             return BrokerNode(configuration, self.rules)
 
-        host = self.world.add(self.configurations[name].node_id, name, built)
+        number = self.configurations[name].node_id
+        host = self.world.add(number, name, built, tick_ns=self._tick_ns)
         host.disk.format(self._formatted(name, directory_id=0))
         return host
 
