@@ -114,8 +114,8 @@ class Leases:
     ) -> Iterator[Problem]:
         """A controller answers a heartbeat."""
         taken = self._taken.pop((node, target, response.correlation), None)
-        if taken is None or response.error:
-            return
+        if taken is None or response.error or node != self._active:
+            return  # who was deposed, and does not know it yet, renews what nobody counts
         broker_id, broker_epoch = taken
         broker = self.decided.brokers.get(broker_id)
         if broker is not None and broker_epoch not in (_AMBIGUOUS, broker.broker_epoch):
