@@ -145,13 +145,16 @@ class Kept:
         """The ISR of a partition was decided anew."""
         log = self._of(key)
         log.suspects.intersection_update(new.isr)
+        # Whose disk was lost while its proposal was under way joins as who it was: nobody knows.
+        log.suspects.update(
+            member for member in set(new.isr) - set(old.isr) if self._has_lost(member)
+        )
         self._excuse(log, new)
         if log.excused:
             return
         for member in sorted(set(new.isr) - set(old.isr)):
-            broker = self.decided.brokers.get(member)
             # Its disk may have gone after the decision: then it is about to be fenced.
-            if broker is not None and self.lost_disks.get(member) != broker.broker_epoch:
+            if member in self.decided.brokers and not self._has_lost(member):
                 yield from self._complete(
                     member, key, log, "unsafe-leader-candidate", "joins the isr"
                 )
@@ -167,6 +170,11 @@ class Kept:
                 yield from self._complete(
                     member, key, log, "divergent-replicas", "is in the isr at the end"
                 )
+
+    def _has_lost(self, broker_id: int) -> bool:
+        """Whether a broker's disk lost something since it registered last."""
+        broker = self.decided.brokers.get(broker_id)
+        return broker is not None and self.lost_disks.get(broker_id) == broker.broker_epoch
 
     def _of(self, key: PartitionKey) -> _Log:
         log = self._logs.get(key)
