@@ -65,6 +65,9 @@ class Kept:
                 "two-leaders",
                 f"brokers {other} and {node} both lead {key} in leader epoch {leader_epoch}",
             )
+        led = self.decided.partitions.get(key)
+        if led is not None and leader_epoch < led.leader_epoch:
+            return  # it hears late of what is over: nobody follows it any more
         if log.excused:
             self._forget(node, key, log)
             return

@@ -239,6 +239,19 @@ def test_a_new_leader_has_what_was_committed() -> None:
     assert story.found == ["unsafe-leader-candidate"]
 
 
+def test_who_hears_late_that_it_leads_an_epoch_that_is_over_is_no_candidate() -> None:
+    story = Story()
+    story.begin()
+    story.appended(1, 2, value=1, base=0)
+    story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+    story.change(leader=2)
+    story.change(leader=1)
+    story.note(3, notes.LEADS, KEY, 1, 0)
+    assert story.found == []
+    story.note(3, notes.LEADS, KEY, 2, 0)
+    assert story.found == ["unsafe-leader-candidate"]
+
+
 def test_two_leaders_in_one_leader_epoch() -> None:
     story = Story()
     story.begin()
