@@ -22,7 +22,14 @@ from clusters.reference.controller import ControllerNode
 from clusters.reference.effects import TICK_NS, Node
 from clusters.reference.observing import Watch
 from clusters.reference.rules import Rules
-from clusters.reference.simulated_settings import DEFAULTS, configured, ignored
+from clusters.reference.simulated_nodes import (
+    CLUSTER_ID,
+    CONTROLLERS_FROM,
+    configurations,
+    level_of,
+    own_settings,
+)
+from clusters.reference.simulated_settings import DEFAULTS, ignored
 from clusters.reference.storage import META_PROPERTIES, MetaProperties
 from clusters.simulation.host import Host, HostState
 from clusters.simulation.network import Latency
@@ -35,12 +42,9 @@ CLIENTS_FROM: Final = 1 << 20
 HARNESS_FROM: Final = 1 << 21
 _OPERATOR: Final = HARNESS_FROM
 _WATCH: Final = HARNESS_FROM + 1
-_CONTROLLERS_FROM: Final = 1000
-_LEVELS: Final = ("1", "2", "3")
 _START_NS_MAX: Final = 60 * S
 _STEP_NS: Final = 10 * MS
 _LOOK_NS_MAX: Final = 5 * S
-_CLUSTER_ID: Final = "simulated"
 
 
 def build(
@@ -62,18 +66,6 @@ def build(
     return SimulatedCluster(spec, world=world, seed=seed, rules=rules or Rules(), tick_ns=tick_ns)
 
 
-def level_of(spec: ClusterSpec) -> int:
-    """The metadata.version that the cluster starts with, 3 by default. Raises UsageError."""
-    if spec.metadata_version is None:
-        return int(_LEVELS[-1])
-    if spec.metadata_version not in _LEVELS:
-        raise UsageError(
-            f"a reference cluster has the metadata.versions {', '.join(_LEVELS)}, found "
-            f"{spec.metadata_version!r}"
-        )
-    return int(spec.metadata_version)
-
-
 class SimulatedCluster:
     """A cluster in a world. It and `watch` are there from the start; nodes start with `start`."""
 
@@ -90,8 +82,9 @@ class SimulatedCluster:
         self._tick_ns = tick_ns
         self.rules = rules
         self._spec = spec
-        self._level = level_of(spec)
-        self.configurations = _configurations(spec, level=self._level, seed=seed)
+        self.level = level_of(spec)
+        """The metadata.version that it starts with."""
+        self.configurations = configurations(spec, level=self.level, seed=seed)
         """By node."""
         self._in_force: dict[NodeName, Configuration] = {}
         self._hosts = {name: self._place(name) for name in self.configurations}
@@ -107,11 +100,6 @@ class SimulatedCluster:
     def spec(self) -> ClusterSpec:
         """What it was built from."""
         return self._spec
-
-    @property
-    def level(self) -> int:
-        """The metadata.version that it starts with."""
-        return self._level
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
@@ -133,7 +121,7 @@ class SimulatedCluster:
         """What is under test, as a manifest has it; `trace` is the digest of all events so far."""
         found = {
             "cluster": "simulated",
-            "metadata_version": str(self._level),
+            "metadata_version": str(self.level),
             "events": str(self.world.event_count),
             "virtual_s": f"{self.world.now_ns / S:.3f}",
             "trace": self.world.digest(),
@@ -149,7 +137,7 @@ class SimulatedCluster:
 
     def settings(self, node: NodeName) -> Mapping[str, str]:
         """What a node was told, by Kafka's names."""
-        return {**DEFAULTS, **_own(self._spec, node), "node.id": str(self.broker_id(node))}
+        return {**DEFAULTS, **own_settings(self._spec, node), "node.id": str(self.broker_id(node))}
 
     def host(self, node: NodeName) -> Host:
         """The host of a node."""
@@ -369,7 +357,7 @@ class SimulatedCluster:
         drawn = directory_id or self.world.new_id()
         return {
             META_PROPERTIES: MetaProperties(
-                cluster_id=_CLUSTER_ID, node_id=node_id, directory_id=drawn
+                cluster_id=CLUSTER_ID, node_id=node_id, directory_id=drawn
             )
         }
 
@@ -380,8 +368,8 @@ class SimulatedCluster:
     def _running(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         running = [h.number for h in self._hosts.values() if h.state is HostState.RUNNING]
         return (
-            tuple(number for number in running if number >= _CONTROLLERS_FROM),
-            tuple(number for number in running if number < _CONTROLLERS_FROM),
+            tuple(number for number in running if number >= CONTROLLERS_FROM),
+            tuple(number for number in running if number < CONTROLLERS_FROM),
         )
 
     def _leader(self) -> int:
@@ -407,31 +395,3 @@ class SimulatedCluster:
                 why = "; ".join(self.obituary(NodeName(name)) for name in dead) or otherwise
                 raise HarnessError(why)
             self.run(_STEP_NS)
-
-
-def _configurations(spec: ClusterSpec, *, level: int, seed: int) -> dict[NodeName, Configuration]:
-    voters = tuple(_CONTROLLERS_FROM + number for number in range(1, spec.controllers + 1))
-    found: dict[NodeName, Configuration] = {}
-    for node_id in (*voters, *range(1, spec.brokers + 1)):
-        is_controller = node_id >= _CONTROLLERS_FROM
-        number = node_id - _CONTROLLERS_FROM if is_controller else node_id
-        name = NodeName(f"{Role.CONTROLLER if is_controller else Role.BROKER}-{number}")
-        try:
-            found[name] = configured(
-                _own(spec, name),
-                node_id=node_id,
-                is_controller=is_controller,
-                voters=voters,
-                cluster_id=_CLUSTER_ID,
-                listeners=() if is_controller else (("CLIENT", name, 9092, 0),),
-                level=level,
-                seed=seed,
-            )
-        except ValueError as error:
-            raise UsageError(f"settings of {name}: {error}") from None
-    return found
-
-
-def _own(spec: ClusterSpec, node: NodeName) -> Mapping[str, str]:
-    own = spec.controller_settings if node.startswith(Role.CONTROLLER) else spec.broker_settings
-    return {**spec.settings, **own}

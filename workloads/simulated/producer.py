@@ -7,9 +7,6 @@ one that is older than the message time-out is given up, and its lane goes on un
 nobody knows what became of its sequence.
 """
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
@@ -27,6 +24,7 @@ from clusters.reference.storage import Batch
 from clusters.simulation.world import WAKE
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome
+from workloads.simulated.lanes import Lane, ProducerPlan
 from workloads.simulated.payload import Payload
 from workloads.simulated.routes import Correlations, Routes
 from workloads.simulated.sends import End, Sends
@@ -69,62 +67,6 @@ _PASSING: Final = _REFRESHING | {
 _DUPLICATE: Final = int(Error.DUPLICATE_SEQUENCE_NUMBER)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerPlan:
-    """What one producer does."""
-
-    process: int
-    places: Sequence[tuple[str, int]]
-    """Its keys, as (topic, partition)."""
-    brokers: Sequence[int]
-    rate: float
-    """Records a second; 0: as many as go."""
-    acks: str = "all"
-    idempotence: bool = True
-    message_timeout_ns: int = 15_000 * _MS
-    batch_max: int = 1000
-    in_flight_max: int = 20_000
-    seed: int = 0
-    noted: bool = False
-    """Whether it notes what was acknowledged, for an oracle."""
-
-
-class _Lane:
-    """A key: what waits for it, and the batch that is under way."""
-
-    __slots__ = (
-        "alone",
-        "call_ns",
-        "correlation",
-        "due_ns",
-        "number",
-        "producer_epoch",
-        "producer_id",
-        "queue",
-        "sending",
-        "sent_ns",
-        "sequence",
-        "values",
-    )
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.queue: deque[tuple[int, tuple[int, ...]]] = deque()
-        """(time of the call, values) of batches that were never sent."""
-        self.producer_id = -1
-        self.producer_epoch = -1
-        self.sequence = 0
-        self.sending: Batch | None = None
-        self.values: tuple[int, ...] = ()
-        self.call_ns = 0
-        self.sent_ns = 0
-        self.correlation = 0
-        """Of the request that the batch is in; 0: it is to be sent (again)."""
-        self.due_ns = 0
-        self.alone = False
-        """After a failure: what it sends must not hold up other lanes."""
-
-
 class SimulatedProducer:
     """One logical client. `stop` has it send no more; it is `idle` once all has ended."""
 
@@ -140,10 +82,10 @@ class SimulatedProducer:
             correlations=self._correlations,
             first=plan.process,
         )
-        self._lanes = [_Lane(number) for number in range(len(plan.places))]
-        self._requests: dict[int, tuple[int, list[_Lane]]] = {}
+        self._lanes = [Lane(number) for number in range(len(plan.places))]
+        self._requests: dict[int, tuple[int, list[Lane]]] = {}
         """Lanes of a produce request and when it was sent, by correlation."""
-        self._asking: dict[int, tuple[int, _Lane]] = {}
+        self._asking: dict[int, tuple[int, Lane]] = {}
         """Lanes that ask for a producer id, and since when."""
         self._draw = Random(f"{plan.seed}/{plan.process}")  # noqa: S311  # to be repeated
         self._begin_ns: int | None = None
@@ -217,7 +159,7 @@ class SimulatedProducer:
             values = range(first + place, first + count, stride)
             lane.queue.append((now, Payload.of(values, now)))
 
-    def _in_turn(self) -> list[_Lane]:
+    def _in_turn(self) -> list[Lane]:
         """All lanes, from one on that the seed draws: each key as often as any other, but one."""
         start = int(self._draw.random() * len(self._lanes))
         return self._lanes[start:] + self._lanes[:start]
@@ -225,7 +167,7 @@ class SimulatedProducer:
     def _send(self, now: int, effects: Effects) -> None:
         """A request to each leader with what its lanes have; one of its own for a lane alone."""
         leaders = self._routes.leaders
-        together: dict[int, list[_Lane]] = {}
+        together: dict[int, list[Lane]] = {}
         for lane in self._lanes:
             if lane.correlation or now < lane.due_ns or not self._is_loaded(lane, now, effects):
                 continue
@@ -239,7 +181,7 @@ class SimulatedProducer:
         for leader, lanes in together.items():
             self._request(now, leader, lanes, effects)
 
-    def _is_loaded(self, lane: _Lane, now: int, effects: Effects) -> bool:
+    def _is_loaded(self, lane: Lane, now: int, effects: Effects) -> bool:
         """Whether the lane has a batch to send, made of what waits if there was none."""
         if lane.sending is not None:
             return True
@@ -262,7 +204,7 @@ class SimulatedProducer:
         lane.sequence += len(lane.values)
         return True
 
-    def _next_batch(self, lane: _Lane) -> tuple[int, tuple[int, ...]]:
+    def _next_batch(self, lane: Lane) -> tuple[int, tuple[int, ...]]:
         """What waits, up to the size of a batch: after a stall that is more than one tick's."""
         queue = lane.queue
         call_ns, values = queue.popleft()
@@ -273,7 +215,7 @@ class SimulatedProducer:
             joined += queue.popleft()[1]
         return call_ns, Payload.of(joined, call_ns)
 
-    def _request(self, now: int, leader: int, lanes: list[_Lane], effects: Effects) -> None:
+    def _request(self, now: int, leader: int, lanes: list[Lane], effects: Effects) -> None:
         keys = self._routes.keys
         partitions = tuple((keys[lane.number], lane.sending) for lane in lanes)
         # A request without acks has no answer: nobody is to wait for one.
@@ -288,7 +230,7 @@ class SimulatedProducer:
         for lane in lanes:
             lane.correlation, lane.sent_ns = correlation, now
 
-    def _ask_id(self, lane: _Lane, now: int, effects: Effects) -> None:
+    def _ask_id(self, lane: Lane, now: int, effects: Effects) -> None:
         brokers = self._plan.brokers
         correlation = self._correlations.next()
         self._asking[correlation] = (now, lane)
@@ -326,7 +268,7 @@ class SimulatedProducer:
         for lane in lanes.values():
             self._try_again(lane, now)
 
-    def _acknowledged(self, lane: _Lane, now: int, base_offset: int, effects: Effects) -> None:
+    def _acknowledged(self, lane: Lane, now: int, base_offset: int, effects: Effects) -> None:
         lane.alone = False
         if self._plan.noted and self._acks == _ALL:
             effects.append(
@@ -334,7 +276,7 @@ class SimulatedProducer:
             )
         self._end(lane, now, base_offset=base_offset, outcome=Outcome.OK, error=0)
 
-    def _refused(self, lane: _Lane, now: int, error: int) -> None:
+    def _refused(self, lane: Lane, now: int, error: int) -> None:
         if error in _REFRESHING:
             self._routes.doubt(now)
         if error in _PASSING:
@@ -346,7 +288,7 @@ class SimulatedProducer:
             self._end(lane, now, base_offset=-1, outcome=outcome, error=error)
             self._forget_id(lane)
 
-    def _try_again(self, lane: _Lane, now: int) -> None:
+    def _try_again(self, lane: Lane, now: int) -> None:
         lane.correlation = 0
         lane.alone = True
         lane.due_ns = now + _RETRY_NS
@@ -379,12 +321,10 @@ class SimulatedProducer:
                 self._end(lane, now, base_offset=-1, outcome=Outcome.INFO, error=_TIMED_OUT)
                 self._forget_id(lane)
 
-    def _forget_id(self, lane: _Lane) -> None:
+    def _forget_id(self, lane: Lane) -> None:
         lane.producer_id, lane.alone = -1, True
 
-    def _end(
-        self, lane: _Lane, now: int, *, base_offset: int, outcome: Outcome, error: int
-    ) -> None:
+    def _end(self, lane: Lane, now: int, *, base_offset: int, outcome: Outcome, error: int) -> None:
         if lane.correlation:
             found = self._requests.get(lane.correlation)
             if found is not None:
