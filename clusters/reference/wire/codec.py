@@ -16,13 +16,13 @@ from clusters.reference.messages.control import BrokerHeartbeatRequest, BrokerRe
 from clusters.reference.messages.data import ProduceRequest
 from clusters.reference.wire import dialect
 from clusters.reference.wire.api import Api, Asked, Door, Labels, TopicNames
+from clusters.reference.wire.broker_apis import BROKER_APIS
 from clusters.reference.wire.client_apis import (
     API_VERSIONS,
     API_VERSIONS_KNOWN,
     CLIENT_APIS,
     versions_offered,
 )
-from clusters.reference.wire.control_apis import CONTROL_APIS
 from clusters.reference.wire.data_apis import DATA_APIS
 from clusters.reference.wire.dialect_apis import (
     address_of,
@@ -41,6 +41,7 @@ from clusters.reference.wire.entities import (
 )
 from clusters.reference.wire.operator_apis import OPERATOR_APIS
 from clusters.reference.wire.quorum_apis import quorum_apis
+from clusters.reference.wire.write_apis import WRITE_APIS
 
 __all__ = ["Codec", "Incoming", "Outgoing", "correlation_of"]
 
@@ -81,7 +82,14 @@ class Codec:
     def __init__(
         self, *, voters: tuple[int, ...], image: Callable[[], TopicNames], wall_offset_ns: int = 0
     ) -> None:
-        apis = (*quorum_apis(voters), *CONTROL_APIS, *OPERATOR_APIS, *DATA_APIS, *CLIENT_APIS)
+        apis = (
+            *quorum_apis(voters),
+            *BROKER_APIS,
+            *WRITE_APIS,
+            *OPERATOR_APIS,
+            *DATA_APIS,
+            *CLIENT_APIS,
+        )
         self._image = image
         self._wall_offset_ns = wall_offset_ns
         self._by_key = {door: {one.key: one for one in apis if door in one.doors} for door in Door}

@@ -1,17 +1,12 @@
-"""What brokers, and clients through them, ask the active controller, but for the dialect's APIs."""
+"""What clients write of the metadata: topics, settings and levels, passed on by brokers."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from clusters.reference.errors import Error
 from clusters.reference.messages.control import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
     AlterConfigsRequest,
     AlterConfigsResponse,
-    AlterPartitionItem,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -24,113 +19,12 @@ from clusters.reference.wire.api import Api, Asked, Door, Labels, grouped, ms_of
 from clusters.reference.wire.entities import Unreadable, Values
 from clusters.reference.wire.identifiers import id_of_uuid, uuid_of
 
-__all__ = ["CONTROL_APIS"]
+__all__ = ["WRITE_APIS"]
 
 _BOTH: Final = (Door.BROKER, Door.CONTROLLER)
-_EPOCHS_FROM: Final = 3
-"""AlterPartition: the epochs of ISR members (KIP-903)."""
 _SET: Final = 0
 _DELETE: Final = 1
 _FORWARD_TIMEOUT_MS: Final = 30_000
-
-
-def _alter_partition_asked(entity: Any, correlation: int, _: Labels) -> AlterPartitionRequest:
-    version = int(entity.__version__)
-    return AlterPartitionRequest(
-        correlation,
-        broker_id=entity.broker_id,
-        broker_epoch=entity.broker_epoch,
-        version=version,
-        items=tuple(
-            _proposal(id_of_uuid(topic.topic_id), one, version=version)
-            for topic in entity.topics
-            for one in topic.partitions
-        ),
-    )
-
-
-def _proposal(topic_id: int, one: Any, *, version: int) -> AlterPartitionItem:
-    if version >= _EPOCHS_FROM:
-        isr = tuple(member.broker_id for member in one.new_isr_with_epochs)
-        epochs = tuple(member.broker_epoch for member in one.new_isr_with_epochs)
-    else:
-        isr, epochs = tuple(one.new_isr), ()
-    return AlterPartitionItem(
-        (topic_id, one.partition_index), one.leader_epoch, one.partition_epoch, isr, epochs
-    )
-
-
-def _alter_partition_ask(request: AlterPartitionRequest, _: Labels) -> tuple[int, Values]:
-    return request.version, {
-        "broker_id": request.broker_id,
-        "broker_epoch": request.broker_epoch,
-        "topics": [
-            {
-                "topic_id": uuid_of(topic_id),
-                "partitions": [_proposal_values(one, version=request.version) for one in items],
-            }
-            for topic_id, items in grouped((one.key[0], one) for one in request.items).items()
-        ],
-    }
-
-
-def _proposal_values(one: AlterPartitionItem, *, version: int) -> Values:
-    shared = {
-        "partition_index": one.key[1],
-        "leader_epoch": one.leader_epoch,
-        "partition_epoch": one.partition_epoch,
-    }
-    if version < _EPOCHS_FROM:
-        return shared | {"new_isr": one.isr}
-    members = zip(one.isr, one.isr_epochs, strict=True)
-    return shared | {
-        "new_isr_with_epochs": [{"broker_id": who, "broker_epoch": epoch} for who, epoch in members]
-    }
-
-
-def _alter_partition_answer(response: AlterPartitionResponse, _: Asked) -> Values:
-    return {
-        "error_code": response.error,
-        "topics": [
-            {
-                "topic_id": uuid_of(topic_id),
-                "partitions": [
-                    {
-                        "partition_index": one.key[1],
-                        "error_code": one.error,
-                        "leader_id": one.leader_id,
-                        "leader_epoch": one.leader_epoch,
-                        "isr": one.isr,
-                        "partition_epoch": one.partition_epoch,
-                    }
-                    for one in items
-                ],
-            }
-            for topic_id, items in grouped((one.key[0], one) for one in response.items).items()
-        ],
-    }
-
-
-def _alter_partition_answered(
-    entity: Any, request: AlterPartitionRequest, _node: int, _: Labels
-) -> AlterPartitionResponse:
-    return AlterPartitionResponse(
-        request.correlation,
-        error=entity.error_code.value,
-        items=tuple(
-            AlterPartitionItem(
-                (id_of_uuid(topic.topic_id), one.partition_index),
-                one.leader_epoch,
-                one.partition_epoch,
-                tuple(one.isr),
-                (),
-                one.error_code.value,
-                one.leader_id,
-            )
-            for topic in entity.topics
-            for one in topic.partitions
-        ),
-    )
 
 
 def _create_asked(entity: Any, correlation: int, _: Labels) -> CreateTopicsRequest:
@@ -306,17 +200,6 @@ def _configs_answered(
     )
 
 
-def _ids_answered(
-    entity: Any, request: AllocateProducerIdsRequest, _node: int, _: Labels
-) -> AllocateProducerIdsResponse:
-    return AllocateProducerIdsResponse(
-        request.correlation,
-        error=entity.error_code.value,
-        start=entity.producer_id_start,
-        length=entity.producer_id_len,
-    )
-
-
 def _features_asked(entity: Any, correlation: int, _: Labels) -> UpdateFeaturesRequest:
     updates = tuple((one.feature, one.max_version_level) for one in entity.feature_updates)
     return UpdateFeaturesRequest(correlation, updates)
@@ -352,18 +235,7 @@ def _features_answered(
     return UpdateFeaturesResponse(request.correlation, error, entity.error_message or "")
 
 
-CONTROL_APIS: Final = (
-    Api(
-        name="AlterPartition",
-        key=56,
-        kind=AlterPartitionRequest.kind,
-        versions=(2, 3),
-        doors=(Door.CONTROLLER,),
-        asked=_alter_partition_asked,
-        answer=_alter_partition_answer,
-        ask=_alter_partition_ask,
-        answered=_alter_partition_answered,
-    ),
+WRITE_APIS: Final = (
     Api(
         name="CreateTopics",
         key=19,
@@ -398,26 +270,6 @@ CONTROL_APIS: Final = (
         answered=_configs_answered,
     ),
     Api(
-        name="AllocateProducerIds",
-        key=67,
-        kind=AllocateProducerIdsRequest.kind,
-        versions=(0, 0),
-        doors=(Door.CONTROLLER,),
-        asked=lambda entity, correlation, _: AllocateProducerIdsRequest(
-            correlation, entity.broker_id, entity.broker_epoch
-        ),
-        answer=lambda response, _: {
-            "error_code": response.error,
-            "producer_id_start": response.start,
-            "producer_id_len": response.length,
-        },
-        ask=lambda request, _: (
-            0,
-            {"broker_id": request.broker_id, "broker_epoch": request.broker_epoch},
-        ),
-        answered=_ids_answered,
-    ),
-    Api(
         name="UpdateFeatures",
         key=57,
         kind=UpdateFeaturesRequest.kind,
@@ -429,7 +281,7 @@ CONTROL_APIS: Final = (
         answered=_features_answered,
     ),
 )
-"""Those that change metadata; `operator_apis` has reassignments, elections and the quorum's state.
+"""`operator_apis` has reassignments and elections.
 
 At a controller's door key 57 is the dialect's BrokerRegistration in version 0, and this
 UpdateFeatures in version 1: who forwards it speaks that.
