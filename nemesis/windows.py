@@ -50,6 +50,7 @@ _MESSAGES: Final = (
     "BrokerRegistration",
     "BrokerHeartbeat",
     "Fetch",
+    "Fetch",
 )
 """Drawn from: the ISR is where most windows are."""
 
@@ -160,7 +161,8 @@ class _Window:
                 where += (Clause(field="isr", operator=Operator.INCLUDES, value=number),)
         elif draw_api == "Fetch":
             target = NamedNodes(nodes=(cast.leader,))
-        direction = Direction.RESPONSE if self._chance(0.2) else Direction.REQUEST
+        answers = 0.6 if draw_api == "Fetch" else 0.2
+        direction = Direction.RESPONSE if self._chance(answers) else Direction.REQUEST
         times = 1 if self._chance(0.5) else None
         self._steps.append(
             Lay(

@@ -212,6 +212,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "illegal-transition",
         "stale-read-after-write",
         "lost-write",
+        "false-lowest-acknowledged-offset",
     ),
     _rule(
         "leaderships_moved_first",

@@ -64,7 +64,7 @@ class Reader:
         broker = self._brokers[int(self._draw.random() * len(self._brokers))]
         self._asked = (now, broker)
         request: MetadataRequest | ApiVersionsRequest
-        if self._correlation % 4:
+        if self._correlation % 2:
             effects.append((NOTE, READ_BEGAN, self._correlation))
             request = MetadataRequest(self._correlation, None)
         else:

@@ -56,6 +56,8 @@ class TrialPlan:
     """Whether somebody creates topics, changes settings and moves partitions meanwhile."""
     upgrades: bool = False
     """The metadata.version goes up by one on the way."""
+    duels: bool = False
+    """Two controllers do not hear each other, so that both stand for election."""
     old_software: bool = False
     """Now and then a broker starts as a version that does not know the present level."""
     unformatted: bool = False
@@ -85,7 +87,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
     level = draw.choices(levels, weights=range(1, len(levels) + 1))[0]
     storm = draw.choice(_STORMS)
     controllers = draw.choice(_CONTROLLERS.get(storm, (1, 3)))
-    upgrades = level > levels[0] and draw.random() < 0.2  # noqa: PLR2004
+    upgrades = level > levels[0] and draw.random() < 0.3  # noqa: PLR2004
     cluster = ClusterSpec(
         controllers=controllers,
         brokers=draw.choice((2, 3, 3)),
@@ -112,6 +114,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
         drift_ppm=_drifts(draw, cluster),
         wipes=draw.choice((0.0, 0.02, 0.1)),
         upgrades=upgrades,
+        duels=storm is Storm.QUORUM and draw.random() < 0.6,  # noqa: PLR2004
         old_software=draw.random() < 0.15,  # noqa: PLR2004
         unformatted=draw.random() < 0.2,  # noqa: PLR2004
     )

@@ -28,9 +28,10 @@ from history.failure import HarnessError
 from nemesis.chaos import Chaos
 from nemesis.mix import Mix
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Act, Lay, Play, Step, Word
+from nemesis.steps import Act, Lay, Partition, Play, Step, Word
 from nemesis.steps import flat as flat_steps
 from nemesis.targets import NamedNodes
+from nemesis.topology import Flows
 from nemesis.windows import drawn_window
 from workloads.simulated.clients import Clients
 from workloads.simulated.produce_poll import SimulatedProducePoll, counted
@@ -139,6 +140,8 @@ class _Trial:
             world.network.trouble(
                 Trouble(loss=plan.loss, duplication=plan.loss, reordering=3 * plan.loss)
             )
+        if plan.duels:
+            self._duel()
         self._ambush.begin()
         self._break(world.now_ns + int(plan.faults_s * _S))
         self._ambush.end()
@@ -196,6 +199,12 @@ class _Trial:
                 self._after_a_miss()
             if self.oracle.findings or self._world.now_ns >= end_ns:
                 return
+
+    def _duel(self) -> None:
+        controllers = [n for n in self.cluster.nodes if role_of(n) is Role.CONTROLLER]
+        one, other = self._draw.sample(controllers, 2)
+        flows = Flows(flows=frozenset({(one, other), (other, one)}))
+        self._stage.perform(Partition(name="duel", cut=flows), end_s=0.0)
 
     def _after_a_miss(self) -> None:
         """A window that did not open is left; a play of the user's ends where it failed."""
