@@ -69,15 +69,22 @@ class Leases:
     _late: dict[int, int] = field(default_factory=dict)
     """Decisions since the lease of a silent, unfenced broker was over."""
     _active: int = -1
+    _active_epoch: int = -1
 
     def started(self, node: int) -> None:
         """A process begins: it has no lease and no state yet."""
         self._renewed.pop(node, None)
         self._states.pop(node, None)
 
-    def is_active(self, node: int, now: int) -> None:
-        """A controller begins to decide; every lease begins again."""
-        self._active = node
+    def is_active(self, node: int, epoch: int, now: int) -> None:
+        """A controller begins to decide; every lease begins again.
+
+        One that slept since its election, and does not know yet who was elected after it, counts
+        for nothing.
+        """
+        if epoch < self._active_epoch:
+            return
+        self._active, self._active_epoch = node, epoch
         for broker in self.decided.brokers:
             self._heard[broker] = now
 

@@ -127,7 +127,7 @@ class Oracle:
         elif subject == notes.QUORUM_LEADER:
             self._add(now, node, self.decided.was_elected(node, note[2]))
         elif subject == notes.ACTIVE:
-            self.leases.is_active(node, now)
+            self.leases.is_active(node, note[2], now)
             self.shown.is_active(node, note[2])
         elif subject == notes.VISIBLE:
             self._add(now, node, self.shown.is_visible(node, note[2]))

@@ -193,6 +193,16 @@ def test_a_registration_over_a_live_one_shares_its_identity() -> None:
     assert later.found == []
 
 
+def test_a_controller_that_slept_through_its_succession_renews_nothing() -> None:
+    for epoch, expected in ((2, ["shared-identity"]), (0, [])):
+        story = Story()
+        story.begin(isr=(1,))
+        story.note(OTHER, notes.ACTIVE, epoch)
+        story.oracle.delivered(story.now, 3, OTHER, 22, heartbeat(3, 299))
+        story.oracle.sent(story.now, OTHER, 3, 23, heartbeat_answer())
+        assert story.found == expected
+
+
 def test_a_member_judged_by_another_epoch_joins_by_a_stale_one() -> None:
     for fetched, expected in ((300, []), (299, ["stale-epoch-join"])):
         story = Story()
