@@ -19,10 +19,13 @@ __all__ = ["Ambush"]
 _MS: Final = 1_000_000
 _CHANCES: Final[Mapping[str, float]] = {
     notes.VOTED: 0.25,
-    notes.QUORUM_LEADER: 0.2,
+    notes.QUORUM_LEADER: 0.35,
     notes.APPENDED_METADATA: 0.02,
     notes.ACTIVE: 0.1,
 }
+_FIRST_COMMIT_NS: Final = 60 * _MS
+"""So soon after its election, what a leader commits is mostly its predecessors'."""
+_FIRST_COMMIT_CHANCE: Final = 0.4
 _DELAYS_MS: Final = (0.0, 0.5, 2.0, 10.0)
 _BACK_MS: Final = (20.0, 100.0, 400.0, 1200.0)
 _STRIKES: Final = ("power", "power", "kill", "pause")
@@ -36,6 +39,7 @@ class Ambush:
         self._oracle = oracle
         self._draw = random.Random(f"ambush/{seed}")  # noqa: S311  # to be repeated
         self._names = {cluster.broker_id(node): node for node in cluster.nodes}
+        self._elected_ns: dict[int, int] = {}
         self._armed = False
         self.started = oracle.started
         self.sent = oracle.sent
@@ -52,16 +56,24 @@ class Ambush:
     def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
         """Tell the oracle; then perhaps lay hands on the node."""
         self._oracle.note(now, node, note)
+        if not self._armed or node not in self._names:
+            return
+        if note[1] == notes.QUORUM_LEADER:
+            self._elected_ns[node] = now
+        if note[1] == notes.COMMITTED_METADATA:
+            elected_ns = self._elected_ns.pop(node, None)
+            is_first = elected_ns is not None and now - elected_ns < _FIRST_COMMIT_NS
+            if is_first and self._draw.random() < _FIRST_COMMIT_CHANCE:
+                self._strike(self._names[node], after_ms=0.0)
+            return
         chance = _CHANCES.get(note[1])
-        if self._armed and chance is not None and self._draw.random() < chance:
-            name = self._names.get(node)
-            if name is not None:
-                self._strike(name)
+        if chance is not None and self._draw.random() < chance:
+            self._strike(self._names[node], after_ms=self._draw.choice(_DELAYS_MS))
 
-    def _strike(self, node: NodeName) -> None:
+    def _strike(self, node: NodeName, *, after_ms: float) -> None:
         draw, world = self._draw, self._cluster.world
         word = draw.choice(_STRIKES)
-        at_ns = world.now_ns + int(draw.choice(_DELAYS_MS) * _MS)
+        at_ns = world.now_ns + int(after_ms * _MS)
         back_ns = at_ns + int(draw.choice(_BACK_MS) * _MS * (0.5 + draw.random()))
         world.call(at_ns, lambda: self._down(node, word))
         world.call(back_ns, lambda: self._up(node))

@@ -58,6 +58,8 @@ class TrialPlan:
     """The metadata.version goes up by one on the way."""
     duels: bool = False
     """Two controllers do not hear each other, so that both stand for election."""
+    small_answers: bool = False
+    """An answer to a fetch brings one batch, so that logs are met half way."""
     old_software: bool = False
     """Now and then a broker starts as a version that does not know the present level."""
     unformatted: bool = False
@@ -115,6 +117,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
         wipes=draw.choice((0.0, 0.02, 0.1)),
         upgrades=upgrades,
         duels=storm is Storm.QUORUM and draw.random() < 0.6,  # noqa: PLR2004
+        small_answers=draw.random() < 0.3,  # noqa: PLR2004
         old_software=draw.random() < 0.15,  # noqa: PLR2004
         unformatted=draw.random() < 0.2,  # noqa: PLR2004
     )

@@ -131,6 +131,9 @@ class _Trial:
         for node, drift_ppm in plan.drift_ppm.items():
             self.cluster.host(node).clock.run(drift_ppm=drift_ppm, now_ns=world.now_ns)
         watcher = self._ambush if plan.storm is Storm.QUORUM else self.oracle
+        if plan.small_answers:
+            for node, configuration in self.cluster.configurations.items():
+                self.cluster.configure(node, replace(configuration, fetch_records_max=1))
         world.watch(watcher, sent=SENT, delivered=DELIVERED)
         if not self._begun():
             return
