@@ -6,15 +6,17 @@ The same wire, plays, clients, witness and checks as on Kafka; no release is fet
 from dataclasses import fields, replace
 from typing import Final
 
+from clusters.reference.levels import LEVEL_VISIBILITY
 from clusters.reference.process_settings import ignored, level_of
 from clusters.reference.rules import Rules
 from harness.options import RunOptions
 from harness.progress import Progress
 from harness.scenario import Scenario
 from history.failure import UsageError
+from history.manifest import Promises
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
-__all__ = ["fitted_to_reference", "release_like"]
+__all__ = ["fitted_to_reference", "promises_of", "release_like"]
 
 _KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
 """Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
@@ -41,3 +43,15 @@ def fitted_to_reference(scenario: Scenario, options: RunOptions, progress: Progr
 def release_like(scenario: Scenario) -> str:
     """The release of Kafka whose expectations hold of the scenario's cluster."""
     return _KAFKA_LIKE[level_of(scenario.cluster)]
+
+
+def promises_of(scenario: Scenario) -> Promises:
+    """What clients are promised on nodes of our own, as processes or simulated.
+
+    Leases; and at a level at which brokers hide what not all of them have acknowledged, that no
+    read of metadata lacks what was known before it.
+    """
+    promises = replace(scenario.promises, leases=True)
+    if level_of(scenario.cluster) < LEVEL_VISIBILITY:
+        return promises
+    return replace(promises, metadata_age_max_ms=0.0)

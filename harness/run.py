@@ -32,7 +32,7 @@ from harness.options import ClusterKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress
 from harness.record import record
-from harness.reference import fitted_to_reference, release_like
+from harness.reference import fitted_to_reference, promises_of, release_like
 from harness.scenario import Scenario
 from harness.simulated import prepare_simulated, record_simulated
 from harness.spark_start import SparkStart
@@ -164,6 +164,7 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
 def _manifest(
     scenario: Scenario, options: RunOptions, run: RunDirectory, stage: _Stage
 ) -> Manifest:
+    of_our_own = options.cluster is not ClusterKind.KAFKA
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
         state=RunState.RUNNING,
@@ -177,7 +178,7 @@ def _manifest(
         fencepost_version=version("fencepost"),
         machine=_machine(),
         keys=scenario.keys,
-        promises=scenario.promises,
+        promises=promises_of(scenario) if of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )
 

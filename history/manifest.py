@@ -41,6 +41,8 @@ class Promises:
     """How consumers got their keys: "assign", "subscribe" or "both"."""
     metadata_age_max_ms: float | None = None
     """By how much a read of metadata may be older than what was known; None: nobody says."""
+    leases: bool = False
+    """Brokers count their own leases, and answer no client once one is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,8 @@ class Facts:
     end_ns: int | None = None
     stuck_isr_limit_ns: int = 0
     acks: str = "all"
+    leases: bool = False
+    """Brokers end their own leases."""
     keys: tuple[str, ...] = ()
     """Of the run; a cluster has others of its own."""
 
@@ -67,5 +69,6 @@ def facts_of(manifest: Manifest) -> Facts:
         end_ns=manifest.end_ns,
         stuck_isr_limit_ns=int(manifest.stuck_isr_limit_s * _NS_A_SECOND),
         acks=manifest.promises.acks,
+        leases=manifest.promises.leases,
         keys=manifest.keys,
     )
