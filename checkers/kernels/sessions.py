@@ -34,10 +34,12 @@ __all__ = [
     "contacts_of",
     "session_timeouts_ns",
     "term_at",
+    "term_of_node",
     "terms_of",
 ]
 
-_SETTING: Final = "broker.session.timeout.ms"
+_SETTINGS: Final = ("broker.session.timeout.ms", "registration.lease.timeout.ms")
+"""Of Kafka, and of KIP-631 as it was first written; nobody sets both."""
 _DEFAULT_MS: Final = 9000
 """Of every release from 3.0 on."""
 _NS_A_MILLISECOND: Final = 1_000_000
@@ -52,6 +54,8 @@ class Term:
     begin_offset: int
     begin_ns: int
     """When it surely had begun."""
+    begin_earliest_ns: int
+    """When it surely had not begun yet."""
     written_ms: NDArray[np.int64]
     """The timestamps of its records, in order: it lived then."""
 
@@ -130,6 +134,7 @@ def terms_of(log: LogOfRecord, facts: Facts) -> tuple[Term, ...]:
             node=nodes.get(row["leader"], ""),
             begin_offset=row["metadata_offset"],
             begin_ns=facts.latest_ns(row["timestamp_ms"]),
+            begin_earliest_ns=facts.earliest_ns(row["timestamp_ms"]),
             written_ms=np.sort(written_ms[epochs == row["controller_epoch"]]),
         )
         for row in elected.to_pylist()
@@ -140,6 +145,15 @@ def term_at(terms: Sequence[Term], metadata_offset: int) -> Term | None:
     """The term in which a record was written; None if it began before the log does."""
     place = bisect_right(terms, metadata_offset, key=lambda term: term.begin_offset)
     return terms[place - 1] if place else None
+
+
+def term_of_node(terms: Sequence[Term], node: str, time_ns: int) -> Term | None:
+    """The last of a node's terms that surely had begun by then, be it deposed or not; or None."""
+    return max(
+        (term for term in terms if term.node == node and term.begin_ns <= time_ns),
+        key=lambda term: term.begin_offset,
+        default=None,
+    )
 
 
 def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
@@ -156,6 +170,7 @@ def session_timeouts_ns(node_settings: pa.Table) -> Mapping[str, int]:
     """The session time-out that each node keeps, by node; of those whose settings are known."""
     nodes = pc.unique(node_settings["node"]).to_pylist()
     found = dict.fromkeys(nodes, _DEFAULT_MS * _NS_A_MILLISECOND)
-    for row in node_settings.filter(pc.equal(node_settings["name"], _SETTING)).to_pylist():
+    stated = node_settings.filter(pc.is_in(node_settings["name"], pa.array(_SETTINGS)))
+    for row in stated.to_pylist():
         found[row["node"]] = int(row["value"]) * _NS_A_MILLISECOND
     return found

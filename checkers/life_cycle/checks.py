@@ -11,6 +11,7 @@ from checkers.life_cycle import (
     duplicate_id,
     incarnation_went_back,
     refused_but_running,
+    served_while_fenced,
     unsafe_shutdown,
 )
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
@@ -20,6 +21,7 @@ __all__ = ["LIFE_CYCLE_CHECKS"]
 _KERNELS: Final[Mapping[str, ClusterKernel]] = {
     refused_but_running.NAME: refused_but_running.refused_but_running,
     duplicate_id.NAME: duplicate_id.duplicate_ids,
+    served_while_fenced.NAME: served_while_fenced.served_while_fenced,
     unsafe_shutdown.NAME: unsafe_shutdown.unsafe_shutdowns,
     incarnation_went_back.NAME: incarnation_went_back.incarnations_that_went_back,
 }

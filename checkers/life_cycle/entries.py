@@ -1,12 +1,8 @@
 """What the catalogue says of the checks of the life cycle of brokers.
 
-Of what a protocol of identities may promise, these are the rules that Apache Kafka has and that a
-tape and a metadata log can show. The others are of systems of their own, and are not asked of it:
-
-- L2 wrong-id and L4 lost or garbage mapping: ids that are looked up by host name in ZooKeeper;
-- L5 served-while-fenced: a broker of Apache Kafka does not fence itself. It learns from the
-  metadata log that it was fenced, and may serve until then; so who was served by a fenced broker is
-  no breach.
+Of what a protocol of identities may promise, these are the rules that a tape, a metadata log and
+the reads of clients can show. L2 wrong-id and L4 lost or garbage mapping are of systems in which
+ids are looked up by host name in ZooKeeper, and are not asked.
 """
 
 from typing import Final
@@ -40,6 +36,22 @@ LIFE_CYCLE_ENTRIES: Final = (
         source="KIP-631",
         strength=Strength.NEVER,
         needs=("metadata_log", "wire", "node_settings"),
+    ),
+    Entry(
+        id="L5",
+        name="served-while-fenced",
+        title="A broker that may not serve answered a client",
+        kind=Kind.ANOMALY,
+        rule="A broker answered a read of metadata that was called after its lease, counted from "
+        "when it sent what was answered last, had ended, or after it had been told that it is "
+        "fenced; and since then it had answered another one before.",
+        meaning="A client is shown metadata, and may go on to write, through a broker that the "
+        "cluster does without.",
+        source="KIP-631",
+        strength=Strength.ALLOWED_IF,
+        allowed_if="brokers do not end their own leases, as those of no release of Kafka do: they "
+        "learn from the metadata log that they are fenced, and may serve until then",
+        needs=("describes", "wire", "node_settings"),
     ),
     Entry(
         id="L6",

@@ -1,0 +1,184 @@
+"""L5 served-while-fenced: a broker answered a client though it may not serve.
+
+A registration is a lease, and a broker that keeps to it counts the lease from when it *sent* the
+heartbeat or registration that was answered. When it is over, or when the controller has told the
+broker that it is fenced, it answers no client. What clients were answered is known of reads of
+metadata (`describes`), which name the broker. A read is accused only if this is certain:
+
+- Over: whatever heartbeat or registration of that broker had been answered to it before the read
+  returned had arrived at the proxy, so had been sent, more than the lease before the read was
+  called. The longest lease of any node counts. A request that was never answered renews nothing.
+- Or fenced: the answer to the newest heartbeat that had been answered to it before the read
+  returned said that it is fenced, and had been passed on to it before the read was called. A broker
+  takes no answer to an older one into account.
+- It had looked at its clock: another read that was called after that moment had been answered
+  before this one was called. A process that is stopped between looking at its clock and answering
+  what came meanwhile does so once, in the step in which it wakes up, and no rule can prevent it.
+
+All with a slack for ticks, clocks that drift, and answers on their way.
+
+A release of Kafka has no such lease: its broker learns from the metadata log that it was fenced,
+and may serve until then. There, what is found is told and allowed.
+
+Source: KIP-631 as it was first written, "Broker leases".
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import clock, doubtful, spelled
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.kernels.sessions import session_timeouts_ns
+
+__all__ = ["NAME", "served_while_fenced"]
+
+NAME: Final = "served-while-fenced"
+
+_SLACK_NS: Final = 250_000_000
+_DRIFT_SHARE: Final = 100
+"""Of a lease, by how much a broker's clock may run behind."""
+_HEARTBEAT: Final = "BrokerHeartbeat"
+_ANSWERS: Final = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE")
+"""What a broker shows of its metadata; other errors may be the client's own, of no answer."""
+
+
+class _Read(NamedTuple):
+    """A read of metadata that a broker answered."""
+
+    call_ns: int
+    return_ns: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """From when on a broker may not serve, and the request whose answer says so."""
+
+    time_ns: int
+    rpc: Rpc
+    words: str
+
+
+def served_while_fenced(tables: Tables, facts: Facts) -> Judged:
+    """Reads that a fenced broker answered, by broker.
+
+    Reads `describes`, `wire` and `node_settings`.
+    """
+    timeouts_ns = session_timeouts_ns(tables["node_settings"])
+    reads, contacts = _reads(tables["describes"]), _contacts(tables["wire"])
+    if not timeouts_ns or not contacts:
+        lacking = "heartbeat of a broker is on the tape" if timeouts_ns else "settings are known"
+        yield from doubtful(NAME, f"no {lacking}")
+        return
+    lease_ns = max(timeouts_ns.values())
+    for node in sorted(contacts):
+        proofs = list(_proofs(node, reads.get(node, []), _Leases(contacts[node], lease_ns)))
+        allowed_count = 0 if facts.leases else len(proofs)
+        yield node, spelled(NAME, node, proofs, allowed_count=allowed_count)
+
+
+def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
+    """The reads that each broker answered, in the order of their calls."""
+    columns = ["node", "call_ns", "return_ns", "read"]
+    answered = describes.filter(pc.is_in(describes["error"], pa.array(_ANSWERS)))
+    found: dict[str, list[_Read]] = {}
+    for row in answered.group_by(columns).aggregate([]).to_pylist():
+        read = _Read(row["call_ns"], row["return_ns"], row["read"])
+        found.setdefault(row["node"], []).append(read)
+    return {node: sorted(several) for node, several in found.items()}
+
+
+def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
+    """What each broker was answered without an error, in the order in which it was passed on."""
+    found: dict[str, list[Rpc]] = {}
+    for rpc in rpcs(wire, _HEARTBEAT, "BrokerRegistration"):
+        if rpc.ok and rpc.returned_ns is not None:
+            found.setdefault(rpc.source, []).append(rpc)
+    return {
+        node: sorted(several, key=lambda rpc: rpc.returned_ns or 0)
+        for node, several in found.items()
+    }
+
+
+@dataclass(slots=True)
+class _Leases:
+    """The leases of one broker, out of what it was answered."""
+
+    contacts: Sequence[Rpc]
+    lease_ns: int
+    _returned_ns: list[int] = field(init=False)
+    _newest: list[Rpc] = field(init=False)
+    """By place: of those up to it, the one that was asked last."""
+    _newest_beats: list[Rpc | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._returned_ns = [rpc.returned_ns or 0 for rpc in self.contacts]
+        self._newest = list(accumulate(self.contacts, _newer))
+        beats = (rpc if rpc.api == _HEARTBEAT else None for rpc in self.contacts)
+        self._newest_beats = list(accumulate(beats, _newer_of_any))
+
+    def end_for(self, read: _Read) -> _End | None:
+        """When the right to serve had surely ended, if that was before the read was called."""
+        known = bisect_left(self._returned_ns, read.return_ns)
+        if not known:
+            return None
+        ends = (self._over(self._newest[known - 1]), _fenced(self._newest_beats[known - 1]))
+        past = [end for end in ends if end is not None and end.time_ns < read.call_ns]
+        return min(past, key=lambda end: end.time_ns, default=None)
+
+    def _over(self, newest: Rpc) -> _End:
+        over_ns = newest.asked_ns + self.lease_ns
+        return _End(
+            time_ns=over_ns + self.lease_ns // _DRIFT_SHARE + _SLACK_NS,
+            rpc=newest,
+            words=f"had a lease until {clock(over_ns)} at most, by what it sent last of all that "
+            f"was answered ({newest.api} of {clock(newest.asked_ns)}, frame {newest.frame})",
+        )
+
+
+def _fenced(beat: Rpc | None) -> _End | None:
+    if beat is None or not beat.answered("fenced") or beat.answered("shutting_down"):
+        return None
+    assert beat.returned_ns is not None
+    return _End(
+        time_ns=beat.returned_ns + _SLACK_NS,
+        rpc=beat,
+        words=f"had been told by {beat.target} at {clock(beat.returned_ns)} that it is fenced "
+        f"(frame {beat.answer_frame})",
+    )
+
+
+def _newer(one: Rpc, other: Rpc) -> Rpc:
+    return other if other.asked_ns >= one.asked_ns else one
+
+
+def _newer_of_any(one: Rpc | None, other: Rpc | None) -> Rpc | None:
+    return one or other if one is None or other is None else _newer(one, other)
+
+
+def _proofs(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proof]:
+    awake_ns: dict[int, int] = {}
+    for read in reads:
+        end = leases.end_for(read)
+        if end is None:
+            continue
+        if awake_ns.get(end.time_ns, read.call_ns) < read.call_ns:
+            yield _proof(node, read, end)
+        awake_ns[end.time_ns] = min(read.return_ns, awake_ns.get(end.time_ns, read.return_ns))
+
+
+def _proof(node: str, read: _Read, end: _End) -> Proof:
+    return Proof(
+        values=(read.number,),
+        frames=tuple(one for one in (end.rpc.frame, end.rpc.answer_frame) if one is not None),
+        detail=f"{node} answered read {read.number}, called at {clock(read.call_ns)}, at "
+        f"{clock(read.return_ns)}; it {end.words}",
+    )
