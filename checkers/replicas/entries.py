@@ -39,6 +39,20 @@ REPLICA_ENTRIES: Final = (
         needs=("metadata_log", *_RECORDS),
     ),
     Entry(
+        id="D20",
+        name="acknowledged-below-min-isr",
+        title="A record was acknowledged by fewer replicas than were asked for",
+        kind=Kind.ANOMALY,
+        rule="A record was acknowledged under acks=all, and one version of its partition was in "
+        "force from the call to the return, with an ISR smaller than the topic's "
+        "min.insync.replicas, of which the leader had said a second before the call that it had "
+        "applied it.",
+        meaning="An acknowledged record lies on fewer disks than it was paid for.",
+        source="Apache Kafka's documentation, min.insync.replicas; KIP-497",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "wire", "node_settings"),
+    ),
+    Entry(
         id="C10",
         name="unsafe-leader-candidate",
         title="A member of the ISR or ELR lacks a committed record",

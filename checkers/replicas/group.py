@@ -3,7 +3,7 @@
 from typing import Final
 
 from checkers.cluster_checks import ClusterCheck, cluster_group
-from checkers.replicas import divergent, truncated, unsafe_candidate
+from checkers.replicas import below_min_isr, divergent, truncated, unsafe_candidate
 from checkers.replicas.entries import REPLICA_ENTRIES
 
 __all__ = ["REPLICAS"]
@@ -23,6 +23,12 @@ REPLICAS: Final = cluster_group(
             entry=_ENTRIES[truncated.NAME],
             kernel=truncated.truncated_replicas,
             tables=("replicas", "replica_records", "records", "metadata_log", "faults"),
+            by_bucket=True,
+        ),
+        ClusterCheck(
+            entry=_ENTRIES[below_min_isr.NAME],
+            kernel=below_min_isr.acknowledged_below_min_isr,
+            tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
             by_bucket=True,
         ),
         ClusterCheck(

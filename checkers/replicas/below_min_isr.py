@@ -1,0 +1,141 @@
+"""D20 acknowledged-below-min-isr: a record was acknowledged by fewer replicas than were asked for.
+
+With acks=all a leader takes no record, and acknowledges none, while the ISR is smaller than
+`min.insync.replicas` of its topic. A send is accused if one version of its partition was in force
+all the time from its call to its return, by the metadata log with the bounds of its times; if that
+version's ISR is smaller than the topic's setting; and if the leader that it names knew: its own
+heartbeats had said, a second or more before the call, that it had applied that version. A leader
+that knows of an older, larger ISR may acknowledge what all of that one has.
+
+Nobody else can have acknowledged it meanwhile. A leader before this one waits for every member of
+an ISR of its own, and the leader in force, which is one of them, does not follow it any more.
+
+The setting is the smallest that the topic can have had: of all the values that the log states of it
+or, if it states none, the smallest of the nodes' own settings; and never more than there are
+replicas. Sends without a clear end are no acknowledgements. Without acks=all nothing is asked for.
+
+Source: Apache Kafka's documentation, `min.insync.replicas`; KIP-497.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.anomaly import Proof, none
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.commitments import Sends, acknowledged_sends, commitments
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.kernels.ranges import range_text, stretches
+from checkers.kernels.replica_logs import keys_of
+
+__all__ = ["NAME", "acknowledged_below_min_isr"]
+
+NAME: Final = "acknowledged-below-min-isr"
+
+_SETTING: Final = "min.insync.replicas"
+_DEFAULT: Final = 1
+_SETTLED_NS: Final = 1_000_000_000
+"""Between a leader's saying that it has applied a version, and its acting upon it at the latest."""
+
+
+def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+    """Of each key of a bucket.
+
+    Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
+    """
+    keys = keys_of(tables["records"])
+    if facts.acks not in ("all", "-1") or not keys:
+        return
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    for key in keys:
+        histories = [one for one in seen.histories() if one.key == key]
+        if len(histories) != 1:
+            doubt = f"{len(histories)} partitions of the metadata log were called {key}"
+            yield key, none(NAME, key, doubt=doubt)
+            continue
+        yield key, spelled(NAME, key, list(_proofs(key, histories[0], tables, seen)))
+
+
+def _proofs(key: str, history: PartitionHistory, tables: Tables, seen: View) -> Iterator[Proof]:
+    wanted = _min_isr(history.topic, tables["node_settings"], seen)
+    too_small = [one for one in history.versions if _is_too_small(one, wanted)]
+    if not too_small:
+        return
+    sends = acknowledged_sends(key, tables["records"])
+    log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+    for group in commitments(sends, history.versions, seen.facts):
+        version = group.versions[0]
+        if len(group.versions) > 1 or not _is_too_small(version, wanted):
+            continue
+        known_ns = _known_ns(version, tables["metadata_offsets"], seen)
+        if known_ns is not None:
+            during = (group.sends.call_ns >= known_ns) & (group.sends.return_ns <= log_end_ns)
+            yield from _stories(group.sends.take(during), version, wanted)
+
+
+def _is_too_small(version: PartitionVersion, wanted: int) -> bool:
+    return version.leader != NO_LEADER and len(version.isr) < min(wanted, len(version.replicas))
+
+
+def _min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
+    stated = [
+        record.value
+        for record in seen.log.records
+        if record.type == "ConfigRecord" and record.topic == topic and record.name == _SETTING
+    ]
+    return _smallest(stated) if stated else _default(node_settings, seen)
+
+
+def _default(node_settings: pa.Table, seen: View) -> int:
+    """Of topics that say nothing: as the brokers were started, or were told since."""
+    stated = node_settings.filter(pc.equal(node_settings["name"], _SETTING))
+    brokers = [node for node in seen.facts.node_ids if node.startswith("broker-")]
+    silent = set(brokers) - set(stated["node"].to_pylist())
+    told = [
+        record.value
+        for record in seen.log.records
+        if record.type == "ConfigRecord" and not record.topic and record.name == _SETTING
+    ]
+    return _smallest([*stated["value"].to_pylist(), *told, *([None] if silent else [])])
+
+
+def _smallest(values: Iterable[str | None]) -> int:
+    """Null takes a setting away: then the default of the release counts."""
+    return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
+
+
+def _known_ns(version: PartitionVersion, offsets: pa.Table, seen: View) -> int | None:
+    """From when on the leader acted upon this version; None: it never said that it knew."""
+    node = seen.facts.nodes().get(version.leader, "")
+    said = offsets.filter(
+        pc.and_(
+            pc.and_(pc.equal(offsets["node"], node), pc.equal(offsets["source"], "heartbeat")),
+            pc.greater_equal(offsets["metadata_offset"], version.metadata_offset),
+        )
+    )
+    first = pc.min(said["time_ns"]).as_py()
+    return None if first is None else int(first) + _SETTLED_NS
+
+
+def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
+    """One a stretch of offsets; gaps are markers, or records of others."""
+    for places in stretches(sends.offset, gap_max=1000):
+        mine = sends.take(places)
+        first, last = int(mine.offset[0]), int(mine.offset[-1])
+        yield Proof(
+            operations=(int(mine.operation[0]), int(mine.operation[-1])),
+            offsets=(first, last),
+            values=(int(mine.value[0]), int(mine.value[-1])),
+            detail=f"{len(mine)} records at {range_text(first, last)} were sent and acknowledged "
+            f"between {clock(int(np.min(mine.call_ns)))} and "
+            f"{clock(int(np.max(mine.return_ns)))}, all of it under metadata offset "
+            f"{version.metadata_offset}: leader {version.leader} with ISR {version.isr_text} of "
+            f"replicas {list(version.replicas)}, and {_SETTING} is {wanted}",
+        )
