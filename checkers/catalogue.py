@@ -23,7 +23,7 @@ from checkers.transactions.entries import (
     SKIPPED_SEND,
     TORN,
 )
-from checkers.visibility.entries import VISIBILITY
+from checkers.visibility.entries import TOLD_ENTRIES, VISIBILITY
 
 __all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "asked", "entry_of", "names_of"]
 
@@ -323,6 +323,7 @@ CATALOGUE: Final = (
     GROUP_OFFSET,
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,
+    *TOLD_ENTRIES,
     *LIFE_CYCLE_ENTRIES,
     *MODEL_ENTRIES,
 )

@@ -234,5 +234,19 @@ CONTROL_PLANE_ENTRIES: Final = (
         strength=Strength.NEVER,
         needs=("quorum_claims",),
     ),
+    Entry(
+        id="C15",
+        name="lost-metadata-write",
+        title="A write to the metadata was acknowledged and is not in the log",
+        kind=Kind.ANOMALY,
+        rule="A topic was created or deleted, or a setting of it changed, and that was "
+        "acknowledged. The log of record, which goes on beyond that, has no such record (the topic "
+        "id, a removal of the topic, the value) that can have been appended between the call and "
+        "the return. Nothing is judged where the log begins with a snapshot.",
+        meaning="An administrator was told that it is done, and it is not.",
+        source="KIP-631; KIP-595",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "metadata_writes"),
+    ),
 )
 """In the order of their ids."""

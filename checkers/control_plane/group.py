@@ -14,6 +14,7 @@ from checkers.control_plane import (
     illegal_isr,
     illegal_transition,
     ineligible_member,
+    lost_metadata_write,
     metadata_divergence,
     nonlinearizable_isr,
     shared_identity,
@@ -25,6 +26,7 @@ from checkers.control_plane import (
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.general.checks import GENERAL_CHECKS
 from checkers.life_cycle.checks import LIFE_CYCLE_CHECKS
+from checkers.visibility.checks import TOLD_CHECKS
 
 __all__ = ["CONTROL_PLANE"]
 
@@ -48,6 +50,7 @@ _KERNELS: Final[Mapping[str, tuple[ClusterKernel, tuple[str, ...]]]] = {
     stuck_isr.NAME: (stuck_isr.stuck_isrs, ("faults",)),
     epoch_check_bypassed.NAME: (epoch_check_bypassed.bypassed_epoch_checks, ()),
     stale_controller.NAME: (stale_controller.stale_controllers, ()),
+    lost_metadata_write.NAME: (lost_metadata_write.lost_metadata_writes, ()),
 }
 """By name: the kernel, and tables that it takes besides those that its entry needs."""
 
@@ -63,6 +66,7 @@ CONTROL_PLANE: Final = cluster_group(
             )
             for entry in CONTROL_PLANE_ENTRIES
         ),
+        *TOLD_CHECKS,
         *LIFE_CYCLE_CHECKS,
     ],
 )

@@ -4,11 +4,12 @@ from typing import Final
 
 from checkers.entry import Entry, Kind, Strength
 
-__all__ = ["BACKWARD_SESSION", "NONREPEATABLE", "STALE", "VISIBILITY"]
+__all__ = ["BACKWARD_SESSION", "NONREPEATABLE", "STALE", "TOLD_ENTRIES", "VISIBILITY"]
 
 _ALLOWED_IF: Final = (
     "the run promises no greatest age of metadata, as no release of Kafka does, or the read is no "
-    "older than promised; then it is a figure"
+    "older than promised; then it is a figure. Brokers of the reference cluster that hide what not "
+    "all have acknowledged (metadata.version 3) promise that no read is too old at all"
 )
 
 STALE: Final = Entry(
@@ -59,3 +60,40 @@ BACKWARD_SESSION: Final = Entry(
 
 VISIBILITY: Final = (STALE, NONREPEATABLE, BACKWARD_SESSION)
 """In order."""
+
+_ACKNOWLEDGED: Final = (
+    "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"
+)
+
+TOLD_ENTRIES: Final = (
+    Entry(
+        id="V4",
+        name="false-lowest-acknowledged-offset",
+        title="A broker is told that all have acknowledged what some have not",
+        kind=Kind.ANOMALY,
+        rule="The answer to a heartbeat named a lowest acknowledged metadata offset, and a broker "
+        "that its controller held for unfenced, from the request's being passed on to the answer's "
+        "arriving, had not acknowledged it by then in a heartbeat of its registration; or a higher "
+        "one had been told before the request was passed on, in the same term of a controller or "
+        "an earlier one. Where nothing is told, nothing is judged.",
+        meaning="Brokers show metadata that others do not know yet, or hide what they had shown.",
+        source=_ACKNOWLEDGED,
+        strength=Strength.NEVER,
+        needs=("metadata_log", "wire"),
+    ),
+    Entry(
+        id="V5",
+        name="early-renegotiation",
+        title="A broker offers the APIs of a level that another one does not know yet",
+        kind=Kind.ANOMALY,
+        rule="A broker answered ApiVersions with a level of metadata.version, and a broker that "
+        "was unfenced, from the request to the answer, had not acknowledged the record of that "
+        "level by then in a heartbeat of its registration. Judged of levels at which brokers are "
+        "told the lowest acknowledged offset.",
+        meaning="A client speaks in a way that another broker does not understand.",
+        source=f"{_ACKNOWLEDGED}; KIP-584",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "wire"),
+    ),
+)
+"""Of what brokers are told and offer: judged with the checks of the control plane."""

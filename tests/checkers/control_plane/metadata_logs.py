@@ -12,6 +12,7 @@
     8 noop / 9 begin / 10 abort / 11 end / 12 delete t / 13 clear-elr t
     14 feature kraft.version 1
     15 producer-ids 1000 for 2 [epoch-is 3]
+    16 config t min.insync.replicas 2   of all topics: `config - min.insync.replicas 2`
 
 A line may end in `at 9812` (ms of the run; 100 times its offset unless said), before that in
 `epoch 2` (the controller's; 1 unless said) and, before that, in `saying x` (a digest of its own).
@@ -27,6 +28,8 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 register [incarnation b] -> ok 33 at 3005
     at 3000 broker-2 heartbeat epoch 33 offset 40 -> ok at 3001
     at 3000 broker-2 heartbeat epoch 33 asking leave -> ok told leave at 3001   or asking fenced
+    at 3000 broker-2 heartbeat epoch 33 offset 40 -> ok lowest 39 at 3001
+    at 3000 clients to broker-2 versions -> ok level 3 at 3001
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
@@ -244,6 +247,9 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
     if verb == "producer-ids":
         of_broker = {"broker_id": int(rest[1]), **_told_epoch(rest)}
         return {"type": "ProducerIdsRecord", "value": subject, **of_broker}
+    if verb == "config":
+        topic = None if subject == "-" else subject
+        return {"type": "ConfigRecord", "topic": topic, "name": rest[0], "value": rest[1]}
     if verb == "feature":
         return {"type": "FeatureLevelRecord", "name": subject, "value": rest[0]}
     if verb in ("topic", "delete", "clear-elr"):
@@ -296,6 +302,7 @@ _APIS = {
     "heartbeat": ("BrokerHeartbeat", 63),
     "fetch": ("Fetch", 1),
     "begin-epoch": ("BeginQuorumEpoch", 53),
+    "versions": ("ApiVersions", 18),
 }
 
 
@@ -361,6 +368,8 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     """(columns of the request, of the response, of both)."""
     words = (found["rest"] or "").split()
     answered = (found["answer"] or "").split()
+    if found["verb"] == "versions":
+        return {}, {"metadata_version": int(answered[1])} if answered else {}, {}
     broker = int(found["source"].rpartition("-")[2])
     if found["verb"] == "alter":
         return _alter(words, answered, broker)
@@ -374,7 +383,10 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     elif found["verb"] == "heartbeat":
         asked |= {"broker_epoch": int(told["epoch"]), "fetch_offset": int(told.get("offset", -1))}
         asked |= _wishes(told.get("asking"))
-        answer |= _wishes(answered[-1] if answered else None)
+        shown = dict(zip(answered[::2], answered[1::2], strict=True))
+        answer |= _wishes(shown.get("told"))
+        lowest = shown.get("lowest")
+        answer["lowest_acknowledged_offset"] = None if lowest is None else int(lowest)
     else:
         items |= {"topic": "__cluster_metadata", "partition": 0}
         asked["leader_epoch"] = int(told["epoch"])

@@ -1,0 +1,118 @@
+"""C15 lost-metadata-write: a write to the metadata was acknowledged and is not in the log.
+
+A controller answers a client's write once its records are committed. So the log of record has, of
+every write that was acknowledged, a record that was appended between its call and its return:
+
+- of a creation, a TopicRecord with the topic id that the client was told;
+- of a deletion, a RemoveTopicRecord of a topic of that name;
+- of a change of a setting, a ConfigRecord of that topic with the value that was written.
+
+The times of the log are the wall clock of its controller, widened by what clocks may differ. A log
+that begins with a snapshot has forgotten records, and one that ends before the write returned may
+have been cut off on the disks: nothing is judged there. Nor is a write without a clear end, which
+may be in the log or not.
+
+Source: KIP-631, the controller; KIP-595: a committed record stays.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, View, clock, doubtful, spelled, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.metadata_records import MetadataRecord
+
+__all__ = ["NAME", "lost_metadata_writes"]
+
+NAME: Final = "lost-metadata-write"
+
+_COUNTER_BASE: Final = 1_000_000_000_000
+"""What writers add to a `config_value`, so that the setting that carries it removes nothing."""
+_CREATE, _DELETE, _ALTER = "create-topic", "delete-topic", "alter-config"
+_WORDS: Final = {
+    _CREATE: "the creation",
+    _DELETE: "the deletion",
+    _ALTER: "a change of a setting",
+}
+
+_Row = Mapping[str, Any]
+_Place = tuple[str, str]
+"""What was done, and to what: a topic id, a topic's name, or `topic=value`."""
+
+
+def lost_metadata_writes(tables: Tables, facts: Facts) -> Judged:
+    """Acknowledged writes without a record, by topic. Reads `metadata_log`, `metadata_writes`."""
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    found: dict[str, list[Proof]] = {}
+    for write, proof in _lost(tables["metadata_writes"].to_pylist(), seen):
+        found.setdefault(write["topic"], []).append(proof)
+    yield METADATA, spelled(NAME, METADATA, [])
+    for topic in sorted(found):
+        yield topic, spelled(NAME, topic, found[topic])
+
+
+def _lost(writes: list[_Row], seen: View) -> Iterator[tuple[_Row, Proof]]:
+    until_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+    if seen.log.begins_with_snapshot:
+        return
+    appended = _appended_ms(seen)
+    for write in writes:
+        acknowledged = write["outcome"] == "ok" and write["return_ns"] is not None
+        place = _place_of(write) if acknowledged else None
+        if place is None or write["return_ns"] >= until_ns:
+            continue
+        if not any(
+            seen.facts.latest_ns(time_ms) >= write["call_ns"]
+            and seen.facts.earliest_ns(time_ms) <= write["return_ns"]
+            for time_ms in appended.get(place, ())
+        ):
+            yield write, _proof(write, until_ns)
+
+
+def _place_of(write: _Row) -> _Place | None:
+    """What the log has to have of a write; None: nobody can tell."""
+    if write["f"] == _CREATE:
+        return (_CREATE, write["topic_id"]) if write["topic_id"] else None
+    if write["f"] == _DELETE:
+        return _DELETE, write["topic"]
+    if write["f"] == _ALTER and write["config_value"] is not None:
+        return _ALTER, f"{write['topic']}={_COUNTER_BASE + write['config_value']}"
+    return None
+
+
+def _appended_ms(seen: View) -> Mapping[_Place, list[int]]:
+    """When the log of record got each of what writes ask for."""
+    found: dict[_Place, list[int]] = {}
+    for record in seen.log.records:
+        if (place := _place_in_log(record)) is not None:
+            found.setdefault(place, []).append(record.timestamp_ms)
+    return found
+
+
+def _place_in_log(record: MetadataRecord) -> _Place | None:
+    match record.type:
+        case "TopicRecord":
+            return _CREATE, record.topic_id or ""
+        case "RemoveTopicRecord":
+            return _DELETE, record.topic or ""
+        case "ConfigRecord":
+            return _ALTER, f"{record.topic}={record.value}"
+    return None
+
+
+def _proof(write: _Row, until_ns: int) -> Proof:
+    of_what = {
+        _CREATE: f" ({write['topic_id']})",
+        _ALTER: f" (to {write['config_value']})",
+    }.get(write["f"], "")
+    return Proof(
+        values=(write["index"],),
+        detail=f"{_WORDS[write['f']]} of topic {write['topic']}{of_what}, called at "
+        f"{clock(write['call_ns'])}, was acknowledged by {write['node']} at "
+        f"{clock(write['return_ns'])} (write {write['index']}), and the metadata log, which goes "
+        f"on until {clock(until_ns)}, has no record of it from that time",
+    )

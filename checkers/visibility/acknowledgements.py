@@ -1,0 +1,159 @@
+"""What brokers acknowledge of the metadata log, and who surely has to have done so at a time.
+
+A broker acknowledges a metadata offset by a heartbeat that says it has applied it. That heartbeat
+counts from when it was passed on to a controller, whichever that was and whatever it answered, and
+only under the broker epoch that it names: a broker that registers anew begins again. A fetch of the
+metadata log acknowledges nothing, since what lies in a broker's log need not be applied.
+
+A broker has to have acknowledged what a controller says of all unfenced brokers if it was unfenced
+all through the time in which the controller can have said so, and if that controller knew: the
+record that unfenced it was written before the controller's term began, or the controller itself had
+told it so.
+
+Source: KIP-631, heartbeats; the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.control_plane.view import View
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
+from checkers.kernels.rpcs import Rpc
+from checkers.kernels.sessions import Term, term_of_node, terms_of
+
+__all__ = ["Acknowledgements", "Bound"]
+
+_NOTHING: Final = -1
+
+_Registration = tuple[int, int]
+"""(broker id, broker epoch)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """An unfenced broker, and what it had acknowledged."""
+
+    broker_id: int
+    broker_epoch: int
+    acknowledged: int
+    """The highest metadata offset; -1: none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Acknowledged:
+    """The heartbeats of a registration: when each was passed on, and the highest offset by then."""
+
+    time_ns: NDArray[np.int64]
+    offset: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spans:
+    """The versions of a broker id, each with bounds of the time from which on it was in force."""
+
+    versions: tuple[BrokerVersion, ...]
+    surely_ns: NDArray[np.int64]
+    perhaps_ns: NDArray[np.int64]
+
+    def all_through(self, from_ns: int, until_ns: int) -> BrokerVersion | None:
+        """The version that was in force from the one to the other; None if that is not sure."""
+        place = int(np.searchsorted(self.surely_ns, from_ns, side="right")) - 1
+        if place < 0:
+            return None
+        is_last = place + 1 == len(self.versions)
+        return self.versions[place] if is_last or self.perhaps_ns[place + 1] > until_ns else None
+
+
+class Acknowledgements:
+    """What the heartbeats of a run acknowledge. `heartbeats`: in the order of their arrival."""
+
+    def __init__(self, seen: View, heartbeats: Iterable[Rpc]) -> None:
+        self._terms = terms_of(seen.log, seen.facts)
+        self._log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+        self._spans = {one.broker_id: _spans(one, seen) for one in seen.brokers.values()}
+        beats = tuple(heartbeats)
+        self._acknowledged = _acknowledged(beats)
+        self._told_unfenced = _told_unfenced(beats)
+
+    def bound(self, controller: str, *, from_ns: int, until_ns: int) -> Iterator[Bound]:
+        """The brokers that this controller surely held for unfenced between these times.
+
+        With what they had acknowledged at the later one.
+        """
+        if until_ns > self._log_end_ns:
+            return
+        term = term_of_node(self._terms, controller, from_ns)
+        for broker_id, spans in self._spans.items():
+            version = spans.all_through(from_ns, until_ns)
+            if version is None or version.fenced or not version.registered:
+                continue
+            if self._knew(controller, term, broker_id, version, from_ns):
+                yield self._bound(broker_id, version.broker_epoch, until_ns)
+
+    def unfenced(self, *, from_ns: int, until_ns: int) -> Iterator[Bound]:
+        """The brokers that were unfenced between these times by the metadata log."""
+        for broker_id, spans in self._spans.items() if until_ns <= self._log_end_ns else ():
+            version = spans.all_through(from_ns, until_ns)
+            if version is not None and version.registered and not version.fenced:
+                yield self._bound(broker_id, version.broker_epoch, until_ns)
+
+    def _knew(
+        self,
+        controller: str,
+        term: Term | None,
+        broker_id: int,
+        version: BrokerVersion,
+        time_ns: int,
+    ) -> bool:
+        if term is not None and version.metadata_offset < term.begin_offset:
+            return True
+        told_ns = self._told_unfenced.get((broker_id, version.broker_epoch, controller))
+        return told_ns is not None and told_ns <= time_ns
+
+    def _bound(self, broker_id: int, broker_epoch: int, time_ns: int) -> Bound:
+        known = self._acknowledged.get((broker_id, broker_epoch))
+        offset = _NOTHING
+        if known is not None and (place := bisect_right(known.time_ns, time_ns)):
+            offset = int(known.offset[place - 1])
+        return Bound(broker_id=broker_id, broker_epoch=broker_epoch, acknowledged=offset)
+
+
+def _spans(broker: BrokerHistory, seen: View) -> _Spans:
+    surely = [seen.facts.latest_ns(one.timestamp_ms) for one in broker.versions]
+    perhaps = [seen.facts.earliest_ns(one.timestamp_ms) for one in broker.versions]
+    # Clocks of several controllers may differ: a version is in force after all earlier ones.
+    return _Spans(
+        versions=tuple(broker.versions),
+        surely_ns=np.maximum.accumulate(np.array(surely, dtype=np.int64)),
+        perhaps_ns=np.minimum.accumulate(np.array(perhaps, dtype=np.int64)[::-1])[::-1],
+    )
+
+
+def _acknowledged(heartbeats: Iterable[Rpc]) -> Mapping[_Registration, _Acknowledged]:
+    found: dict[_Registration, list[tuple[int, int]]] = {}
+    for rpc in heartbeats:
+        offset = rpc.of("fetch_offset")
+        if rpc.reached_ns is not None and offset is not None:
+            place = (rpc.of("broker_id"), rpc.of("broker_epoch"))
+            found.setdefault(place, []).append((rpc.reached_ns, offset))
+    return {place: _rising(sorted(several)) for place, several in found.items()}
+
+
+def _rising(several: list[tuple[int, int]]) -> _Acknowledged:
+    times, offsets = np.array(several, dtype=np.int64).T
+    return _Acknowledged(time_ns=times, offset=np.maximum.accumulate(offsets))
+
+
+def _told_unfenced(heartbeats: Iterable[Rpc]) -> Mapping[tuple[int, int, str], int]:
+    """When a controller first told a registration that it is not fenced."""
+    found: dict[tuple[int, int, str], int] = {}
+    for rpc in heartbeats:
+        if rpc.ok and rpc.answered("fenced") is False and rpc.answered_ns is not None:
+            place = (rpc.of("broker_id"), rpc.of("broker_epoch"), rpc.target)
+            found[place] = min(found.get(place, rpc.answered_ns), rpc.answered_ns)
+    return found

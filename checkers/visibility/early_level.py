@@ -1,0 +1,121 @@
+"""V5 early-renegotiation: a broker offers the APIs of a level that another one does not know yet.
+
+A broker answers ApiVersions by the metadata.version that it shows. Where brokers are told the
+lowest acknowledged offset, a new level is shown once every unfenced broker has acknowledged the
+record that sets it: whoever speaks by the new level is then understood everywhere. So the offer of
+a level whose record lies at metadata offset m is too early if a broker that was unfenced, by the
+metadata log, all the time from the request to its answer had not acknowledged m by then
+(`visibility.acknowledgements`): the one who offers cannot know that it has applied it.
+
+A cluster that tells nothing of what all have acknowledged promises nothing of this kind, nor does a
+level that does not do so yet: only a level is judged while whose reign somebody was told a lowest
+acknowledged offset at or above its record. A level that is lower than the one before it takes APIs
+away, which is legal at any time.
+
+The reference cluster's own levels are 1 to 3, and its metadata log states Kafka's with the same
+record formats in their place.
+
+Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
+visibility"; KIP-584.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, clock, spelled, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.metadata_records import MetadataRecord
+from checkers.kernels.rows import OPEN_NS
+from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.visibility.acknowledgements import Acknowledgements
+from checkers.visibility.false_lowest import told_lowest
+
+__all__ = ["NAME", "early_offers"]
+
+NAME: Final = "early-renegotiation"
+
+_FEATURE: Final = "metadata.version"
+_LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
+"""Kafka's level in the metadata log, by the reference cluster's own as it offers it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reign:
+    """A level of metadata.version that was raised, and the metadata offsets of its reign."""
+
+    level: int
+    """As the metadata log states it."""
+    begin_offset: int
+    end_offset: int
+
+
+def early_offers(tables: Tables, facts: Facts) -> Judged:
+    """What brokers offered, by broker. Reads `metadata_log` and `wire`."""
+    offers = [
+        rpc for rpc in rpcs(tables["wire"], "ApiVersions") if rpc.answered("metadata_version")
+    ]
+    heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
+    seen = view(tables, facts)
+    yield METADATA, spelled(NAME, METADATA, [], doubt=seen.log.doubt if offers else "")
+    if seen.log.doubt:
+        return
+    reigns = _promising(_raised(seen.log.records), heartbeats)
+    acknowledged = Acknowledgements(seen, heartbeats if reigns else ())
+    found: dict[str, list[Proof]] = {rpc.target: [] for rpc in offers}
+    for rpc in offers:
+        found[rpc.target] += list(_early(rpc, reigns, acknowledged))[:1]
+    for node in sorted(found):
+        yield node, spelled(NAME, node, found[node])
+
+
+def _raised(records: Iterable[MetadataRecord]) -> Iterator[_Reign]:
+    levels = [
+        (record.metadata_offset, int(record.value))
+        for record in records
+        if record.type == "FeatureLevelRecord" and record.name == _FEATURE and record.value
+    ]
+    for (_, before), (offset, level), (end_offset, _) in _neighbours(levels):
+        if level > before:
+            yield _Reign(level=level, begin_offset=offset, end_offset=end_offset)
+
+
+def _neighbours(
+    levels: Sequence[tuple[int, int]],
+) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
+    """Each level with the one before it and the one after it."""
+    whole = [(-1, 0), *levels, (OPEN_NS, 0)]
+    for (before, one), (_, after) in pairwise(pairwise(whole)):
+        yield before, one, after
+
+
+def _promising(reigns: Iterable[_Reign], heartbeats: Iterable[Rpc]) -> tuple[_Reign, ...]:
+    told = {lowest for rpc in heartbeats if (lowest := told_lowest(rpc)) is not None}
+    return tuple(
+        reign
+        for reign in reigns
+        if any(reign.begin_offset <= lowest < reign.end_offset for lowest in told)
+    )
+
+
+def _early(rpc: Rpc, reigns: Sequence[_Reign], acknowledged: Acknowledgements) -> Iterator[Proof]:
+    """A proof for each broker that did not know the level yet, of the first reign of it."""
+    stated = rpc.answered("metadata_version")
+    level = _LOGGED.get(stated, stated)
+    reign = next((one for one in reigns if one.level == level), None)
+    if reign is None or not rpc.ok or rpc.reached_ns is None or rpc.answered_ns is None:
+        return
+    for one in acknowledged.unfenced(from_ns=rpc.reached_ns, until_ns=rpc.answered_ns):
+        if one.acknowledged < reign.begin_offset:
+            yield Proof(
+                offsets=(one.acknowledged, reign.begin_offset),
+                values=(stated, one.broker_epoch),
+                frames=(rpc.frame, rpc.answer_frame or rpc.frame),
+                detail=f"{rpc.target} offered metadata.version {stated} at "
+                f"{clock(rpc.answered_ns)} (frame {rpc.answer_frame}), which metadata offset "
+                f"{reign.begin_offset} sets, and broker {one.broker_id} (broker epoch "
+                f"{one.broker_epoch}), unfenced, had acknowledged no more than "
+                f"{one.acknowledged}",
+            )

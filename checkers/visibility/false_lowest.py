@@ -1,0 +1,149 @@
+"""V4 false-lowest-acknowledged-offset: a broker is told that all have what some lack.
+
+Where the protocol has it, the answer to a heartbeat names the lowest metadata offset that every
+unfenced broker has acknowledged, and brokers show what lies at or below it. Two things make such a
+word false:
+
+1. a broker that the controller surely held for unfenced all the time from the request's being
+   passed on to its answer's arriving had not acknowledged that offset by then
+   (`visibility.acknowledgements`);
+2. it went back: a higher one was told before, to whomever. Before means that the answer with the
+   higher one had arrived at the proxy when the request for the lower one was passed on. A deposed
+   controller may answer late and from what it knew: only what a controller told in the same term or
+   an earlier one is held against it. The controllers' epochs are not in the frames. So the later
+   word is taken for that of the last term that its node surely had begun, and the earlier word for
+   that of the last one that its node can have begun.
+
+Nothing is judged where nothing is told, as by every release of Kafka.
+
+Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
+visibility".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import METADATA, clock, spelled, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.kernels.sessions import Term, term_of_node, terms_of
+from checkers.visibility.acknowledgements import Acknowledgements
+
+__all__ = ["NAME", "false_lowest_offsets", "told_lowest"]
+
+NAME: Final = "false-lowest-acknowledged-offset"
+
+_COLUMN: Final = "lowest_acknowledged_offset"
+
+
+def told_lowest(rpc: Rpc) -> int | None:
+    """The lowest acknowledged offset that the answer to a heartbeat tells; None: it tells none."""
+    told = rpc.answered(_COLUMN)
+    return int(told) if rpc.ok and told is not None and rpc.reached_ns is not None else None
+
+
+def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
+    """What brokers were told, by broker. Reads `metadata_log` and `wire`."""
+    heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
+    telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
+    seen = view(tables, facts)
+    doubt = seen.log.doubt if telling else ""
+    yield METADATA, spelled(NAME, METADATA, [], doubt=doubt)
+    if doubt:
+        return
+    told: dict[str, list[Proof]] = {rpc.source: [] for rpc in telling}
+    acknowledged = Acknowledgements(seen, heartbeats)
+    for rpc in telling:
+        told[rpc.source] += list(_lacking(rpc, acknowledged))[:1]
+    for rpc, higher in _gone_back(telling, terms_of(seen.log, facts)):
+        told[rpc.source].append(_back(rpc, higher))
+    for node in sorted(told):
+        yield node, spelled(NAME, node, told[node])
+
+
+def _lacking(rpc: Rpc, acknowledged: Acknowledgements) -> Iterator[Proof]:
+    """Rule 1: a proof for each broker that lacks what was told."""
+    lowest = told_lowest(rpc)
+    assert lowest is not None
+    assert rpc.reached_ns is not None
+    assert rpc.answered_ns is not None
+    for one in acknowledged.bound(rpc.target, from_ns=rpc.reached_ns, until_ns=rpc.answered_ns):
+        if one.acknowledged < lowest:
+            yield Proof(
+                offsets=(one.acknowledged, lowest),
+                values=(one.broker_epoch,),
+                frames=_frames(rpc),
+                detail=f"{rpc.target} told {rpc.source} at {clock(rpc.answered_ns)} that every "
+                f"unfenced broker has acknowledged metadata offset {lowest} (frame "
+                f"{rpc.answer_frame}), and broker {one.broker_id} (broker epoch "
+                f"{one.broker_epoch}), unfenced, had acknowledged {_words(one.acknowledged)}",
+            )
+
+
+def _words(offset: int) -> str:
+    return "none" if offset < 0 else f"no more than {offset}"
+
+
+@dataclass(slots=True)
+class _Highest:
+    """The highest that was told by then, by the term that its teller had begun at most."""
+
+    by_term: dict[int, Rpc] = field(default_factory=dict)
+
+    def add(self, rpc: Rpc, begin_offset: int) -> None:
+        known = self.by_term.get(begin_offset)
+        if known is None or (told_lowest(rpc) or 0) > (told_lowest(known) or 0):
+            self.by_term[begin_offset] = rpc
+
+    def up_to(self, begin_offset: int) -> Rpc | None:
+        able = [rpc for term, rpc in self.by_term.items() if term <= begin_offset]
+        return max(able, key=lambda rpc: told_lowest(rpc) or 0, default=None)
+
+
+def _gone_back(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[Rpc, Rpc]]:
+    """Rule 2: (what told less, what had told more before)."""
+    highest = _Highest()
+    waiting: list[tuple[int, int, Rpc]] = []
+    for rpc in sorted(telling, key=lambda one: (one.reached_ns or 0, one.frame)):
+        assert rpc.reached_ns is not None
+        assert rpc.answered_ns is not None
+        while waiting and waiting[0][0] < rpc.reached_ns:
+            _, _, earlier = heappop(waiting)
+            highest.add(earlier, _last_begun(terms, earlier))
+        heappush(waiting, (rpc.answered_ns, rpc.answer_frame or 0, rpc))
+        term = term_of_node(terms, rpc.target, rpc.reached_ns)
+        more = None if term is None else highest.up_to(term.begin_offset)
+        if more is not None and (told_lowest(rpc) or 0) < (told_lowest(more) or 0):
+            yield rpc, more
+
+
+def _last_begun(terms: Sequence[Term], rpc: Rpc) -> int:
+    """Where the last term begins in which the teller can have been."""
+    begun = [
+        term.begin_offset
+        for term in terms
+        if term.node == rpc.target and term.begin_earliest_ns <= (rpc.answered_ns or 0)
+    ]
+    return max(begin for begin in (*begun, -1))
+
+
+def _back(rpc: Rpc, higher: Rpc) -> Proof:
+    low, high = told_lowest(rpc), told_lowest(higher)
+    assert low is not None
+    assert high is not None
+    return Proof(
+        offsets=(high, low),
+        frames=(*_frames(higher), *_frames(rpc)),
+        detail=f"{higher.target} told {higher.source} at {clock(higher.answered_ns or 0)} that "
+        f"every unfenced broker has acknowledged metadata offset {high} (frame "
+        f"{higher.answer_frame}), and {rpc.target}, in the same term or a later one, told "
+        f"{rpc.source} at {clock(rpc.answered_ns or 0)} that it is {low} (frame "
+        f"{rpc.answer_frame})",
+    )
+
+
+def _frames(rpc: Rpc) -> tuple[int, ...]:
+    return (rpc.frame,) if rpc.answer_frame is None else (rpc.frame, rpc.answer_frame)

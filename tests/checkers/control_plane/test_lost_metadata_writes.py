@@ -1,0 +1,84 @@
+"""C15: acknowledged writes that the metadata log does not have."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from metadata_logs import FACTS, doubts, said, sentence, tables
+
+from checkers.control_plane.lost_metadata_write import lost_metadata_writes
+from history.cluster_schema import METADATA_WRITES
+
+LOG = """
+    1 topic m as id-a at 1000
+    2 config m retention.ms 1000000000007 at 2000
+    3 delete m at 3000
+    9 noop at 9000
+"""
+CREATE = {"f": "create-topic", "topic_id": "id-a", "call_ns": 950, "return_ns": 1050}
+ALTER = {"f": "alter-config", "config_value": 7, "call_ns": 1950, "return_ns": 2050}
+DELETE = {"f": "delete-topic", "call_ns": 2950, "return_ns": 3050}
+WRITES = (CREATE, ALTER, DELETE)
+IDS = ("create", "alter", "delete")
+
+
+def lost(*writes: dict[str, Any], log: str = LOG) -> list[str]:
+    return said(lost_metadata_writes(given(*writes, log=log), FACTS)).get("m", [])
+
+
+def given(*writes: dict[str, Any], log: str = LOG) -> dict[str, pa.Table]:
+    rows = [
+        {"process": 0, "node": "broker-1", "topic": "m", "outcome": "ok"}
+        | write
+        | {"index": number}
+        | {name: 1_000_000 * write[name] for name in ("call_ns", "return_ns") if write[name]}
+        for number, write in enumerate(writes)
+    ]
+    return tables(log, metadata_writes=pa.Table.from_pylist(rows, schema=METADATA_WRITES))
+
+
+@pytest.mark.parametrize("place", range(3), ids=IDS)
+def test_what_was_acknowledged_is_not_in_the_log(place: int) -> None:
+    line = LOG.strip().splitlines()[place]
+    gone = LOG.replace(line, f"{place + 1} noop at {1000 * (place + 1)}")
+    assert len(lost(WRITES[place], log=gone)) == 1
+    assert not lost(WRITES[place])
+
+
+def test_the_proof_says_which_write_and_how_far_the_log_goes() -> None:
+    assert lost(ALTER | {"config_value": 8}) == [
+        sentence(
+            """
+            a change of a setting of topic m (to 8), called at 1.950 s, was acknowledged by broker-1
+            at 2.050 s (write 0), and the metadata log, which goes on until 8.891 s, has no record
+            of it from that time
+            """
+        )
+    ]
+
+
+@pytest.mark.parametrize("write", WRITES, ids=IDS)
+def test_a_record_from_another_time_is_not_the_writes(write: dict[str, Any]) -> None:
+    assert lost(write | {"call_ns": 5000, "return_ns": 5050})
+    assert lost(write | {"call_ns": 500, "return_ns": 550})
+
+
+@pytest.mark.parametrize("write", WRITES, ids=IDS)
+def test_what_was_not_acknowledged_or_lies_behind_the_end_is_not_judged(
+    write: dict[str, Any],
+) -> None:
+    bare = "1 noop at 1\n9 noop at 9000"
+    assert lost(write, log=bare)
+    for outcome in ("info", "fail"):
+        assert not lost(write | {"outcome": outcome}, log=bare)
+    assert not lost(write | {"outcome": "info", "return_ns": None}, log=bare)
+    assert not lost(write, log="1 noop at 1")
+    assert not lost(write, log="snapshot 1 topic z at 1\n9 noop at 9000")
+
+
+def test_a_creation_that_told_no_topic_id_is_not_judged() -> None:
+    assert not lost(CREATE | {"topic_id": None}, log="9 noop at 9000")
+
+
+def test_without_a_log_no_write_is_judged() -> None:
+    assert doubts(lost_metadata_writes(given(CREATE, log=""), FACTS))
