@@ -1,8 +1,11 @@
 """The life cycle of a broker: KIP-631's states, registration, leases, and its ways to end."""
 
+from typing import Any
+
 import pytest
 from broker_world import CLOSED, MS, World, batch, copied, formatted, ready, without
 
+from clusters.reference.effects import CLOSE, SEND
 from clusters.reference.life_cycle_transitions import TRANSITIONS, Trigger
 from clusters.reference.messages.client import ApiVersionsRequest, MetadataRequest
 from clusters.reference.messages.control import (
@@ -136,6 +139,20 @@ def test_k04_the_lease_runs_from_when_the_heartbeat_was_sent() -> None:
     assert states(world, 1)[-1] == BrokerState.RUNNING
     world.run(2 * TICKS_NS)
     assert states(world, 1)[-1] == BrokerState.FENCED
+
+
+def test_k04_a_broker_that_was_paused_beyond_its_lease_answers_nobody_who_waited() -> None:
+    world = ready(settings={"level": 2})
+    topic = world.create("t", (1, 2))
+    leader, key = world.nodes[1], (topic, 0)
+    waiting = FetchRequest(5, -1, -1, 15, ((key, 0, -1, -1),), 60_000 * MS)
+    world.feed(1, -7, FetchRequest.kind, waiting)
+    effects: list[tuple[Any, ...]] = []
+    # Of all that its host kept for it meanwhile, the first is neither a tick nor the client's.
+    late = FetchRequest(9, 2, world.nodes[2].situation.broker_epoch, 15, (), 0)
+    leader.handle(world.now + 2 * LEASE_NS, 2, FetchRequest.kind, late, effects)
+    assert (CLOSE, -7) in effects
+    assert not any(effect[0] == SEND and effect[1] == -7 for effect in effects)
 
 
 def test_k04_a_broker_whose_lease_was_over_registers_anew() -> None:
