@@ -6,7 +6,9 @@ taken so that it speaks for the controller:
 
 - *too early*: the latest that the fencing can have been decided is less than the time-out after the
   earliest moment at which the same controller, in the same term, can have taken the last heartbeat
-  that it had surely accepted by then. A broker that is leaving, or that asks to be fenced, is;
+  that it had surely accepted by then. A broker that is leaving, or that asks to be fenced, is; and
+  so is the old registration of a broker that registers anew, as one does that takes its own session
+  for ended: heartbeats that it sent before may still come;
 - *too late*: a broker was unfenced for `SLACK_NS` longer than the time-out after the latest moment
   at which the controller can have heard of it, itself in office by then; and for all of that slack
   the controller wrote records (a living one does so twice a second), so that it was neither paused
@@ -101,11 +103,13 @@ def _judged(check: str, tables: Tables, facts: Facts, proofs: _Proofs) -> Judged
 
 def _early(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof]:
     since_ms = 0
-    for before, version in pairwise(broker.versions):
+    for place, (before, version) in enumerate(pairwise(broker.versions), start=1):
         if before.fenced or not before.registered:
             since_ms = version.timestamp_ms
         amended = version.registration_offset == before.registration_offset
-        if version.fenced and before.eligible and version.registered and amended:
+        anew = broker.fenced_by_registration(place)
+        asked = anew is not None and anew.incarnation_id == version.incarnation_id
+        if version.fenced and before.eligible and version.registered and amended and not asked:
             yield from _fencing(broker, version, since_ms, sessions)
 
 

@@ -51,6 +51,19 @@ class BrokerHistory:
         """The versions that a registration began."""
         return tuple(one for one in self.versions if one.metadata_offset == one.registration_offset)
 
+    def fenced_by_registration(self, place: int) -> BrokerVersion | None:
+        """The registration whose own decision fenced the one before it; None: it was no such.
+
+        A controller may write down that the old registration is fenced, and the new one then: both
+        have one timestamp. `place`: of the version that is fenced.
+        """
+        following = self.versions[place + 1 : place + 2]
+        if not following or not self.versions[place].fenced:
+            return None
+        made = following[0]
+        anew = made.registration_offset == made.metadata_offset and not made.snapshot
+        return made if anew and made.timestamp_ms == self.versions[place].timestamp_ms else None
+
     def first_of_incarnation(self, version: BrokerVersion) -> BrokerVersion:
         """The first registration of the incarnation that holds `version`: it may register again."""
         first = version

@@ -56,7 +56,7 @@ def _proofs(
     timeouts_ns: Mapping[str, int],
     facts: Facts,
 ) -> Iterator[Proof]:
-    for before, version in pairwise(broker.versions):
+    for before, version in _successions(broker):
         term = term_at(terms, version.metadata_offset)
         if term is None or term.node not in timeouts_ns or not _replaced(before, version):
             continue
@@ -69,6 +69,16 @@ def _proofs(
             continue
         if latest_ns - last.reached_ns < timeouts_ns[term.node]:
             yield _proof(broker, before, version, last)
+
+
+def _successions(broker: BrokerHistory) -> Iterator[tuple[BrokerVersion, BrokerVersion]]:
+    """Each version but the first, with the one before it.
+
+    Or with the one before that, where the decision of a registration first fenced the old one.
+    """
+    for place, (before, version) in enumerate(pairwise(broker.versions)):
+        decided = broker.fenced_by_registration(place) is version
+        yield (broker.versions[place - 1] if decided and place else before), version
 
 
 def _replaced(before: BrokerVersion, version: BrokerVersion) -> bool:

@@ -62,6 +62,16 @@ def test_a_broker_is_fenced_within_its_session() -> None:
     assert not early("3 register 1 at 7800", frames)
 
 
+def test_a_broker_that_registers_anew_gives_its_old_registration_up() -> None:
+    late_beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    begin = "\n3 register 1 incarnation x at 300\n4 unfence 1 at 400\n"
+    beat = late_beat.replace("epoch 1", "epoch 3")
+    anew = begin + "5 fence 1 at 5500\n6 register 1 incarnation {} at {}"
+    assert not early(anew.format("x", 5500), beat)
+    assert early(anew.format("x", 5501), beat)
+    assert early(anew.format("y", 5500), beat)
+
+
 def test_only_what_the_controller_surely_accepted_keeps_a_session() -> None:
     fence = "3 fence 1 at 7800"
     for answer in (

@@ -91,6 +91,13 @@ def test_an_id_is_given_away_while_its_holder_lives() -> None:
     assert not duplicates(beat.replace("epoch 1", "epoch 1 asking leave"))
 
 
+def test_the_decision_that_gives_it_away_may_fence_its_holder_first() -> None:
+    beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    log = LOG.replace("    3 reg", "    3 fence 1 at {}\n    4 reg")
+    assert len(duplicates(beat, log=log.format(7000, "{}"))) == 1
+    assert not duplicates(beat, log=log.format(6999, "{}"))
+
+
 def test_an_id_that_is_free_is_given_away() -> None:
     beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
     assert not duplicates(beat, log=LOG.replace("    3 reg", "    3 fence 1 at 5500\n    4 reg"))
