@@ -291,7 +291,7 @@ class _Trial:
         """Wait until the cluster is whole: it has to be, in time."""
         end_ns = self._world.now_ns + int(self._plan.recovery_s * _S)
         while not self.oracle.findings:
-            missing = self._stage.impaired() - self._misfits.lost
+            missing = (self._stage.impaired() | self._unregistered()) - self._misfits.lost
             if not missing:
                 return
             if self._world.now_ns >= end_ns:
@@ -299,6 +299,17 @@ class _Trial:
                 self._found(f"{named} not whole {self._plan.recovery_s:g} s after healing")
                 return
             self._run(5 * _TICK_NS)
+
+    def _unregistered(self) -> frozenset[NodeName]:
+        """Brokers that run and are not yet who is registered: what is shown of them is old."""
+        insides, brokers = self.oracle.nodes, self.oracle.decided.brokers
+        return frozenset(
+            node
+            for node in self.cluster.nodes
+            if role_of(node) is Role.BROKER
+            and (known := brokers.get(self.cluster.broker_id(node))) is not None
+            and known.incarnation_id != insides.incarnation(self.cluster.broker_id(node))
+        )
 
     def _found(self, words: str) -> None:
         now_ns = self._world.now_ns
