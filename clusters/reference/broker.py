@@ -23,8 +23,9 @@ from clusters.reference.effects import (
 )
 from clusters.reference.formatted import unfit
 from clusters.reference.image import MetadataImage
+from clusters.reference.levels import LEVEL_VISIBILITY
 from clusters.reference.life_cycle import LifeCycle
-from clusters.reference.messages import control, data, quorum
+from clusters.reference.messages import client, control, data, quorum
 from clusters.reference.quorum.observer import Observer
 from clusters.reference.quorum.replay import Replayer
 from clusters.reference.records import (
@@ -39,6 +40,7 @@ from clusters.reference.rules import Rules
 from clusters.reference.serving.groups import CommitCodec, CommitValues
 from clusters.reference.serving.server import Server
 from clusters.reference.situation import Situation
+from clusters.reference.states import BrokerState
 from clusters.reference.storage import (
     CLEAN_STOP,
     HIGH_WATERMARKS,
@@ -62,6 +64,14 @@ _OF_LIFE: Final = (
     control.BrokerRegistrationRequest.kind,
     control.BrokerHeartbeatRequest.kind,
 )
+_READS: Final = frozenset(
+    {
+        client.MetadataRequest.kind,
+        client.DescribeConfigsRequest.kind,
+        client.ApiVersionsRequest.kind,
+    }
+)
+"""What shows metadata."""
 _BROKER: Final = "broker"
 """The first element of this module's sync tokens; the second is why the process ends."""
 
@@ -177,6 +187,9 @@ class BrokerNode:
         if now >= self.life.serves_until_ns and not self._serves_anyway:
             effects.append((CLOSE, source))
             return
+        if kind in _READS and self._may_be_gone():
+            effects.append((CLOSE, source))
+            return
         if source not in self._sources:
             self.server.clients.add(source)
         if kind == _PRODUCE:
@@ -185,6 +198,11 @@ class BrokerNode:
             self._consume(now, source, message, effects)
         else:
             self.server.request(now, source, kind, message, effects)
+
+    def _may_be_gone(self) -> bool:
+        """It takes its leave: who let it go counts it no more, and its word may be on the way."""
+        is_leaving = self.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        return is_leaving and self.situation.level >= LEVEL_VISIBILITY
 
     def _tick(self, now: int, source: int, effects: Effects) -> None:
         self.observer.handle(now, source, TICK, None, effects)

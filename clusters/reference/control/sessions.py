@@ -56,6 +56,7 @@ class Sessions:
             self.visibility.forget(record.broker_id)
         elif isinstance(record, BrokerRegistrationChangeRecord):
             self.leases.unfenced()
+            self.visibility.joined(record.broker_id)
             if record.in_controlled_shutdown:
                 self._left_at[record.broker_id] = offset + 1
         else:
@@ -93,6 +94,7 @@ class Sessions:
         known = view.image.brokers[request.broker_id]
         step = self.wish(view.image, request)
         if step is Step.UNFENCE and self._is_caught_up(view.image, request, committed):
+            self.visibility.join(request.broker_id)
             return unfencing(view, known)
         if step is Step.FENCE or (step is Step.LET_GO and self._may_go(view, known)):
             return fencing(view, known)

@@ -24,11 +24,14 @@ UNKNOWN: Final = -1
 class Visibility:
     """What brokers have acknowledged to this active controller; all offsets are ends."""
 
-    __slots__ = ("_acknowledged", "_rules", "_since", "answered", "lowest")
+    __slots__ = ("_acknowledged", "_joining", "_rules", "_since", "answered", "lowest")
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._acknowledged: dict[int, int] = {}
+        self._joining: dict[int, None] = {}
+        """Brokers whose unfencing is decided and not committed: they count as unfenced, or the
+        offset would move past what they were found to have."""
         self._since = 0
         """What was committed when this controller became active."""
         self.lowest = UNKNOWN
@@ -39,6 +42,7 @@ class Visibility:
         """A new active controller knows nothing."""
         self._since = image.offset
         self._acknowledged.clear()
+        self._joining.clear()
         self.lowest = UNKNOWN
         self.answered = 0
 
@@ -50,6 +54,15 @@ class Visibility:
     def forget(self, broker_id: int) -> None:
         """It registered anew: its offsets begin again."""
         self._acknowledged.pop(broker_id, None)
+        self._joining.pop(broker_id, None)
+
+    def join(self, broker_id: int) -> None:
+        """It is decided that a broker is unfenced."""
+        self._joining[broker_id] = None
+
+    def joined(self, broker_id: int) -> None:
+        """What was decided of a broker is committed."""
+        self._joining.pop(broker_id, None)
 
     def acknowledged_by(self, broker_id: int) -> int:
         """What a broker has acknowledged, or UNKNOWN."""
@@ -60,7 +73,7 @@ class Visibility:
         offsets = [
             self._acknowledged.get(broker_id, UNKNOWN)
             for broker_id, one in image.brokers.items()
-            if not one.fenced
+            if not one.fenced or broker_id in self._joining
         ]
         if not offsets or UNKNOWN in offsets:
             return
@@ -75,7 +88,7 @@ class Visibility:
         return all(
             self._acknowledged.get(broker_id, UNKNOWN) >= end_offset
             for broker_id, one in image.brokers.items()
-            if not one.fenced
+            if not one.fenced or broker_id in self._joining
         )
 
     def caught_up_at(self, image: MetadataImage, registration: Registration, committed: int) -> int:
