@@ -64,5 +64,6 @@ def test_executors_without_the_checkout_give_the_verdict_of_local_mode(
     assert afar == near
     assert {name for name, check in afar.items() if check["validity"] == "invalid"} == made.raises
     places = cluster.executor_directories()
-    assert len(places) == WORKERS
+    # An executor that a busy machine lost is started again: count the workers that had one.
+    assert len({place.parent.parent.name for place in places}) == WORKERS
     assert all(len(list(place.glob("fencepost-*.zip"))) == 1 for place in places)

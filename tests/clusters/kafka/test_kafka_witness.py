@@ -117,7 +117,8 @@ def live_through_faults(cluster: KafkaCluster, until: Until) -> None:
 def send(cluster: KafkaCluster, *, ending: str | None = None, **options: Any) -> None:
     """SENT records to both partitions of t, some with key and headers; text, for a dump to show."""
     if ending is not None:
-        options["transactional.id"] = ending
+        # On a busy machine the default minute passes, and the coordinator aborts by itself.
+        options |= {"transactional.id": ending, "transaction.timeout.ms": 600_000}
     producer = Producer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
