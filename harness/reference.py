@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from typing import Final
 
 from clusters.reference.levels import LEVEL_VISIBILITY
-from clusters.reference.process_settings import ignored, level_of
+from clusters.reference.process_settings import ignored
 from clusters.reference.rules import Rules
+from clusters.reference.specs import level_of
 from harness.options import RunOptions
 from harness.progress import Progress
 from harness.scenario import Scenario

@@ -24,6 +24,7 @@ from harness.observer import observed
 from harness.options import RunOptions
 from harness.progress import Progress
 from harness.recording import Recording, note, refuse_missing_abilities
+from harness.reference import release_like
 from harness.scenario import Scenario
 from harness.seeds import stream_seed
 from harness.timing import Time
@@ -45,8 +46,6 @@ __all__ = ["SimulatedObserver", "SimulatedTime", "prepare_simulated", "record_si
 _ORIGIN_UTC_NS: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000_000
 _S: Final = 1_000_000_000
 _STEP_S: Final = 0.01
-_KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
-"""Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
 _YOUNG_MAX: Final = 200_000
 _METADATA_PROCESSES: Final = 100_000
 """Beyond the processes that clients of records can come to."""
@@ -74,8 +73,7 @@ def prepare_simulated(scenario: Scenario, options: RunOptions) -> Simulated:
         raise UsageError(f"--without-rule {error.args[0]}: there is no such rule") from None
     cluster = build(scenario.cluster, seed=options.seed, rules=rules)
     refuse_missing_abilities(scenario, cluster)
-    release = _KAFKA_LIKE[cluster.level]
-    return Simulated(cluster=cluster, release=release, origin_utc_ns=_ORIGIN_UTC_NS)
+    return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=_ORIGIN_UTC_NS)
 
 
 def record_simulated(

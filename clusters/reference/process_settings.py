@@ -6,38 +6,13 @@ handed on; what means nothing here (the JVM, sockets, the cleaner) is left out.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from clusters.kafka.configuration import CLIENTS, LOOPBACK, Listener, Node, Route
 from clusters.port import ClusterSpec, Role
-from clusters.reference.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from clusters.reference.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
-from history.failure import UsageError
+from clusters.reference.specs import DEFAULTS, level_of, own_settings
 
-__all__ = ["ignored", "level_of", "settings_of"]
-
-_DEFAULTS: Final = {
-    # As the harness starts Kafka: a fault shows within seconds.
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "300",
-    "replica.lag.time.max.ms": "3000",
-}
-
-
-def level_of(spec: ClusterSpec) -> int:
-    """The metadata.version that the cluster starts with, the highest by default.
-
-    Raises UsageError if there is no such level.
-    """
-    if spec.metadata_version is None:
-        return LEVEL_VISIBILITY
-    levels = [str(one) for one in range(LEVEL_REGISTRATION, LEVEL_VISIBILITY + 1)]
-    if spec.metadata_version not in levels:
-        raise UsageError(
-            f"the reference cluster has the metadata.versions {', '.join(levels)}, found "
-            f"{spec.metadata_version!r}: pass --metadata-version with one of them"
-        )
-    return int(spec.metadata_version)
+__all__ = ["ignored", "settings_of"]
 
 
 def settings_of(
@@ -51,8 +26,7 @@ def settings_of(
     route: Route,
 ) -> dict[str, str]:
     """The node's properties. Raises UsageError if what the spec sets cannot be."""
-    own = spec.controller_settings if node.role is Role.CONTROLLER else spec.broker_settings
-    stated = {**_DEFAULTS, **spec.settings, **own}
+    stated = {**DEFAULTS, **own_settings(spec, node.role)}
     voters = ",".join(
         f"{one.node_id}@{one.host}:{one.ports[Listener.CONTROLLER]}"
         for one in nodes

@@ -42,7 +42,8 @@ from clusters.port import (
 )
 from clusters.reference.formatting import new_id
 from clusters.reference.node_process import ReferenceNode
-from clusters.reference.process_settings import level_of, settings_of
+from clusters.reference.process_settings import settings_of
+from clusters.reference.specs import level_of
 from clusters.reference.wire.record_definitions import definitions
 from clusters.witness.live import log_end_offset
 from clusters.witness.witness import WitnessReport, write_witness

@@ -24,6 +24,7 @@ __all__ = [
     "RULES_OFF",
     "Address",
     "ProcessSettings",
+    "number_fields",
     "parsed",
     "read_properties",
 ]
@@ -147,6 +148,15 @@ def read_properties(path: Path) -> ProcessSettings:
         return parsed(stated)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from error
+
+
+def number_fields() -> dict[str, tuple[str, int]]:
+    """Field of `Configuration` and its unit, by every property that is a number, Kafka's names too.
+
+    For who takes some of them from a scenario and leaves the rest.
+    """
+    found = {name: (number.field, number.unit) for name, number in _NUMBERS.items()}
+    return found | {kafka: found[name] for kafka, name in _ALIASES.items() if name in found}
 
 
 def parsed(stated: Mapping[str, str]) -> ProcessSettings:

@@ -13,7 +13,16 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.port import ClusterSpec, ClusterView, LinkEnd, NodeName, NodeState, Role, TopicSpec
+from clusters.port import (
+    ClusterSpec,
+    ClusterView,
+    LinkEnd,
+    NodeName,
+    NodeState,
+    Role,
+    TopicSpec,
+    role_of,
+)
 from clusters.reference.administration import Administration
 from clusters.reference.asking import Operator
 from clusters.reference.broker import BrokerNode
@@ -22,21 +31,16 @@ from clusters.reference.controller import ControllerNode
 from clusters.reference.effects import TICK_NS, Node
 from clusters.reference.observing import Watch
 from clusters.reference.rules import Rules
-from clusters.reference.simulated_nodes import (
-    CLUSTER_ID,
-    CONTROLLERS_FROM,
-    configurations,
-    level_of,
-    own_settings,
-)
-from clusters.reference.simulated_settings import DEFAULTS, ignored
+from clusters.reference.simulated_nodes import CLUSTER_ID, CONTROLLERS_FROM, configurations
+from clusters.reference.simulated_settings import ignored
+from clusters.reference.specs import DEFAULTS, level_of, own_settings
 from clusters.reference.storage import META_PROPERTIES, MetaProperties
 from clusters.simulation.host import Host, HostState
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
 
-__all__ = ["CLIENTS_FROM", "HARNESS_FROM", "SimulatedCluster", "build", "level_of"]
+__all__ = ["CLIENTS_FROM", "HARNESS_FROM", "SimulatedCluster", "build"]
 
 CLIENTS_FROM: Final = 1 << 20
 HARNESS_FROM: Final = 1 << 21
@@ -137,7 +141,11 @@ class SimulatedCluster:
 
     def settings(self, node: NodeName) -> Mapping[str, str]:
         """What a node was told, by Kafka's names."""
-        return {**DEFAULTS, **own_settings(self._spec, node), "node.id": str(self.broker_id(node))}
+        return {
+            **DEFAULTS,
+            **own_settings(self._spec, role_of(node)),
+            "node.id": str(self.broker_id(node)),
+        }
 
     def host(self, node: NodeName) -> Host:
         """The host of a node."""

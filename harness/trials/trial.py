@@ -12,25 +12,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.port import NodeName, NodeState, Role, role_of
-from clusters.reference.configuration import Configuration
+from clusters.port import NodeName, Role, role_of
 from clusters.reference.oracle.finding import Finding
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.rules import Rules
-from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, build
 from clusters.simulation.network import Trouble
 from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
+from harness.trials.misfits import Misfits
 from harness.trials.plan import Storm, TrialPlan
 from harness.trials.stage import Stage
 from history.failure import HarnessError
 from nemesis.chaos import Chaos
 from nemesis.mix import Mix
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Act, Lay, Partition, Play, Step, Word
+from nemesis.steps import Lay, Partition, Play, Step
 from nemesis.steps import flat as flat_steps
-from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
 from nemesis.windows import drawn_window
 from workloads.simulated.clients import Clients
@@ -111,7 +110,7 @@ class _Trial:
             clients_from=CLIENTS_FROM,
         )
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
-        self._misfits = _Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
+        self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
         wire = None
         if plan.storm is Storm.WINDOWS or _lays(plan.play or ()) or _delays(plan):
             wire = SimulatedWire(
@@ -149,7 +148,6 @@ class _Trial:
         self._break(world.now_ns + int(plan.faults_s * _S))
         self._ambush.end()
         world.network.trouble(None)
-        self._misfits.end()
         self._stage.heal()
         self._recover()
         workload.stop(timeout_s=20.0)
@@ -250,7 +248,6 @@ class _Trial:
                 nodes=self.cluster.nodes,
             )
             yield from self._of_play(window)
-            self._misfits.end()
             self._stage.heal()
             whole_by_ns = min(end_ns, self._world.now_ns + 5 * _S)
             while self._stage.impaired() and self._world.now_ns < whole_by_ns:
@@ -317,66 +314,6 @@ class _Trial:
 
     def _run(self, for_ns: int) -> None:
         self.cluster.run(for_ns)
-
-
-class _Misfits:
-    """Nodes that start as they should not: of an old version, or on a disk that nobody formatted.
-
-    With the rules on, each ends by itself, and is started as it should be afterwards; a controller
-    that lost its disk stays away for good, since it has forgotten its votes. It is one and the same
-    controller, so that a majority remains.
-    """
-
-    def __init__(self, plan: TrialPlan, cluster: SimulatedCluster, draw: random.Random) -> None:
-        self._plan = plan
-        self._cluster = cluster
-        self._draw = draw
-        self.lost: frozenset[NodeName] = frozenset()
-        """Who stays away."""
-        self._old: set[NodeName] = set()
-
-    def allows(self, step: Step) -> bool:
-        """Whether to perform the step; a start may become that of a misfit first."""
-        if not isinstance(step, Act) or step.word is not Word.START:
-            return True
-        assert isinstance(step.target, NamedNodes)
-        node = step.target.nodes[0]
-        if self._cluster.state(node) is not NodeState.DOWN:
-            return True
-        if role_of(node) is Role.BROKER and self._plan.old_software and self._chance(0.3):
-            self._start_old(node)
-            return False
-        may_be_lost = self.lost <= {node} and self._plan.cluster.controllers > 1
-        if role_of(node) is Role.CONTROLLER and self._plan.unformatted and may_be_lost:
-            self._lose_disk(node)
-        return True
-
-    def end(self) -> None:
-        """Those of an old version end, so that they come back as they should be."""
-        for node in sorted(self._old):
-            if self._cluster.state(node) is not NodeState.DOWN:
-                self._cluster.kill_node(node)
-            self._configure(node, self._cluster.configurations[node])
-        self._old.clear()
-
-    def _start_old(self, node: NodeName) -> None:
-        configuration = self._cluster.configurations[node]
-        old = replace(configuration, level_max=max(1, self._cluster.level - 1))
-        self._configure(node, old)
-        self._old.add(node)
-        self._cluster.start_node(node)
-        self._cluster.run(int(self._draw.random() * 2 * _S))
-        self.end()
-
-    def _lose_disk(self, node: NodeName) -> None:
-        self.lost |= {node}
-        self._cluster.host(node).disk.format({})
-
-    def _configure(self, node: NodeName, configuration: Configuration) -> None:
-        self._cluster.configure(node, configuration)
-
-    def _chance(self, share: float) -> bool:
-        return self._draw.random() < share
 
 
 class _NoTape:

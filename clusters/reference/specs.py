@@ -1,0 +1,40 @@
+"""What a cluster's spec says to nodes of the reference cluster, as processes or simulated alike."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from clusters.port import ClusterSpec, Role
+from clusters.reference.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
+from history.failure import UsageError
+
+__all__ = ["DEFAULTS", "level_of", "own_settings"]
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    # As the harness starts Kafka: a fault shows within seconds.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "300",
+    "replica.lag.time.max.ms": "3000",
+}
+"""Settings by Kafka's names, unless a scenario says otherwise."""
+
+
+def level_of(spec: ClusterSpec) -> int:
+    """The metadata.version that the cluster starts with, the highest by default.
+
+    Raises UsageError if there is no such level.
+    """
+    if spec.metadata_version is None:
+        return LEVEL_VISIBILITY
+    levels = [str(one) for one in range(LEVEL_REGISTRATION, LEVEL_VISIBILITY + 1)]
+    if spec.metadata_version not in levels:
+        raise UsageError(
+            f"the reference cluster has the metadata.versions {', '.join(levels)}, found "
+            f"{spec.metadata_version!r}: pass --metadata-version with one of them"
+        )
+    return int(spec.metadata_version)
+
+
+def own_settings(spec: ClusterSpec, role: Role) -> dict[str, str]:
+    """The settings that a spec states for nodes of a role; DEFAULTS are beneath them."""
+    own = spec.controller_settings if role is Role.CONTROLLER else spec.broker_settings
+    return {**spec.settings, **own}

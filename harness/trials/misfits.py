@@ -1,0 +1,64 @@
+"""Nodes that start as they should not: of an old version, or on a disk that nobody formatted.
+
+With the rules on, each ends by itself. A broker is started as it should be afterwards; a controller
+that lost its disk stays away for good, since it has forgotten its votes. It is one and the same
+controller, so that a majority remains.
+"""
+
+import random
+from dataclasses import replace
+from typing import Final
+
+from clusters.port import NodeName, NodeState, Role, role_of
+from clusters.reference.configuration import S
+from clusters.reference.simulated import SimulatedCluster
+from harness.trials.plan import TrialPlan
+from nemesis.steps import Act, Step, Word
+from nemesis.targets import NamedNodes
+
+__all__ = ["Misfits"]
+
+_OLD_SHARE: Final = 0.3
+"""Of the starts of brokers."""
+_OLD_S_MAX: Final = 2.0
+"""How long one of an old version may try."""
+
+
+class Misfits:
+    """Asked before each step of a schedule; what it draws is its own."""
+
+    def __init__(self, plan: TrialPlan, cluster: SimulatedCluster, draw: random.Random) -> None:
+        self._plan = plan
+        self._cluster = cluster
+        self._draw = draw
+        self.lost: frozenset[NodeName] = frozenset()
+        """Who stays away."""
+
+    def allows(self, step: Step) -> bool:
+        """Whether to perform the step; a start may become that of a misfit instead."""
+        if not isinstance(step, Act) or step.word is not Word.START:
+            return True
+        assert isinstance(step.target, NamedNodes)
+        node = step.target.nodes[0]
+        if self._cluster.state(node) is not NodeState.DOWN:
+            return True
+        if role_of(node) is Role.BROKER:
+            if self._plan.old_software and self._draw.random() < _OLD_SHARE:
+                self._try_old(node)
+                return False
+            return True
+        if self._plan.unformatted and self._plan.cluster.controllers > 1 and self.lost <= {node}:
+            self.lost |= {node}
+            self._cluster.host(node).disk.format({})
+        return True
+
+    def _try_old(self, node: NodeName) -> None:
+        """Start a version that does not know the present level; the node is down afterwards."""
+        cluster = self._cluster
+        own = cluster.configurations[node]
+        cluster.configure(node, replace(own, level_max=max(1, cluster.level - 1)))
+        cluster.start_node(node)
+        cluster.run(int(self._draw.random() * _OLD_S_MAX * S))
+        if cluster.state(node) is not NodeState.DOWN:
+            cluster.kill_node(node)
+        cluster.configure(node, own)
