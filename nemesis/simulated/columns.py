@@ -31,6 +31,7 @@ APIS: Final[Mapping[int, tuple[str, int]]] = {
     control.BrokerHeartbeatRequest.kind: ("BrokerHeartbeat", 0),
     control.AlterPartitionRequest.kind: ("AlterPartition", 2),
     control.CreateTopicsRequest.kind: ("CreateTopics", 7),
+    control.CreatePartitionsRequest.kind: ("CreatePartitions", 3),
     control.DeleteTopicsRequest.kind: ("DeleteTopics", 6),
     control.AlterConfigsRequest.kind: ("IncrementalAlterConfigs", 1),
     control.AlterReassignmentsRequest.kind: ("AlterPartitionReassignments", 0),

@@ -1,7 +1,6 @@
 """The metadata workload in virtual time. See `workloads.port.Workload`.
 
-The spec is the real one's. Topics are given no partitions after their creation: the reference
-cluster has no request for that.
+The spec is the real one's, and so are the tables.
 """
 
 from collections.abc import Mapping
@@ -44,7 +43,8 @@ class SimulatedMetadata:
         self._cluster = cluster
         self._seed = seed
         self._first_process = first_process
-        self._journal = EventJournal(raw, "metadata_writes", writer=_CLIENT)
+        self._of_topics = EventJournal(raw, "metadata_writes", writer=_CLIENT)
+        self._of_partitions = EventJournal(raw, "partition_writes", writer=_CLIENT)
         self._reads = ReadBook(raw, writer=_CLIENT)
         self._clients = Clients(cluster)
         self._writers = [self._writer(number) for number in range(spec.writers)]
@@ -84,7 +84,8 @@ class SimulatedMetadata:
             client.stop()
         self._clients.wait(clients, within_ns=int(timeout_s * S))
         self._clients.end(clients)
-        self._journal.close()
+        self._of_topics.close()
+        self._of_partitions.close()
         self._reads.close()
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:  # noqa: ARG002  # the port's
@@ -113,7 +114,7 @@ class SimulatedMetadata:
             lives=spec.lives,
             alters=spec.alters,
             partitions=spec.partitions,
-            grows=0,
+            grows=spec.grows,
             replication_factor_max=min(spec.replication_factor_max, len(self._cluster.brokers)),
             draw=np.random.default_rng([self._seed, process]),
         )
@@ -122,7 +123,8 @@ class SimulatedMetadata:
             lives,
             brokers=self._cluster.brokers,
             node_of=self._cluster.node_of,
-            journal=self._journal,
+            of_topics=self._of_topics,
+            of_partitions=self._of_partitions,
             interval_ns=int(S * spec.writers / spec.write_rate),
             timeout_ns=spec.write_timeout_ms * MS,
         )

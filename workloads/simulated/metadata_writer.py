@@ -1,7 +1,8 @@
-"""A simulated writer of metadata: creates, alters and deletes topics of its own, one at a time.
+"""A simulated writer of metadata: creates, alters, grows and deletes topics, one at a time.
 
-It asks one broker after the other. A write without an answer in time is info, and its topic is left
-alone; so is one whose connection broke, since a broker may have passed it on before.
+They are its own. It asks one broker after the other. A write without an answer in time is info, and
+its topic is left alone; so is one whose connection broke, since a broker may have passed it on
+before.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,10 +13,13 @@ from clusters.reference.errors import Error
 from clusters.reference.messages.control import (
     AlterConfigsRequest,
     AlterConfigsResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    NewPartitions,
     NewTopic,
 )
 from clusters.reference.wire.identifiers import text_of
@@ -44,7 +48,12 @@ _CERTAIN_NO: Final = frozenset(
 )
 """What is refused whatever happened before."""
 _ANSWERS: Final = frozenset(
-    {CreateTopicsResponse.kind, DeleteTopicsResponse.kind, AlterConfigsResponse.kind}
+    {
+        CreateTopicsResponse.kind,
+        CreatePartitionsResponse.kind,
+        DeleteTopicsResponse.kind,
+        AlterConfigsResponse.kind,
+    }
 )
 
 
@@ -58,7 +67,8 @@ class SimulatedWriter:
         *,
         brokers: Sequence[int],
         node_of: Callable[[int], str],
-        journal: RecordsEvents,
+        of_topics: RecordsEvents,
+        of_partitions: RecordsEvents,
         interval_ns: int,
         timeout_ns: int,
     ) -> None:
@@ -66,7 +76,8 @@ class SimulatedWriter:
         self._process = process
         self._brokers = brokers
         self._node_of = node_of
-        self._journal = journal
+        self._of_topics = of_topics
+        self._of_partitions = of_partitions
         self._interval_ns = interval_ns
         self._timeout_ns = timeout_ns
         self._turn = process
@@ -115,22 +126,28 @@ class SimulatedWriter:
         broker = self._brokers[self._turn % len(self._brokers)]
         self._turn += 1
         self._correlation += 1
-        number = self._journal.begin(
+        number = self._journal_of(write).begin(
             {
                 "process": self._process,
                 "f": write.f,
                 "node": self._node_of(broker),
                 "topic": write.topic,
-                "config_value": write.config_value,
+                **_written(write),
                 "call_ns": now,
             }
         )
         self._open = (write, number, now)
         effects.append((SEND, broker, self._request(write)))
 
+    def _journal_of(self, write: TopicWrite) -> RecordsEvents:
+        return self._of_partitions if write.f is MetadataF.GROW else self._of_topics
+
     def _request(self, write: TopicWrite) -> Any:
         if write.f is MetadataF.DELETE:
             return DeleteTopicsRequest(self._correlation, ((write.topic, -1),), self._timeout_ns)
+        if write.f is MetadataF.GROW:
+            grown = NewPartitions(write.topic, write.partition_count)
+            return CreatePartitionsRequest(self._correlation, (grown,), self._timeout_ns)
         assert write.config_value is not None, write
         value = str(COUNTER_BASE + write.config_value)
         if write.f is MetadataF.ALTER:
@@ -146,24 +163,42 @@ class SimulatedWriter:
         return CreateTopicsRequest(self._correlation, (topic,), self._timeout_ns)
 
     def _answered(self, now: int, message: Any) -> None:
-        topic_id = None
-        if message.kind == AlterConfigsResponse.kind:
-            error = message.resources[0][2]
-        else:
-            error = message.topics[0][2]
-            if message.kind == CreateTopicsResponse.kind and not error:
-                topic_id = text_of(message.topics[0][1])
+        error, topic_id = _told(message)
         if not error:
             self._end(now, Outcome.OK, None, topic_id)
+        elif error in _CERTAIN_NO and not _may_be_done(message, error):
+            self._end(now, Outcome.FAIL, Error(error).name, None)
         else:
-            outcome = Outcome.FAIL if error in _CERTAIN_NO else Outcome.INFO
-            self._end(now, outcome, Error(error).name, None)
+            self._end(now, Outcome.INFO, Error(error).name, None)
 
     def _end(self, now: int, outcome: Outcome, error: str | None, topic_id: str | None) -> None:
         assert self._open is not None
         write, number, _ = self._open
         self._open = None
         ended: dict[str, object] = {"outcome": outcome, "error": error, "return_ns": now}
-        self._journal.end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
+        self._journal_of(write).end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
         self.lives.ended(write, outcome)
         self.counts[outcome] += 1
+
+
+def _written(write: TopicWrite) -> dict[str, object]:
+    """What a row says of the write beside its topic."""
+    if write.f is MetadataF.GROW:
+        return {"partition_count": write.partition_count}
+    return {"config_value": write.config_value}
+
+
+def _told(message: Any) -> tuple[int, str | None]:
+    """The error of an answer about one topic, and the id of one that was created."""
+    if message.kind == AlterConfigsResponse.kind:
+        return message.resources[0][2], None
+    if message.kind == CreatePartitionsResponse.kind:
+        return message.topics[0][1], None
+    _, topic_id, error, *_ = message.topics[0]
+    created = message.kind == CreateTopicsResponse.kind and not error
+    return error, text_of(topic_id) if created else None
+
+
+def _may_be_done(message: Any, error: int) -> bool:
+    """That a topic has so many partitions already is what a second attempt finds."""
+    return message.kind == CreatePartitionsResponse.kind and error == Error.INVALID_PARTITIONS

@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from clusters.reference.configuration import Configuration
-from clusters.reference.control import alter_partition, moves, producer_ids, settings, topics
+from clusters.reference.control import (
+    alter_partition,
+    growth,
+    moves,
+    producer_ids,
+    settings,
+    topics,
+)
 from clusters.reference.control.answers import WAITING_MAX, Answers, Waiting
 from clusters.reference.control.decision import Decision, View
 from clusters.reference.control.elections import UNCLEAN, Electorate
@@ -34,6 +41,7 @@ from clusters.reference.messages.control import (
     AlterReassignmentsRequest,
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
@@ -55,6 +63,7 @@ _DECISIONS: Final[dict[int, Callable[[View, Any], Decision]]] = {
     BrokerRegistrationRequest.kind: registered,
     AlterPartitionRequest.kind: alter_partition.altered,
     CreateTopicsRequest.kind: topics.created,
+    CreatePartitionsRequest.kind: growth.grown,
     DeleteTopicsRequest.kind: topics.deleted,
     AlterConfigsRequest.kind: settings.altered,
     AlterReassignmentsRequest.kind: moves.reassigned,

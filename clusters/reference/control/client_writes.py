@@ -6,6 +6,7 @@ from typing import Any, Final
 from clusters.reference.messages.control import (
     AlterConfigsRequest,
     AlterReassignmentsRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
@@ -16,6 +17,7 @@ __all__ = ["CLIENT_WRITES", "described"]
 
 CLIENT_WRITES: Final[dict[int, str]] = {
     CreateTopicsRequest.kind: "CreateTopics",
+    CreatePartitionsRequest.kind: "CreatePartitions",
     DeleteTopicsRequest.kind: "DeleteTopics",
     AlterConfigsRequest.kind: "AlterConfigs",
     AlterReassignmentsRequest.kind: "AlterReassignments",
@@ -34,6 +36,8 @@ def _subjects(request: Any) -> Iterable[str]:
     match request:
         case CreateTopicsRequest():
             return (topic.name for topic in request.topics)
+        case CreatePartitionsRequest():
+            return (f"{topic.name}: {topic.count}" for topic in request.topics)
         case DeleteTopicsRequest():
             return (name or f"{topic_id:032x}" for name, topic_id in request.topics)
         case AlterConfigsRequest():

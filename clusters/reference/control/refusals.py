@@ -17,6 +17,8 @@ from clusters.reference.messages.control import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DeleteTopicsRequest,
@@ -34,7 +36,7 @@ __all__ = ["refused"]
 
 
 def refused(request: Any, error: Error, leader_id: int) -> Any:
-    """The response to a request of kinds 20 to 40 that says nothing but this error.
+    """The response to a request of kinds 20 to 40 and 44 that says nothing but this error.
 
     `leader_id` is who may know better, -1 if nobody is known; a response without a place for an
     error of its own repeats it for each topic or resource.
@@ -69,6 +71,11 @@ def _partitions(request: AlterPartitionRequest, error: Error, _: int) -> AlterPa
 def _topics(request: CreateTopicsRequest, error: Error, _: int) -> CreateTopicsResponse:
     topics = tuple((one.name, -1, int(error), error.name) for one in request.topics)
     return CreateTopicsResponse(request.correlation, topics)
+
+
+def _growths(request: CreatePartitionsRequest, error: Error, _: int) -> CreatePartitionsResponse:
+    topics = tuple((one.name, int(error), error.name) for one in request.topics)
+    return CreatePartitionsResponse(request.correlation, topics)
 
 
 def _deletions(request: DeleteTopicsRequest, error: Error, _: int) -> DeleteTopicsResponse:
@@ -113,6 +120,7 @@ _REFUSALS: Final[dict[int, Callable[[Any, Error, int], Any]]] = {
     BrokerHeartbeatRequest.kind: _heartbeat,
     AlterPartitionRequest.kind: _partitions,
     CreateTopicsRequest.kind: _topics,
+    CreatePartitionsRequest.kind: _growths,
     DeleteTopicsRequest.kind: _deletions,
     AlterConfigsRequest.kind: _settings,
     AlterReassignmentsRequest.kind: _reassignments,

@@ -8,7 +8,13 @@ from hashlib import blake2b
 from typing import Final
 
 from clusters.reference.control.decision import Decision, View
-from clusters.reference.control.placement import placed, usable
+from clusters.reference.control.placement import (
+    RefusedError,
+    begun_partitions,
+    check,
+    refuse_twice,
+    spread,
+)
 from clusters.reference.control.settings import is_sound
 from clusters.reference.errors import Error
 from clusters.reference.messages.control import (
@@ -21,7 +27,6 @@ from clusters.reference.messages.control import (
 from clusters.reference.records import (
     ConfigRecord,
     MetadataRecord,
-    PartitionRecord,
     RemoveTopicRecord,
     TopicRecord,
 )
@@ -34,17 +39,6 @@ _NO_ID: Final = -1
 _DEFAULT: Final = -1
 """Of the counts of a new topic: the cluster's own, which is one partition with one replica."""
 
-_Assignment = tuple[tuple[int, ...], ...]
-
-
-class _RefusedError(Exception):
-    """A topic is not created; the error and the words say why."""
-
-    def __init__(self, error: Error, words: str) -> None:
-        super().__init__(words)
-        self.error = error
-        self.words = words
-
 
 def created(view: View, request: CreateTopicsRequest) -> Decision:
     """The topics that may be created, with all their partitions, and why the others may not."""
@@ -53,9 +47,10 @@ def created(view: View, request: CreateTopicsRequest) -> Decision:
     names = [topic.name for topic in request.topics]
     for topic in request.topics:
         try:
-            _check_name(view, topic.name, count=names.count(topic.name))
+            refuse_twice(topic.name, names)
+            _check_name(view, topic.name)
             topic_id, new = _created(view, topic, view.offset + len(records))
-        except _RefusedError as refused:
+        except RefusedError as refused:
             answers.append((topic.name, _NO_ID, refused.error, refused.words))
         else:
             answers.append((topic.name, topic_id, Error.NONE, ""))
@@ -65,58 +60,28 @@ def created(view: View, request: CreateTopicsRequest) -> Decision:
 
 
 def _created(view: View, topic: NewTopic, offset: int) -> tuple[int, list[MetadataRecord]]:
-    assignment = _spread(view, topic, offset) if topic.assignment is None else _checked(view, topic)
+    assignment = topic.assignment
+    if assignment is None:
+        partitions = 1 if topic.partitions == _DEFAULT else topic.partitions
+        factor = 1 if topic.replication_factor == _DEFAULT else topic.replication_factor
+        assignment = spread(view, partitions=partitions, replication_factor=factor, begin=offset)
+    else:
+        check(view, assignment)
     for name, value in topic.settings:
         if not is_sound(name, value):
-            raise _RefusedError(Error.INVALID_CONFIG, f"{name} cannot be {value!r}")
-    able = {one.broker_id for one in usable(view)}
+            raise RefusedError(Error.INVALID_CONFIG, f"{name} cannot be {value!r}")
     topic_id = _topic_id(view, offset)
     records: list[MetadataRecord] = [TopicRecord(topic.name, topic_id)]
-    for partition, replicas in enumerate(assignment):
-        isr = tuple(one for one in replicas if one in able)
-        records.append(PartitionRecord(topic_id, partition, replicas, isr, isr[0], 0, 0))
+    records += begun_partitions(view, topic_id, assignment)
     records += [ConfigRecord(_TOPIC, topic.name, name, value) for name, value in topic.settings]
     return topic_id, records
 
 
-def _check_name(view: View, name: str, *, count: int) -> None:
-    if count > 1:
-        raise _RefusedError(Error.INVALID_REQUEST, "the topic is named twice")
+def _check_name(view: View, name: str) -> None:
     if not _NAME.fullmatch(name) or name in {".", ".."}:
-        raise _RefusedError(Error.INVALID_TOPIC_EXCEPTION, f"a topic cannot be named {name!r}")
+        raise RefusedError(Error.INVALID_TOPIC_EXCEPTION, f"a topic cannot be named {name!r}")
     if name in view.image.topics:
-        raise _RefusedError(Error.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
-
-
-def _spread(view: View, topic: NewTopic, offset: int) -> _Assignment:
-    partitions = 1 if topic.partitions == _DEFAULT else topic.partitions
-    factor = 1 if topic.replication_factor == _DEFAULT else topic.replication_factor
-    brokers = usable(view)
-    if partitions < 1:
-        raise _RefusedError(Error.INVALID_PARTITIONS, f"expected partitions, found {partitions}")
-    if not 1 <= factor <= len(brokers):
-        words = f"expected a replication factor of 1 to {len(brokers)} (unfenced), found {factor}"
-        raise _RefusedError(Error.INVALID_REPLICATION_FACTOR, words)
-    return placed(brokers, partitions=partitions, replication_factor=factor, begin=offset)
-
-
-def _checked(view: View, topic: NewTopic) -> _Assignment:
-    """The assignment as it was asked for, if every partition can be led from its first moment."""
-    assert topic.assignment is not None
-    able = {one.broker_id for one in usable(view)}
-    wrong = ""
-    if not topic.assignment or len({len(one) for one in topic.assignment}) != 1:
-        wrong = "expected the same number of replicas for each partition"
-    for partition, replicas in enumerate(topic.assignment):
-        if not replicas or len(set(replicas)) != len(replicas):
-            wrong = f"partition {partition} has no replicas, or one of them twice"
-        elif unknown := [one for one in replicas if one not in view.image.brokers]:
-            wrong = f"partition {partition} has replicas on unknown brokers {unknown}"
-        elif able.isdisjoint(replicas):
-            wrong = f"all brokers of partition {partition} are fenced or leaving"
-    if wrong:
-        raise _RefusedError(Error.INVALID_REPLICA_ASSIGNMENT, wrong)
-    return topic.assignment
+        raise RefusedError(Error.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
 
 
 def _topic_id(view: View, offset: int) -> int:

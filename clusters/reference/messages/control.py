@@ -1,4 +1,4 @@
-"""Brokers, clients and the active controller: kinds 20 to 43."""
+"""Brokers, clients and the active controller: kinds 20 to 45."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,6 +20,8 @@ __all__ = [
     "BrokerHeartbeatResponse",
     "BrokerRegistrationRequest",
     "BrokerRegistrationResponse",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
     "DeleteTopicsRequest",
@@ -30,6 +32,7 @@ __all__ = [
     "ElectLeadersResponse",
     "ListReassignmentsRequest",
     "ListReassignmentsResponse",
+    "NewPartitions",
     "NewTopic",
     "UpdateFeaturesRequest",
     "UpdateFeaturesResponse",
@@ -322,3 +325,35 @@ class DescribeQuorumResponse:
     high_watermark: int
     voters: tuple[tuple[int, int, int, int], ...]
     observers: tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(slots=True)
+class NewPartitions:
+    """How many partitions a topic is to have, and by partition the replicas of those added.
+
+    `assignment` None: as the controller places them.
+    """
+
+    name: str
+    count: int
+    assignment: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(slots=True)
+class CreatePartitionsRequest:
+    """Topics get more partitions. To the controller, or to a broker, which passes it on."""
+
+    kind: ClassVar[int] = 44
+    correlation: int
+    topics: tuple[NewPartitions, ...]
+    timeout_ns: int
+    validate_only: bool = False
+
+
+@dataclass(slots=True)
+class CreatePartitionsResponse:
+    """By topic: (name, error, words)."""
+
+    kind: ClassVar[int] = 45
+    correlation: int
+    topics: tuple[tuple[str, int, str], ...]

@@ -28,12 +28,17 @@ def _any_topic(response: Any) -> bool:
     return any(one[2] == _NOT_CONTROLLER for one in response.topics)
 
 
+def _any_growth(response: Any) -> bool:
+    return any(one[1] == _NOT_CONTROLLER for one in response.topics)
+
+
 def _any_resource(response: Any) -> bool:
     return any(one[2] == _NOT_CONTROLLER for one in response.resources)
 
 
 _ASKED_AMISS: Final[Mapping[int, Callable[[Any], bool]]] = {
     control.CreateTopicsResponse.kind: _any_topic,
+    control.CreatePartitionsResponse.kind: _any_growth,
     control.DeleteTopicsResponse.kind: _any_topic,
     control.AlterConfigsResponse.kind: _any_resource,
     control.AlterReassignmentsResponse.kind: _whole,

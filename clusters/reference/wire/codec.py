@@ -39,6 +39,7 @@ from clusters.reference.wire.entities import (
     response_frame,
     response_type,
 )
+from clusters.reference.wire.growth_apis import GROWTH_APIS
 from clusters.reference.wire.operator_apis import OPERATOR_APIS
 from clusters.reference.wire.quorum_apis import quorum_apis
 from clusters.reference.wire.write_apis import WRITE_APIS
@@ -86,6 +87,7 @@ class Codec:
             *quorum_apis(voters),
             *BROKER_APIS,
             *WRITE_APIS,
+            *GROWTH_APIS,
             *OPERATOR_APIS,
             *DATA_APIS,
             *CLIENT_APIS,

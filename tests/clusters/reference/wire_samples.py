@@ -216,6 +216,15 @@ EXCHANGES = {
         ),
         control.CreateTopicsResponse(1, (("t", TOPIC_ID, 0, ""), ("u", -1, 36, "is there"))),
     ),
+    "CreatePartitions": (
+        control.CreatePartitionsRequest(
+            1,
+            (control.NewPartitions("t", 4), control.NewPartitions("u", 3, ((1, 2), (2, 1)))),
+            timeout_ns=5_000_000_000,
+            validate_only=True,
+        ),
+        control.CreatePartitionsResponse(1, (("t", 0, ""), ("u", 37, "has 4"))),
+    ),
     "DeleteTopics": (
         control.DeleteTopicsRequest(1, (("t", -1), ("", TOPIC_ID)), 5_000_000_000),
         control.DeleteTopicsResponse(1, (("t", TOPIC_ID, 0), ("", TOPIC_ID, 100))),
