@@ -15,6 +15,7 @@ from clusters.reference.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
+    NoOpRecord,
     PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
@@ -306,6 +307,12 @@ class Decided:
 
     def _unclean(self, key: PartitionKey) -> bool:
         return self.settings.get((self.names.get(key[0], ""), _UNCLEAN)) == "true"
+
+    def said(self, offset: int) -> int:
+        """Where what is below the offset ends, but for NoOpRecords: they say nothing."""
+        while 0 < offset <= len(self._log) and isinstance(self._log[offset - 1][1], NoOpRecord):
+            offset -= 1
+        return offset
 
     def epochs(self, start: int) -> dict[int, int]:
         """The epochs of the committed records from `start` on, by offset."""

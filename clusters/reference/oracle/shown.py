@@ -109,6 +109,7 @@ class Shown:
 
     def read(self, client: int, number: int, broker: int, offset: int) -> Iterator[Problem]:
         """A client has its answer, which shows everything below the offset."""
+        offset = self.decided.said(offset)
         if self._is_in_force():
             self._shown_max = max(self._shown_max, offset)
         shown, written = self._began.pop((client, number), (0, 0))

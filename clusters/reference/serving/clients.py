@@ -1,5 +1,6 @@
 """The clients that a broker has answered, by where their answers go."""
 
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from clusters.reference.effects import CLOSE, Effects
@@ -24,7 +25,7 @@ class Clients:
         if len(self.sources) > _SOURCES_MAX:
             del self.sources[next(iter(self.sources))]
 
-    def close(self, effects: Effects) -> None:
-        """End all connections, so that clients ask anew what the broker offers (KIP-778)."""
-        effects.extend((CLOSE, source) for source in self.sources)
+    def close(self, effects: Effects, *, but: AbstractSet[int]) -> None:
+        """End all connections but these, so that clients ask anew what is offered (KIP-778)."""
+        effects.extend((CLOSE, source) for source in self.sources if source not in but)
         self.sources.clear()

@@ -56,7 +56,7 @@ FORWARDED: Final = frozenset(kind - 1 for kind in _ASKED_AMISS)
 class _Forwarded:
     """One request under way."""
 
-    __slots__ = ("deadline_ns", "is_sent", "not_before_ns", "request", "source")
+    __slots__ = ("deadline_ns", "is_last", "is_sent", "not_before_ns", "request", "source")
 
     def __init__(self, source: int | None, request: Any, deadline_ns: int) -> None:
         self.source = source
@@ -64,6 +64,8 @@ class _Forwarded:
         self.request = request
         self.deadline_ns = deadline_ns
         self.is_sent = False
+        self.is_last = False
+        """Its client's connection is closed once it is answered."""
         self.not_before_ns = 0
 
 
@@ -102,6 +104,8 @@ class Forwarding:
         if forwarded.source is not None:
             answer = replace(response, correlation=forwarded.request.correlation)
             effects.append((SEND, forwarded.source, answer))
+            if forwarded.is_last and forwarded.source not in self._sources():
+                effects.append((CLOSE, forwarded.source))
 
     def unreachable(self, request: Any, effects: Effects) -> None:
         """The controller is gone; whether it had decided is not known."""
@@ -120,11 +124,22 @@ class Forwarding:
             elif not forwarded.is_sent and now >= forwarded.not_before_ns:
                 self._send(correlation, forwarded, effects)
 
+    def finish(self) -> frozenset[int]:
+        """Clients are to connect anew: those that wait here, once they are answered."""
+        for forwarded in self._under_way.values():
+            forwarded.is_last = True
+        return self._sources()
+
     def close(self, effects: Effects) -> None:
         """No client is answered any more."""
         for forwarded in self._under_way.values():
             _close(forwarded.source, effects)
         self._under_way.clear()
+
+    def _sources(self) -> frozenset[int]:
+        """The clients of what is under way."""
+        found = (one.source for one in self._under_way.values())
+        return frozenset(one for one in found if one is not None)
 
     def _send(self, correlation: int, forwarded: _Forwarded, effects: Effects) -> None:
         controller_id = self._situation.controller_id

@@ -114,11 +114,8 @@ class Server:
 
     def close(self, effects: Effects) -> None:
         """Answer no client any more, also none of those that wait."""
-        self.producing.close(effects)
-        self._replicas.fetches.close_consumers(effects)
-        self.visibility.close(effects)
+        self._close_own(effects)
         self._forwarding.close(effects)
-        self._producer_ids.close(effects)
 
     def _shown(self, effects: Effects) -> None:
         for source, request in self.visibility.ready():
@@ -126,8 +123,17 @@ class Server:
         level = self.visibility.offered_level()
         if level != self._offered_level:
             self._offered_level = level
-            self.close(effects)
-            self.clients.close(effects)
+            # Who asked for this level, among others, has the controller's word on the way.
+            waiting = self._forwarding.finish()
+            self._close_own(effects)
+            self.clients.close(effects, but=waiting)
+
+    def _close_own(self, effects: Effects) -> None:
+        """Close who waits for this broker itself."""
+        self.producing.close(effects)
+        self._replicas.fetches.close_consumers(effects)
+        self.visibility.close(effects)
+        self._producer_ids.close(effects)
 
     def _all_handlers(self) -> Mapping[int, _Handler]:
         reads = (client.MetadataRequest, client.DescribeConfigsRequest, client.ApiVersionsRequest)

@@ -4,7 +4,9 @@ Above the lowest acknowledged offset records wait in a queue, and are replayed i
 once it passes them. Hiding alone does not make reads repeatable, since brokers hear of that offset
 at different times: a read waits besides until all is shown that this broker had applied when the
 read came. Any other broker can have shown no more, since a lowest acknowledged offset is one that
-this broker had acknowledged before, that is, applied.
+this broker had acknowledged before, that is, applied. What says nothing (NoOpRecord, by which an
+idle controller shows that it lives) is not waited for: a broker that died and is not fenced yet
+acknowledges none of it, and would hold up every read of an idle cluster.
 
 Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
 visibility".
@@ -17,7 +19,7 @@ from clusters.reference.effects import CLOSE, NOTE, Effects
 from clusters.reference.image import MetadataImage
 from clusters.reference.levels import LEVEL_VISIBILITY
 from clusters.reference.notes import VISIBLE
-from clusters.reference.records import MetadataRecord
+from clusters.reference.records import MetadataRecord, NoOpRecord
 from clusters.reference.situation import Situation
 
 __all__ = ["Visibility", "WaitingRead"]
@@ -31,7 +33,7 @@ _READS_MAX: Final = 10_000
 class Visibility:
     """The image that clients see, and the reads that wait for it."""
 
-    __slots__ = ("_lowest", "_queue", "_reads", "_situation", "image")
+    __slots__ = ("_lowest", "_queue", "_reads", "_said", "_situation", "image")
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
@@ -40,8 +42,10 @@ class Visibility:
         self._lowest = -1
         self._queue: deque[tuple[int, int, MetadataRecord] | MetadataImage] = deque()
         """(offset, epoch, record) in order; an image where a snapshot came instead of records."""
+        self._said = 0
+        """The end of what was applied, but for records at the end of it that say nothing."""
         self._reads: deque[WaitingRead] = deque()
-        """In the order of their offsets, since what is applied only grows."""
+        """In the order of their offsets, since what was said only grows."""
 
     @property
     def is_behind(self) -> bool:
@@ -64,7 +68,12 @@ class Visibility:
         """This snapshot, if any, and these records were applied."""
         if snapshot is not None:
             self._queue.append(snapshot)
+            self._said = snapshot.offset
         self._queue.extend(records)
+        for offset, _, record in reversed(records):
+            if not isinstance(record, NoOpRecord):
+                self._said = offset + 1
+                break
         self._show(effects)
 
     def told_lowest(self, offset: int, effects: Effects) -> None:
@@ -75,15 +84,14 @@ class Visibility:
 
     def waits(self, now: int, source: int, request: Any, effects: Effects) -> bool:
         """Whether a read has to wait; `ready` hands it out then."""
-        applied = self._situation.image.offset
         # Rule read_waits.
-        if self.image.offset >= applied or not self._situation.rules.read_waits:
+        if self.image.offset >= self._said or not self._situation.rules.read_waits:
             return False
         if len(self._reads) >= _READS_MAX:
             effects.append((CLOSE, source))
             return True
         deadline_ns = now + self._situation.configuration.request_timeout_ns
-        self._reads.append((applied, deadline_ns, source, request))
+        self._reads.append((self._said, deadline_ns, source, request))
         return True
 
     def ready(self) -> list[tuple[int, Any]]:

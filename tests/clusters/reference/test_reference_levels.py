@@ -73,6 +73,15 @@ def test_e07_a_finalised_upgrade_changes_what_is_offered(
         assert until(lambda level=level: _offered(broker) == (level, 15))
 
 
+def test_an_upgrade_is_answered_by_the_broker_that_passes_it_on(
+    addresses: tuple[Address, Address], until: Until
+) -> None:
+    broker, _ = addresses
+    for level in (2, 3):
+        assert _updated(broker, level) == 0
+        assert until(lambda level=level: _offered(broker) == (level, 15))
+
+
 def test_v05_connections_are_closed_so_that_clients_negotiate_again(
     addresses: tuple[Address, Address], until: Until
 ) -> None:

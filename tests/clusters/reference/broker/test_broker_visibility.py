@@ -15,6 +15,7 @@ from clusters.reference.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
 )
 from clusters.reference.records import ConfigRecord
 from clusters.reference.storage import MetadataBatch
@@ -101,6 +102,20 @@ def test_v03_an_acknowledged_write_is_in_every_later_read() -> None:
 def test_v03_a_read_that_waits_for_too_long_is_not_answered() -> None:
     world = lagging(request_timeout_ns=500 * MS)
     assert world.ask(1, SETTING) == CLOSED
+
+
+def test_v03_a_dead_broker_holds_up_no_read_while_nothing_is_said() -> None:
+    """What an idle controller writes is hidden until that broker is fenced; reads go on."""
+    world = ready(settings={"noop_interval_ns": 100 * MS})
+    world.create("t", (1, 2, 3))
+    world.run(500 * MS)
+    world.kill(3)
+    world.run(500 * MS)
+    assert not world.nodes[1].image.brokers[3].fenced
+    assert world.nodes[1].visible.offset < world.nodes[1].image.offset
+    began = world.now
+    assert retention(world, 1) == "604800000"
+    assert world.now - began < 20 * MS
 
 
 def test_reads_wait_milliseconds_and_not_heartbeats() -> None:
@@ -219,6 +234,19 @@ def test_v05_the_apis_of_a_new_level_are_offered_once_all_have_applied_it(*, rul
     world.run(300 * MS)
     assert world.answers[client] == CLOSED
     assert levels(world, 1, 2, 3) == [3, 3, 3]
+
+
+def test_v05_who_raised_the_level_is_told_before_its_connection_is_closed() -> None:
+    for level in (2, 3):
+        world = ready(settings={"level": level - 1})
+        world.catches = lambda _s, t, m: t == 2 and isinstance(m, UpdateFeaturesResponse)
+        asking = world.send(2, UpdateFeaturesRequest(5, (("metadata.version", level),)))
+        world.until(lambda world=world, level=level: levels(world, 2) == [level])
+        world.until(lambda world=world: world.held)
+        world.release()
+        world.until(lambda world=world, asking=asking: asking in world.answers)
+        assert world.answers[asking] != CLOSED
+        assert (world.answers[asking].correlation, world.answers[asking].error) == (5, 0)
 
 
 def test_a_snapshot_is_shown_once_its_end_is_acknowledged_by_all() -> None:
