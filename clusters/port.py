@@ -271,7 +271,9 @@ class LinkEnd:
     """A node, or "clients"."""
     target: NodeName
     port: int
-    """What the target listens on, on its own address."""
+    """What the target listens on."""
+    address: str = "127.0.0.1"
+    """Where it does."""
 
 
 @runtime_checkable

@@ -1,8 +1,9 @@
 """Ends what a dead run left behind, and touches nothing else.
 
-Processes of a run die with its harness (the warden sees to that); this is for the case that even
-the warden could not, and for what a harness killed with -9 could not write any more: a run that
-still says it is running. Its history stays; `fencepost check` judges it.
+Processes of a run die with its harness, and what it did to the machine is undone (the warden sees
+to both). This is for the case that even the warden could not, and for what a harness killed with -9
+could not write any more: a run that still says it is running. Its history stays; `fencepost check`
+judges it.
 """
 
 import shutil
@@ -14,6 +15,7 @@ import psutil
 from filelock import FileLock, Timeout
 
 from clusters.cache import cache_dir
+from clusters.hosts.ledger import left_ledgers, undo_all
 from clusters.hosts.process import end_orphans, orphans
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
@@ -22,13 +24,24 @@ __all__ = ["clean_machine"]
 
 
 def clean_machine(results: Path) -> list[str]:
-    """Clean, and say in lines what was done; an empty list if there was nothing."""
+    """Clean, and say in lines what was done; an empty list if there was nothing.
+
+    Raises HarnessError, once the rest is done, with what of the machine could not be put back.
+    """
     left = orphans()
     end_orphans(left)
     done = [f"ended process {orphan.pid} of run {orphan.run_id}" for orphan in left]
+    failures = []
+    for ledger in left_ledgers():
+        try:
+            done += undo_all(ledger)
+        except HarnessError as error:
+            failures.append(str(error))
     done += [f"removed {draft}, half made" for draft in _drop_drafts()]
     for path in sorted(results.glob("*/2*Z*/manifest.json")):
         done += _close(path)
+    if failures:
+        raise HarnessError("; ".join(failures))
     return done
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 import psutil
 
 from clusters.cache import cache_dir
+from clusters.hosts.ledger import left_ledgers
+from clusters.hosts.local_host import local_link_address
 from clusters.hosts.process import orphans
 from clusters.java import find_java
-from clusters.port import NodeName
-from harness.wiring import wired_route
 from history.failure import HarnessError
-from nemesis.topology import CLIENTS
 
 __all__ = ["Finding", "examine"]
 
@@ -110,7 +109,7 @@ def _releases() -> Finding:
 
 def _link_addresses() -> Finding:
     """Linux has all of 127.0.0.0/8 on its loopback; a sandbox may not."""
-    address = wired_route([NodeName("broker-1")], clients=True)(CLIENTS, NodeName("broker-1"))
+    address = local_link_address(0, 1)
     try:
         with socket.socket() as listener:
             listener.bind((address, 0))
@@ -122,10 +121,11 @@ def _link_addresses() -> Finding:
 
 
 def _left_behind() -> Finding:
-    left = orphans()
+    counts = {"processes": len(orphans()), "ledgers of things to undo": len(left_ledgers())}
+    left = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     return Finding(
         what="left behind",
         ok=not left,
-        found=f"{len(left)} processes of dead runs" if left else "nothing",
+        found=f"{left} of dead runs" if left else "nothing",
         way_out="fencepost clean" if left else "",
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["ClusterKind", "RunOptions"]
+__all__ = ["ClusterKind", "HostKind", "RunOptions"]
 
 
 class ClusterKind(StrEnum):
@@ -16,6 +16,18 @@ class ClusterKind(StrEnum):
     """The reference cluster, as processes."""
     SIMULATED = "simulated"
     """The reference cluster and its clients in one process and in virtual time."""
+
+    @property
+    def in_virtual_time(self) -> bool:
+        """Whether there are no processes."""
+        return self is ClusterKind.SIMULATED
+
+
+class HostKind(StrEnum):
+    """Where the nodes run."""
+
+    LOCAL = "local"
+    """As processes of this machine, on its loopback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +46,7 @@ class RunOptions:
     """The first of the ports that nodes listen on; None: any free ones."""
     spark_master: str = "local[*]"
     cluster: ClusterKind = ClusterKind.KAFKA
+    host: HostKind = HostKind.LOCAL
     without_rules: tuple[str, ...] = ()
     """Rules that the reference cluster is not to keep, by their names."""
     wire: bool = True

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.place import Host
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Route, direct
@@ -14,7 +16,8 @@ from clusters.kafka.prepared import Prepared
 from clusters.port import Cluster
 from clusters.reference.processes import ReferenceCluster
 from harness.clients import tables_of, workload_of
-from harness.options import RunOptions
+from harness.hosts import host_of
+from harness.options import HostKind, RunOptions
 from harness.progress import Progress
 from harness.recording import Recording, note, refuse_missing_abilities
 from harness.scenario import Scenario, node_names
@@ -40,9 +43,15 @@ def record(
 
     `prepared`: a release of Kafka; None: the nodes are the reference cluster's.
     """
-    with Warden(run_id=f"{scenario.name}/{run.root.name}") as warden, ExitStack() as stack:
+    run_id = f"{scenario.name}/{run.root.name}"
+    with (
+        Ledger(run_id=run_id) as ledger,
+        Warden(run_id=run_id, will=ledger.will) as warden,
+        host_of(options, warden=warden, ledger=ledger) as host,
+        ExitStack() as stack,
+    ):
         cluster, route = _placed(
-            scenario, options, prepared, warden=warden, directory=run.nodes, clock=clock
+            scenario, options, prepared, host=host, directory=run.nodes, clock=clock
         )
         links = links_of(cluster, route)
         wire = None
@@ -61,7 +70,7 @@ def record(
         stack.enter_context(_started(cluster, progress))
         note(
             run,
-            versions=dict(cluster.versions),
+            versions=dict(cluster.versions) | _where(options),
             node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
             recorded=_tables(scenario, wired=options.wire),
             stuck_isr_limit_s=scenario.recovery_limit_s,
@@ -99,19 +108,20 @@ def _placed(
     options: RunOptions,
     prepared: Prepared | None,
     *,
-    warden: Warden,
+    host: Host,
     directory: Path,
     clock: Clock,
 ) -> tuple[KafkaCluster | ReferenceCluster, Route]:
     """The cluster, with nothing of it running yet, and how its nodes find each other."""
     route: Route = direct
     if options.wire:
-        route = wired_route(node_names(scenario.cluster), clients=scenario.wires_clients)
+        nodes = node_names(scenario.cluster)
+        route = wired_route(nodes, host=host, clients=scenario.wires_clients)
     cluster: KafkaCluster | ReferenceCluster
     if prepared is None:
         cluster = ReferenceCluster(
             scenario.cluster,
-            warden=warden,
+            host=host,
             directory=directory,
             clock=clock,
             rules_off=options.without_rules,
@@ -121,7 +131,7 @@ def _placed(
     else:
         cluster = KafkaCluster(
             scenario.cluster,
-            warden=warden,
+            host=host,
             prepared=prepared,
             directory=directory,
             clock=clock,
@@ -130,6 +140,11 @@ def _placed(
         )
     refuse_missing_abilities(scenario, cluster)
     return cluster, route
+
+
+def _where(options: RunOptions) -> dict[str, str]:
+    """Where the nodes run, if that is worth a word."""
+    return {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
 
 
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:

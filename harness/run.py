@@ -26,6 +26,7 @@ from clusters.java import Java, find_java
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from harness.expectation import expectation_for, is_met
+from harness.hosts import refuse_unplaceable
 from harness.judge import judge
 from harness.lock import only_run
 from harness.options import ClusterKind, RunOptions
@@ -64,6 +65,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
             f"{scenario.name} does things to the network, or waits for what is seen there; run it "
             "without --no-wire"
         )
+    refuse_unplaceable(options)
     if options.cluster is ClusterKind.REFERENCE:
         scenario = fitted_to_reference(scenario, options, progress)
     with _interruptible(), _alone(scenario, options):
@@ -227,7 +229,7 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
 
 
 def _drop_data(run: RunDirectory) -> None:
-    for copies in ("data", "snapshots"):
+    for copies in ("disk", "snapshots"):
         for directory in run.nodes.glob(f"*/{copies}"):
             shutil.rmtree(directory, ignore_errors=True)
 

@@ -17,7 +17,7 @@ __all__ = ["FileRow", "Folder", "Provenance", "provenance_of"]
 _FILES_MAX: Final = 1000
 """Files listed; a run of hundreds of nodes is better searched with a shell."""
 
-_DATA: Final = "data"
+_DATA: Final = "disk"
 """The directory of a node's own files: Kafka's, thousands of them, and no evidence of ours."""
 
 # First what people open first.

@@ -3,7 +3,8 @@
 Each of these returns when the host shows its effect, or raises HarnessError.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Final
@@ -20,13 +21,25 @@ _EFFECT_TIMEOUT_S: Final = 10.0
 
 
 class LocalProcess:
-    """A named process, started again and again under one warden. Not thread-safe."""
+    """A named process, started again and again under one warden. Not thread-safe.
 
-    def __init__(self, name: str, *, warden: Warden, directory: Path, log: Path) -> None:
+    `prefix`: what stands before each command line and becomes that command, keeping the pid.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        warden: Warden,
+        directory: Path,
+        log: Path,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.name: Final = name
         self._warden = warden
         self._directory = directory
         self._log = log
+        self._prefix = tuple(prefix)
         self._pid: int | None = None
 
     @property
@@ -54,11 +67,17 @@ class LocalProcess:
         usage = process_usage(self._pid)
         return usage if self.exit_code is None else None
 
-    def start(self, argv: Sequence[str]) -> None:
-        """Start it inside its directory. It must be down."""
+    def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        """Start it inside its directory; it must be down. `env` is added to the harness's."""
         if (state := self.state()) is not NodeState.DOWN:
             raise HarnessError(f"{self.name} is {state} (pid {self._pid}): it cannot be started")
-        self._pid = self._warden.spawn(argv, name=self.name, log=self._log, cwd=self._directory)
+        self._pid = self._warden.spawn(
+            (*self._prefix, *argv),
+            name=self.name,
+            log=self._log,
+            cwd=self._directory,
+            env=None if env is None else {**os.environ, **env},
+        )
 
     def stop(self, *, timeout_s: float) -> bool:
         """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""

@@ -24,6 +24,7 @@ __all__ = [
     "Orphan",
     "await_state",
     "end_orphans",
+    "harness_lives",
     "harness_mark",
     "orphans",
     "process_state",
@@ -89,6 +90,12 @@ def harness_mark() -> str:
     return f"{os.getpid()}:{_start_time(os.getpid())}:{_pid_namespace()}"
 
 
+def harness_lives(mark: str) -> bool:
+    """Whether the harness with this mark lives. Of another pid namespace we cannot say: yes."""
+    pid, start_time, namespace = mark.split(":", 2)
+    return namespace != _pid_namespace() or _start_time(int(pid)) == start_time
+
+
 def orphans() -> tuple[Orphan, ...]:
     """Processes of runs whose harness is gone, as far as this user may see, by pid."""
     return tuple(orphan for pid in sorted(_pids()) if (orphan := _orphan_of(pid)) is not None)
@@ -139,7 +146,7 @@ def _orphan_of(pid: int) -> Orphan | None:
     try:
         environment = _environment(pid)
         run_id, mark = environment[RUN_VARIABLE], environment[HARNESS_VARIABLE]
-        if _lives(mark) or process_state(pid) is NodeState.DOWN:
+        if harness_lives(mark) or process_state(pid) is NodeState.DOWN:
             return None
         command = (_PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ")
     except (OSError, KeyError, ValueError):  # gone, another user's, or no mark of ours
@@ -150,12 +157,6 @@ def _orphan_of(pid: int) -> Orphan | None:
 def _environment(pid: int) -> dict[str, str]:
     entries = (_PROC / str(pid) / "environ").read_bytes().decode(errors="replace").split("\0")
     return dict(entry.partition("=")[::2] for entry in entries)
-
-
-def _lives(mark: str) -> bool:
-    """Whether the harness with this mark lives. Of another pid namespace we cannot say: yes."""
-    pid, start_time, namespace = mark.split(":", 2)
-    return namespace != _pid_namespace() or _start_time(int(pid)) == start_time
 
 
 def _end(orphan: Orphan, *, deadline: float) -> bool:

@@ -10,7 +10,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,9 +27,13 @@ _SURVIVORS_EXIT_CODE: Final = 3
 
 
 class Warden(WardenClient):
-    """Starts processes on this machine that die when the harness does; signals and reaps them."""
+    """Starts processes on this machine that die when the harness does; signals and reaps them.
 
-    def __init__(self, *, run_id: str) -> None:
+    `will`: a command that the warden runs when it has killed them all, unless `close` was called:
+    the harness was killed then, and cannot do it itself.
+    """
+
+    def __init__(self, *, run_id: str, will: Sequence[str] | None = None) -> None:
         super().__init__()
         self._marks = {RUN_VARIABLE: run_id, HARNESS_VARIABLE: harness_mark()}
         self._connection, servers_end = socket.socketpair()
@@ -45,6 +49,8 @@ class Warden(WardenClient):
                 start_new_session=True,
             )
         self._listener.start()
+        if will is not None:
+            self.ask(op="will", argv=list(will))
 
     @property
     def pid(self) -> int:
@@ -55,7 +61,9 @@ class Warden(WardenClient):
         """Kill every child that is left, and end. Idempotent; raises HarnessError if one stays."""
         if self._connection.fileno() < 0:
             return
-        with contextlib.suppress(OSError):  # it is dead already
+        with contextlib.suppress(HarnessError):  # it is dead already
+            self.ask(op="will", argv=None)
+        with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
         try:
             code = self._server.wait(_CLOSE_TIMEOUT_S)

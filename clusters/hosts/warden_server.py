@@ -15,7 +15,8 @@ socket. (A death signal of its own would be wrong: the harness's *thread* that m
 
 Messages are JSON, one a line. Requests carry an `id`, which the answer repeats:
 `{"id", "op": "spawn", "argv", "cwd", "env", "log"}` → `{"id", "pid"}` or `{"id", "error"}`;
-`{"id", "op": "signal", "pid", "signal"}` → `{"id", "sent"}` or `{"id", "error"}`.
+`{"id", "op": "signal", "pid", "signal"}` → `{"id", "sent"}` or `{"id", "error"}`;
+`{"id", "op": "will", "argv"}` → `{"id"}`: what to run as the last act; null: nothing.
 Unasked: `{"exited", "code"}` (a negative code is the number of the signal that ended it) and
 `{"fatal"}`.
 """
@@ -34,6 +35,8 @@ _PR_SET_PDEATHSIG = 1
 _LINE_BYTES_MAX = 1 << 24
 _LAST_REAPING_S = 10.0
 """How long to wait, at the end, for killed children: one in uninterruptible sleep may take long."""
+_WILL_S = 120.0
+"""How long the last act may take: it undoes a few dozen things, each within a second or two."""
 _SURVIVORS_EXIT_CODE = 3
 """Some child was still there after that."""
 
@@ -46,10 +49,11 @@ class _Warden:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._children: set[int] = set()
+        self._will: list[str] | None = None
         self._unread = b""
 
     def serve(self, *, harness_pid: int) -> bool:
-        """Answer until the harness hangs up or is gone; then kill every child.
+        """Answer until the harness hangs up or is gone; then kill every child, and do the will.
 
         False if one of them is still there.
         """
@@ -73,6 +77,7 @@ class _Warden:
                     connected = False
         finally:
             self._kill_all()
+            self._carry_out_will()
         return not self._children
 
     def _read(self) -> bool:
@@ -83,7 +88,8 @@ class _Warden:
         return bool(received) and len(self._unread) <= _LINE_BYTES_MAX
 
     def _answer(self, request: dict[str, object]) -> None:
-        answer = self._spawn(request) if request["op"] == "spawn" else self._signal(request)
+        operations = {"spawn": self._spawn, "signal": self._signal, "will": self._take_will}
+        answer = operations[str(request["op"])](request)
         self._send({"id": request["id"], **answer})
 
     def _send(self, message: dict[str, object]) -> None:
@@ -119,6 +125,12 @@ class _Warden:
             return {"error": f"cannot send signal {number} to {pid}: it runs as another user"}
         return {"sent": True}
 
+    def _take_will(self, request: dict[str, object]) -> dict[str, object]:
+        argv = request["argv"]
+        assert argv is None or isinstance(argv, list)
+        self._will = argv
+        return {}
+
     def _report_exits(self) -> None:
         while self._children:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -140,6 +152,19 @@ class _Warden:
         while self._children and time.monotonic() < deadline:
             self._report_exits()
             time.sleep(0.002)
+
+    def _carry_out_will(self) -> None:
+        """Run the will to its end, with a bound. What it cannot do stays for others to do."""
+        if self._will is None:
+            return
+        # A group of its own: what ended the harness's does not end this.
+        pid = os.posix_spawnp(self._will[0], self._will, os.environ, setpgroup=0)
+        deadline = time.monotonic() + _WILL_S
+        while time.monotonic() < deadline:
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                return
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGKILL)
 
 
 def _wake_up_on_child_exit() -> socket.socket:

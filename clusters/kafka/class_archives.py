@@ -22,6 +22,7 @@ from typing import Final
 from clusters.cache import Progress, cache_dir, kept
 from clusters.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from clusters.hosts.command import run_command
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.java import Java
 from clusters.kafka.cluster import KafkaCluster
@@ -106,7 +107,7 @@ def _train(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
         java_options=(f"-XX:DumpLoadedClassList={_CLASS_LIST}",),
     )
     cluster = KafkaCluster(
-        spec, prepared=prepared, warden=warden, directory=draft, clock=Clock.start()
+        spec, prepared=prepared, host=LocalHost(warden), directory=draft, clock=Clock.start()
     )
     try:
         cluster.start()

@@ -1,11 +1,11 @@
-"""The configuration of each node of a KRaft cluster on one machine: a pure function of its spec.
+"""The configuration of each node of a KRaft cluster: a pure function of its spec.
 
 Each node has listeners of its own for each kind of traffic, so that each can be broken alone:
 `CLIENT` for clients, `REPL` between brokers, `CONTROLLER` towards the controllers. The last two are
 advertised by *host name*, and every JVM resolves names with a hosts file of its own: a `Route` may
 give each (source, target) link an address of its own, and what listens there can tell the link by
-it. The listeners themselves are bound to 127.0.0.1, so 127.0.0.2 to 127.255.255.254 are free for
-that, at the very port that the target uses.
+it, at the very port that the target uses. The listeners themselves are bound to the address of the
+node's place alone.
 
 In a static quorum every node is told the voters (`controller.quorum.voters`), in a dynamic one
 where to ask for them (`controller.quorum.bootstrap.servers`). From 3.9 on the quorum's answers say
@@ -22,13 +22,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from clusters.hosts.place import LOOPBACK
 from clusters.kafka.releases import version_numbers
 from clusters.port import ClusterSpec, LinkEnd, NodeName, Quorum, Role, role_of
 from history.failure import UsageError
 
 __all__ = [
     "CLIENTS",
-    "LOOPBACK",
     "Listener",
     "Node",
     "Route",
@@ -41,12 +41,11 @@ __all__ = [
     "refuse_impossible",
 ]
 
-LOOPBACK: Final = "127.0.0.1"
 CLIENTS: Final = NodeName("clients")
 """The source of a link from outside of the cluster; no node has this name."""
 
-Route = Callable[[NodeName, NodeName], str]
-"""(source, target) → the IPv4 address at which the source finds the target.
+Route = Callable[[NodeName, NodeName], str | None]
+"""(source, target) → the IPv4 address at which the source finds the target; None: its own.
 
 The source is a node or `CLIENTS`. Asked before the nodes start; constant from then on.
 """
@@ -98,6 +97,8 @@ class Node:
     name: NodeName
     node_id: int
     ports: Mapping[Listener, int]
+    address: str = LOOPBACK
+    """Where it listens."""
 
     @property
     def role(self) -> Role:
@@ -110,9 +111,8 @@ class Node:
         return f"{self.name}.{_HOST_SUFFIX[self.role]}"
 
 
-def direct(_source: NodeName, _target: NodeName) -> str:
+def direct(_source: NodeName, _target: NodeName) -> None:
     """The route without anything in between."""
-    return LOOPBACK
 
 
 def nodes_of(spec: ClusterSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[Node, ...]:
@@ -178,10 +178,7 @@ def properties_file(properties: Mapping[str, str]) -> str:
 
 def hosts_file(source: Node, *, nodes: tuple[Node, ...], route: Route = direct) -> str:
     """The names of all nodes as this one is to resolve them; the JVM asks nobody else."""
-    addresses = {
-        node.host: LOOPBACK if node.name == source.name else route(source.name, node.name)
-        for node in nodes
-    }
+    addresses = {node.host: _found_by(source.name, node, route=route) for node in nodes}
     own = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK}
     return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
 
@@ -196,17 +193,33 @@ def links_between(nodes: tuple[Node, ...]) -> tuple[LinkEnd, ...]:
         ),
     }
     between = [
-        LinkEnd(source=source, target=target.name, port=target.ports[dialled[target.role][0]])
+        LinkEnd(
+            source=source,
+            target=target.name,
+            port=target.ports[dialled[target.role][0]],
+            address=target.address,
+        )
         for target in nodes
         for source in dialled[target.role][1]
         if source != target.name
     ]
     outside = [
-        LinkEnd(source=CLIENTS, target=target.name, port=target.ports[Listener.CLIENT])
+        LinkEnd(
+            source=CLIENTS,
+            target=target.name,
+            port=target.ports[Listener.CLIENT],
+            address=target.address,
+        )
         for target in nodes
         if target.role is Role.BROKER
     ]
     return (*between, *outside)
+
+
+def _found_by(source: NodeName, target: Node, *, route: Route) -> str:
+    if source == target.name:
+        return target.address
+    return route(source, target.name) or target.address
 
 
 def _quorum(quorum: Quorum, *, nodes: tuple[Node, ...]) -> dict[str, str]:
@@ -228,7 +241,7 @@ def _identity(node: Node, *, data: Path, version: str, route: Route) -> dict[str
         "controller.listener.names": Listener.CONTROLLER,
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in Listener),
         "listeners": ",".join(
-            f"{listener}://{LOOPBACK}:{port}" for listener, port in node.ports.items()
+            f"{listener}://{node.address}:{port}" for listener, port in node.ports.items()
         ),
     }
     if node.role is Role.CONTROLLER:
@@ -236,7 +249,10 @@ def _identity(node: Node, *, data: Path, version: str, route: Route) -> dict[str
             return common
         port = node.ports[Listener.CONTROLLER]
         return common | {"advertised.listeners": f"{Listener.CONTROLLER}://{node.host}:{port}"}
-    hosts = {Listener.CLIENT: route(CLIENTS, node.name), Listener.REPLICATION: node.host}
+    hosts = {
+        Listener.CLIENT: _found_by(CLIENTS, node, route=route),
+        Listener.REPLICATION: node.host,
+    }
     return common | {
         "inter.broker.listener.name": Listener.REPLICATION,
         "advertised.listeners": ",".join(

@@ -1,4 +1,4 @@
-"""The properties of each node of a reference cluster on one machine: a pure function of its spec.
+"""The properties of each node of a reference cluster: a pure function of its spec.
 
 A scenario is written for Kafka. What it sets by Kafka's names and a node here has a use for is
 handed on; what means nothing here (the JVM, sockets, the cleaner) is left out.
@@ -7,7 +7,7 @@ handed on; what means nothing here (the JVM, sockets, the cleaner) is left out.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clusters.kafka.configuration import CLIENTS, LOOPBACK, Listener, Node, Route
+from clusters.kafka.configuration import CLIENTS, Listener, Node, Route
 from clusters.port import ClusterSpec, Role
 from clusters.reference.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
@@ -60,10 +60,13 @@ def ignored(spec: ClusterSpec) -> tuple[str, ...]:
 
 
 def _listeners(node: Node, *, route: Route) -> dict[str, str]:
-    bound = ",".join(f"{listener}://{LOOPBACK}:{port}" for listener, port in node.ports.items())
+    bound = ",".join(f"{listener}://{node.address}:{port}" for listener, port in node.ports.items())
     if node.role is Role.CONTROLLER:
         return {"listeners": bound}
-    advertised = {Listener.CLIENT: route(CLIENTS, node.name), Listener.REPLICATION: node.host}
+    advertised = {
+        Listener.CLIENT: route(CLIENTS, node.name) or node.address,
+        Listener.REPLICATION: node.host,
+    }
     return {
         "listeners": bound,
         "advertised.listeners": ",".join(

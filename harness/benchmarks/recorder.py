@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -101,7 +102,7 @@ def recorder_bench(
     ):
         cluster = KafkaCluster(
             _CLUSTER,
-            warden=warden,
+            host=LocalHost(warden),
             prepared=prepared,
             directory=Path(directory) / "nodes",
             clock=Clock.start(),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -57,7 +58,7 @@ def start_bench(
         ):
             cluster = KafkaCluster(
                 spec,
-                warden=warden,
+                host=LocalHost(warden),
                 prepared=prepared,
                 directory=Path(directory),
                 clock=Clock.start(),

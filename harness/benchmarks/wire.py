@@ -17,6 +17,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import direct
@@ -148,11 +149,12 @@ def _both(prepared: Prepared) -> Iterator[tuple[KafkaCluster, KafkaCluster, Wire
             stack.enter_context(tempfile.TemporaryDirectory(prefix="fencepost-bench-"))
         )
         warden = stack.enter_context(Warden(run_id="bench-wire"))
-        route = wired_route(_NODES, clients=False)
+        host = stack.enter_context(LocalHost(warden))
+        route = wired_route(_NODES, host=host, clients=False)
         plain, proxied = (
             KafkaCluster(
                 _CLUSTER,
-                warden=warden,
+                host=host,
                 prepared=prepared,
                 directory=directory / name,
                 clock=clock,

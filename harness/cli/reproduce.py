@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from harness.cli.options import as_json, emit_json, results_option
-from harness.cli.run import options_from, with_run_options
+from harness.cli.run import host_words, options_from, with_run_options
 from harness.cli.series_table import found_lines, reproduction_json, series_table
 from harness.expectation import tried_releases
 from harness.library import find_scenario
@@ -139,6 +139,7 @@ def _command(words: list[str], flags: dict[str, Any]) -> str:
     found = [*words]
     if flags["metadata_version"]:
         found += ["--metadata-version", flags["metadata_version"]]
+    found += host_words(flags)
     if flags.get("no_wire"):
         found.append("--no-wire")
     if flags["results"] != Path("results"):

@@ -9,7 +9,7 @@ import click
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
 from harness.library import find_scenario
-from harness.options import ClusterKind, RunOptions
+from harness.options import ClusterKind, HostKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress, terminal_progress
 from harness.replay import replayed
@@ -20,7 +20,7 @@ from history.failure import HarnessError, UsageError
 from history.manifest import read_manifest
 from history.run_directory import find_run
 
-__all__ = ["options_from", "replay", "run", "with_run_options"]
+__all__ = ["host_words", "options_from", "replay", "run", "with_run_options"]
 
 _run_options = (
     results_option,
@@ -45,6 +45,13 @@ _run_options = (
         default=str(ClusterKind.KAFKA),
         show_default=True,
         help="What the nodes are: Kafka, our own as processes, or ours in virtual time.",
+    ),
+    click.option(
+        "--host",
+        type=click.Choice([str(kind) for kind in HostKind]),
+        default=str(HostKind.LOCAL),
+        show_default=True,
+        help="Where the nodes run.",
     ),
     click.option(
         "--without-rule",
@@ -108,6 +115,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
         flags["cluster"] = kind
         off = manifest.versions.get("rules_off", "")
         flags["without_rules"] = flags["without_rules"] or tuple(filter(None, off.split(", ")))
+    flags["host"] = manifest.versions.get("host", flags["host"])
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
@@ -149,8 +157,14 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
         port_base=flags["port_base"],
         spark_master=flags["spark_master"],
         cluster=ClusterKind(flags["cluster"]),
+        host=HostKind(flags["host"]),
         without_rules=tuple(flags["without_rules"]),
     )
+
+
+def host_words(flags: dict[str, Any]) -> list[str]:
+    """The flags that say where the nodes run, if they are not the default."""
+    return [] if flags["host"] == HostKind.LOCAL else ["--host", flags["host"]]
 
 
 _FLAG_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -190,6 +204,7 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
 
 def _cluster_words(flags: dict[str, Any]) -> list[str]:
     words = [] if flags["cluster"] == ClusterKind.KAFKA else ["--cluster", flags["cluster"]]
+    words += host_words(flags)
     for rule in flags["without_rules"]:
         words += ["--without-rule", rule]
     return words

@@ -17,10 +17,8 @@ from nemesis.wire.pipe import RECEIVER, SENDER
 from nemesis.wire.rules import Direction, Flow
 from nemesis.wire.sessions import Session
 
-__all__ = ["LOOPBACK", "Connection", "Loop"]
+__all__ = ["Connection", "Loop"]
 
-LOOPBACK: Final = "127.0.0.1"
-"""Where every target listens."""
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
 _GONE: Final = select.EPOLLERR | select.EPOLLHUP
 
@@ -84,7 +82,7 @@ class Connection:
             return
         far = socket.socket()
         far.setblocking(False)
-        error = far.connect_ex((LOOPBACK, self.session.link.port))
+        error = far.connect_ex((self.session.link.dials, self.session.link.port))
         if error in (0, errno.EINPROGRESS):
             self._open(Side.FAR, far, connected=False)
         else:

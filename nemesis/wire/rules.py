@@ -41,9 +41,11 @@ class Link:
     source: NodeName
     target: NodeName
     address: str
-    """Where the proxy listens for this link: 127.x.y.z, no other link's."""
+    """Where the proxy listens for this link: no other link's."""
     port: int
-    """Listened on at `address`, and the target's own on 127.0.0.1."""
+    """Listened on at `address`, and the target's own at `dials`."""
+    dials: str = "127.0.0.1"
+    """Where the target itself listens."""
 
 
 class Direction(StrEnum):

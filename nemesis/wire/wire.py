@@ -23,7 +23,6 @@ from clusters.kafka.asking import Address, ask
 from clusters.port import NodeName
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
-from nemesis.wire.connection import LOOPBACK
 from nemesis.wire.control import flows_data, link_data, rule_data, status_of
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rules import Flow, Link, Rule
@@ -147,8 +146,8 @@ class Wire:
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
         """Whether it gets its answer where the proxy itself finds the target."""
-        port = next(link.port for link in self._links.values() if link.target == target)
-        return _answers(target, (LOOPBACK, port), timeout_s=timeout_s)
+        link = next(link for link in self._links.values() if link.target == target)
+        return _answers(target, (link.dials, link.port), timeout_s=timeout_s)
 
     def close(self) -> None:
         """End the proxy, and with it every connection. Idempotent.

@@ -80,7 +80,7 @@ def test_a_smoke_run_is_valid_and_leaves_its_evidence(
     assert read_manifest(run.manifest_path).state is RunState.CHECKED
     for path in (run.report_path, run.junit_path, run.verdict_path, run.play_path):
         assert path.is_file(), path
-    assert not list(run.nodes.glob("*/data"))
+    assert not list(run.nodes.glob("*/disk"))
     assert len(list(run.nodes.glob("*/server.log"))) == 4
 
 

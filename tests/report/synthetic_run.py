@@ -116,8 +116,8 @@ def write_run(results: Path, spec: RunSpec) -> RunDirectory:
     for node in NODES:
         (run.nodes / node / "logs").mkdir(parents=True)
         (run.nodes / node / "logs" / "server.log").write_text("started\n")
-        (run.nodes / node / "data").mkdir()
-        (run.nodes / node / "data" / "00000000000000000000.log").write_bytes(b"\0")
+        (run.nodes / node / "disk").mkdir()
+        (run.nodes / node / "disk" / "00000000000000000000.log").write_bytes(b"\0")
     (run.clients / "producer-0.log").write_text("started\n")
     lost = write_history(run, spec) if spec.sealed else []
     if spec.verdict is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -30,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, warden: Warden) -> Iterato
     cluster = KafkaCluster(
         spec,
         prepared=prepare(spec, lambda _: None),
-        warden=warden,
+        host=LocalHost(warden),
         directory=tmp_path_factory.mktemp("nodes"),
         clock=Clock.start(),
     )

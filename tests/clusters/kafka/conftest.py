@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Route, direct
@@ -42,7 +43,7 @@ def run_cluster(
             cluster = KafkaCluster(
                 spec,
                 prepared=prepared(spec),
-                warden=warden,
+                host=LocalHost(warden),
                 directory=directory or tmp_path_factory.mktemp("nodes"),
                 clock=Clock.start(),
                 port_base=port_base,

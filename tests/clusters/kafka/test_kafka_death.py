@@ -16,6 +16,7 @@ pytestmark = pytest.mark.kafka
 HARNESS = """
 import sys, time
 from pathlib import Path
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
@@ -26,7 +27,11 @@ spec = ClusterSpec(brokers=2, release="3.4.1")
 prepared = prepare(spec, lambda line: None)
 with Warden(run_id="doomed") as warden:
     cluster = KafkaCluster(
-        spec, prepared=prepared, warden=warden, directory=Path(sys.argv[1]), clock=Clock.start()
+        spec,
+        prepared=prepared,
+        host=LocalHost(warden),
+        directory=Path(sys.argv[1]),
+        clock=Clock.start(),
     )
     cluster.start()
     cluster.pause_node("broker-2")

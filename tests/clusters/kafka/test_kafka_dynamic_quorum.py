@@ -13,11 +13,13 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden
 from clusters.kafka.admin_requests import topic_id_text
 from clusters.kafka.asking import ask
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import LOOPBACK, Listener, direct
+from clusters.kafka.configuration import Listener
 from clusters.kafka.formatting import directory_id_of
 from clusters.kafka.prepared import Prepared
 from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
@@ -44,10 +46,10 @@ _QUORUM: Final = DescribeQuorumRequest(
 )
 
 
-def address_of(source: NodeName, target: NodeName) -> str:
+def address_of(source: NodeName, target: NodeName) -> str | None:
     """127.78.source.target, by the order of the nodes; the clients' own links go straight."""
     if source == CLIENTS:
-        return direct(source, target)
+        return None
     return f"127.78.{1 + NODES.index(source)}.{1 + NODES.index(target)}"
 
 
@@ -58,7 +60,7 @@ def proxied(prepared: Prepared, directory: Path) -> Iterator[KafkaCluster]:
         cluster = KafkaCluster(
             SPEC,
             prepared=prepared,
-            warden=warden,
+            host=LocalHost(warden),
             directory=directory / "nodes",
             clock=clock,
             route=address_of,
@@ -66,7 +68,7 @@ def proxied(prepared: Prepared, directory: Path) -> Iterator[KafkaCluster]:
         links = [
             Link(source=end.source, target=end.target, address=address, port=end.port)
             for end in cluster.links()
-            if (address := address_of(end.source, end.target)) != LOOPBACK
+            if (address := address_of(end.source, end.target)) is not None
         ]
         log = directory / "wire.log"
         with Wire(links, warden=warden, directory=directory, log=log, clock=clock):

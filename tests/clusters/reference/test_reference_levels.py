@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden
 from clusters.kafka.asking import Address
-from clusters.kafka.configuration import LOOPBACK, Listener
+from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import Connection, NoAnswerError
 from clusters.port import ClusterSpec, NodeName
 from clusters.reference.processes import ReferenceCluster
@@ -25,7 +27,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Addres
     with Warden(run_id="levels") as warden:
         cluster = ReferenceCluster(
             ClusterSpec(brokers=1, metadata_version="1"),
-            warden=warden,
+            host=LocalHost(warden),
             directory=tmp_path_factory.mktemp("nodes"),
             clock=Clock.start(),
         )

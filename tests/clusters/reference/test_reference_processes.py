@@ -14,8 +14,10 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import LOOPBACK, Listener
+from clusters.kafka.configuration import Listener
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.port import (
     Administers,
@@ -53,7 +55,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, until: Until) -> Iterator[
     with Warden(run_id="reference") as warden:
         it = ReferenceCluster(
             ClusterSpec(settings={"replica.lag.time.max.ms": "2000"}),
-            warden=warden,
+            host=LocalHost(warden),
             directory=tmp_path_factory.mktemp("nodes"),
             clock=Clock.start(),
         )
@@ -280,7 +282,9 @@ def test_the_witness_reads_the_disks(cluster: ReferenceCluster, tmp_path: Path) 
 def test_what_cannot_be_is_refused(tmp_path: Path, warden: Warden) -> None:
     def built(**changes: object) -> ReferenceCluster:
         spec = ClusterSpec(**changes)  # type: ignore[arg-type]
-        return ReferenceCluster(spec, warden=warden, directory=tmp_path, clock=Clock.start())
+        return ReferenceCluster(
+            spec, host=LocalHost(warden), directory=tmp_path, clock=Clock.start()
+        )
 
     with pytest.raises(UsageError, match=r"metadata\.versions 1, 2, 3, found '3\.4'"):
         built(metadata_version="3.4")
@@ -334,12 +338,11 @@ def test_k12_an_unknown_property_is_one_line(tmp_path: Path) -> None:
 
 def test_a_node_that_dies_is_named_with_its_last_words(tmp_path: Path, warden: Warden) -> None:
     cluster = ReferenceCluster(
-        ClusterSpec(brokers=1), warden=warden, directory=tmp_path, clock=Clock.start()
+        ClusterSpec(brokers=1), host=LocalHost(warden), directory=tmp_path, clock=Clock.start()
     )
-    data = cluster.data_of(NodeName("broker-1"))
-    data.mkdir(parents=True)
-    (data / "in the way").touch()
-    with pytest.raises(HarnessError, match="is not empty"):
+    taken = cluster.port_of(NodeName("broker-1"), Listener.CLIENT)
+    said = rf"broker-1 ended with exit code 1: .*cannot listen on {LOOPBACK}:{taken}"
+    with socket.create_server((LOOPBACK, taken)), pytest.raises(HarnessError, match=said):
         cluster.start()
     cluster.stop()
 

@@ -11,9 +11,10 @@ import pytest
 from confluent_kafka import Producer
 from wire_doubles import until
 
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import CLIENTS, Listener, direct
+from clusters.kafka.configuration import CLIENTS, Listener
 from clusters.kafka.preparation import prepare
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec, role_of
 from history.clock import Clock
@@ -27,10 +28,10 @@ NODES = [NodeName(name) for name in ("controller-1", "broker-1", "broker-2", "br
 ONE, TWO = NODES[1], NODES[2]
 
 
-def address_of(source: NodeName, target: NodeName) -> str:
+def address_of(source: NodeName, target: NodeName) -> str | None:
     """127.77.source.target, by the order of the nodes; the clients' own links go straight."""
     if source == CLIENTS:
-        return direct(source, target)
+        return None
     return f"127.77.{1 + NODES.index(source)}.{1 + NODES.index(target)}"
 
 
@@ -58,7 +59,7 @@ def proxied(release: str, directory: Path) -> Iterator[tuple[KafkaCluster, Wire]
         cluster = KafkaCluster(
             spec,
             prepared=prepare(spec, print),
-            warden=warden,
+            host=LocalHost(warden),
             directory=directory / "nodes",
             clock=clock,
             route=address_of,

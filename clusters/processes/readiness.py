@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from clusters.hosts.place import LOG
 from clusters.kafka.asking import Address
-from clusters.kafka.node import KafkaNode
 from clusters.kafka.observation import ask_metadata, quorum_high_watermark, view_of
 from clusters.port import NodeName
+from clusters.processes.node import ProcessNode
 from history.failure import HarnessError
 
 __all__ = ["await_brokers", "await_first_voters", "listed"]
@@ -23,7 +24,7 @@ _VOTERS_OFFSET: Final = 2
 
 
 def await_first_voters(
-    nodes: Mapping[NodeName, KafkaNode], running: Callable[[], Mapping[NodeName, Address]]
+    nodes: Mapping[NodeName, ProcessNode], running: Callable[[], Mapping[NodeName, Address]]
 ) -> None:
     """Wait until the records that name the first voters are committed; `running`: controllers.
 
@@ -42,7 +43,9 @@ def await_first_voters(
         time.sleep(_POLL_S)
 
 
-def await_brokers(nodes: Mapping[NodeName, KafkaNode], brokers: Mapping[NodeName, Address]) -> None:
+def await_brokers(
+    nodes: Mapping[NodeName, ProcessNode], brokers: Mapping[NodeName, Address]
+) -> None:
     """Wait until each of these brokers shows all of them unfenced.
 
     Raises HarnessError if a node dies, or with what each showed after two minutes.
@@ -69,11 +72,11 @@ def listed(items: Mapping[NodeName, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in items.items())
 
 
-def _raise_if_dead(nodes: Mapping[NodeName, KafkaNode]) -> None:
+def _raise_if_dead(nodes: Mapping[NodeName, ProcessNode]) -> None:
     dead = [node for node in nodes.values() if node.process.exit_code is not None]
     if dead:
         raise HarnessError("; ".join(node.obituary() for node in dead))
 
 
-def _logs(nodes: Mapping[NodeName, KafkaNode]) -> str:
-    return str(next(iter(nodes.values())).directory.parent / "*" / "server.log")
+def _logs(nodes: Mapping[NodeName, ProcessNode]) -> str:
+    return str(next(iter(nodes.values())).place.directory.parent / "*" / LOG)

@@ -5,26 +5,28 @@ from pathlib import Path
 
 import pytest
 
+from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.java import Java
 from clusters.kafka.configuration import Listener, Node
 from clusters.kafka.formatting import Bootstrap, directory_id_of
-from clusters.kafka.node import KafkaNode
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import Release
+from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.voters import CHECKPOINT, Seat
 from clusters.port import NodeName, NodeState
+from clusters.processes.node import ProcessNode
+from history.failure import HarnessError, UsageError
 
 SEAT = Seat(directory_id="first", checkpoint=b"voters")
 BOOTSTRAP = Bootstrap(checkpoint=b"", metadata_version="4.3-IV0", names_directories=True)
 
 
-def node(directory: Path, warden: Warden, *, java: str = "/bin/true") -> KafkaNode:
+def node(directory: Path, warden: Warden, *, java: str = "/bin/true") -> ProcessNode:
     program = Java(home=Path("/"), executable=Path(java), version="17", build="", source="PATH")
-    return KafkaNode(
-        Node(name=NodeName("controller-1"), node_id=1001, ports={Listener.CONTROLLER: 9093}),
-        directory=directory,
-        warden=warden,
+    own = Node(name=NodeName("controller-1"), node_id=1001, ports={Listener.CONTROLLER: 9093})
+    software = KafkaSoftware(
+        node=own,
         prepared=Prepared(
             java=program,
             release=Release(name="4.3.1", version="4.3.1", jars=(), digest=""),
@@ -34,9 +36,11 @@ def node(directory: Path, warden: Warden, *, java: str = "/bin/true") -> KafkaNo
         options=(),
         seat=SEAT,
     )
+    place = LocalHost(warden).place(own.name, directory=directory)
+    return ProcessNode(own, place=place, software=software)
 
 
-def is_voter(own: KafkaNode) -> bool:
+def is_voter(own: ProcessNode) -> bool:
     return (own.data / CHECKPOINT).exists()
 
 
@@ -69,3 +73,23 @@ def test_a_node_that_ended_says_how(
     assert own.process.state() is NodeState.DOWN
     assert own.obituary().startswith("controller-1 ended")
     assert f"{end}: its log is empty ({tmp_path}/server.log)" in own.obituary()
+
+
+def test_a_snapshot_comes_back_whole_and_one_that_was_not_made_is_refused(
+    tmp_path: Path, warden: Warden
+) -> None:
+    own = node(tmp_path, warden)
+    own.format()
+    segment = own.data / "t-0" / "00000000000000000000.log"
+    segment.parent.mkdir()
+    segment.write_text("old")
+    own.snapshot("monday")
+    segment.write_text("new")
+    (own.data / "u-0").mkdir()
+    own.rollback("monday")
+    assert segment.read_text() == "old"
+    assert not (own.data / "u-0").exists()
+    with pytest.raises(HarnessError, match="has no snapshot tuesday; it has: monday"):
+        own.rollback("tuesday")
+    with pytest.raises(UsageError, match="cannot name a snapshot"):
+        own.snapshot("../elsewhere")

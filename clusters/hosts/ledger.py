@@ -1,0 +1,214 @@
+"""The ledger of a run: how to undo what it does to the machine, written before it is done.
+
+Whatever ends the run, someone undoes it, the last deed first: the run itself; if the harness was
+killed, the warden, whose will is `python -m clusters.hosts.ledger FILE`; if that died as well,
+`fencepost clean`. An undo that fails stays in the file, and `fencepost doctor` says so.
+
+A file is JSON, one a line: first `{"run", "harness"}` (the mark of the harness's identity), then
+`{"number", "undo"}` for each deed and `{"done": number}` for each that is undone. A line is on the
+disk before its deed is begun; a torn last line is of a deed that was not.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from clusters.cache import cache_dir
+from clusters.hosts.process import harness_lives, harness_mark
+from clusters.hosts.undo import Undo, undo_data, undo_of
+from history.failure import HarnessError
+
+__all__ = ["Ledger", "left_ledgers", "undo_all"]
+
+
+class Ledger:
+    """A run's ledger; thread-safe. A context manager: leaving it undoes all that is left.
+
+    The file comes with the first deed, and goes with the last undo.
+    """
+
+    def __init__(self, *, run_id: str, directory: Path | None = None) -> None:
+        name = re.sub(r"[^\w.-]", "-", f"{run_id}-{os.getpid()}")
+        self.path: Final = (directory or _ledgers()) / f"{name}.jsonl"
+        self._head = {"run": run_id, "harness": harness_mark()}
+        self._lock = threading.Lock()
+        self._numbers: dict[int, Undo] = {}
+
+    @property
+    def will(self) -> list[str]:
+        """The command that undoes all that is left, whoever runs it."""
+        return [sys.executable, "-m", "clusters.hosts.ledger", str(self.path)]
+
+    def note(self, undo: Undo) -> None:
+        """Write down how to undo what is about to be done. HarnessError if it cannot be kept."""
+        with self._lock:
+            number = max(self._numbers, default=-1) + 1
+            lines = [{"number": number, "undo": undo_data(undo)}]
+            try:
+                if not self.path.exists():
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                    _append(self.path, [self._head])
+                    _sync_directory(self.path.parent)
+                _append(self.path, lines)
+            except OSError as error:
+                raise HarnessError(f"{self.path}: cannot be written: {error.strerror}") from error
+            self._numbers[number] = undo
+
+    def settle(self, undo: Undo) -> None:
+        """Undo one deed now, before the end."""
+        undo.undo()
+        with self._lock:
+            number = next(n for n, one in reversed(self._numbers.items()) if one == undo)
+            _append(self.path, [{"done": number}])
+            # Its number stays taken.
+            self._numbers[number] = _SETTLED
+
+    def close(self) -> None:
+        """Undo all that is left, the last deed first. HarnessError with what could not be undone.
+
+        Idempotent.
+        """
+        with self._lock:
+            undo_all(self.path)
+            self._numbers.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except HarnessError as second:
+            if error is None:
+                raise
+            error.add_note(f"and then: {second}")
+
+
+class _Settled:
+    """Stands where an undo stood that has been done."""
+
+    def undo(self) -> None:
+        """Nothing is left to do."""
+
+
+_SETTLED: Final = _Settled()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Left:
+    """What a file says is not undone yet, in the order of the deeds."""
+
+    run_id: str
+    harness: str
+    undos: dict[int, Undo]
+
+
+def undo_all(path: Path) -> list[str]:
+    """Undo what this ledger still holds, and remove it; what was undone, in words.
+
+    Two who try it at once do it one after the other. Raises HarnessError with all that could not be
+    undone; the rest is undone all the same.
+    """
+    done, failures = [], []
+    with _locked(path) as there:
+        if not there:
+            return []
+        left = _read(path)
+        for number, undo in sorted(left.undos.items(), reverse=True):
+            try:
+                undo.undo()
+            except HarnessError as error:
+                failures.append(str(error))
+                continue
+            _append(path, [{"done": number}])
+            done.append(f"undone for run {left.run_id}: {undo}")
+        if not failures:
+            path.unlink()
+    if failures:
+        raise HarnessError(
+            f"the machine is not as it was before the run: {'; '.join(failures)}; "
+            "`fencepost clean` tries again"
+        )
+    return done
+
+
+def left_ledgers() -> tuple[Path, ...]:
+    """The ledgers of runs whose harness is dead, by name."""
+    return tuple(path for path in sorted(_ledgers().glob("*.jsonl")) if _is_left(path))
+
+
+def _ledgers() -> Path:
+    return cache_dir() / "ledgers"
+
+
+def _is_left(path: Path) -> bool:
+    try:
+        return not harness_lives(_read(path).harness)
+    except HarnessError:
+        return True
+    except OSError:  # it has just gone
+        return False
+
+
+def _read(path: Path) -> _Left:
+    lines = path.read_text().split("\n")
+    entries = [json.loads(line) for line in lines[:-1]]  # behind the last newline it is torn
+    if not entries:
+        return _Left(run_id="unknown", harness="0:0:none", undos={})
+    head, *deeds = entries
+    undone = {deed["done"] for deed in deeds if "done" in deed}
+    return _Left(
+        run_id=head["run"],
+        harness=head["harness"],
+        undos={
+            deed["number"]: undo_of(deed["undo"])
+            for deed in deeds
+            if "undo" in deed and deed["number"] not in undone
+        },
+    )
+
+
+def _append(path: Path, lines: Sequence[Mapping[str, object]]) -> None:
+    with path.open("ab") as file:
+        file.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[bool]:
+    """Hold the file; False if there is none, or no more by the time that it is ours."""
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        yield False
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield path.exists()
+
+
+if __name__ == "__main__":
+    undo_all(Path(sys.argv[1]))

@@ -1,0 +1,132 @@
+"""Where nodes run: a host gives each node of a cluster its place, and a place is all a node needs.
+
+A place has an address of its own or shares this machine's, a directory as the node itself sees it,
+and a process that is started there again and again. What a cluster does to a node's files and
+process it does through its place, so that the same cluster runs on this machine, in namespaces, in
+containers or elsewhere.
+
+Names of files are relative to the place's directory, with slashes: "disk/data". `<node>/disk` may
+be a file system of its own, so a node's data and what replaces it are to be on it together.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from clusters.hosts.ledger import Ledger
+from clusters.port import NodeName, NodeState, NodeUsage
+
+__all__ = ["DATA", "LOG", "LOOPBACK", "Host", "NodeProcess", "Place"]
+
+LOOPBACK: Final = "127.0.0.1"
+DATA: Final = "disk/data"
+"""A node's data directory, by its name in the place."""
+LOG: Final = "server.log"
+"""What the process writes on stdout and stderr; every start appends to it."""
+
+
+class NodeProcess(Protocol):
+    """A process that is started, broken and started again. Not thread-safe.
+
+    Each call returns once its effect was seen, or raises HarnessError.
+    """
+
+    @property
+    def pid(self) -> int | None:
+        """The pid of its latest start, as its host counts; None if it was never started."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """How its latest start ended (negative: by which signal); None while it lives."""
+
+    def state(self) -> NodeState:
+        """What the host says, now."""
+
+    def usage(self) -> NodeUsage | None:
+        """What it uses now; None if it is down."""
+
+    def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        """Start it inside its directory; it must be down. `env` is added to the usual one."""
+
+    def stop(self, *, timeout_s: float) -> bool:
+        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+
+    def terminate(self) -> None:
+        """SIGTERM, without waiting."""
+
+    def kill(self) -> None:
+        """SIGKILL, also if it is paused; returns when it is gone."""
+
+    def pause(self) -> None:
+        """Stop every thread of it."""
+
+    def resume(self) -> None:
+        """Let it go on."""
+
+
+class Place(Protocol):
+    """Where one node runs. Every method raises HarnessError if it could not be done."""
+
+    @property
+    def address(self) -> str:
+        """The IPv4 address on which the node listens, and at which everybody else finds it."""
+
+    @property
+    def directory(self) -> Path:
+        """The node's directory as the node itself sees it, absolute."""
+
+    @property
+    def process(self) -> NodeProcess:
+        """The node's process; its output goes to `LOG`."""
+
+    def write(self, name: str, text: str) -> None:
+        """Write a small file, making the directories that it needs."""
+
+    def install(self, name: str, source: Path) -> None:
+        """Put a copy of this machine's directory `source` in the place of `name`."""
+
+    def remove(self, name: str) -> None:
+        """Delete a directory, if it is there, for certain."""
+
+    def copy(self, name: str, to: str) -> None:
+        """Put a copy of the directory `name` in the place of `to`. Nobody may write to it."""
+
+    def fetch(self, name: str) -> Path:
+        """A path of this machine that holds what `name` holds now, a file or a directory.
+
+        The very same path where the place shares this machine's files. Of what is not there: a path
+        that does not exist.
+        """
+
+    def fetch_all(self, pattern: str) -> tuple[Path, ...]:
+        """Paths of this machine that hold the files whose names match ("*.log"), by name."""
+
+    def size_bytes(self, name: str) -> int:
+        """The size of a file; 0 if there is none."""
+
+
+class Host(Protocol):
+    """What the places of one run share: a context manager, left when all nodes have stopped."""
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """Where the undo of what is done to the machine is written; None: nothing may be done."""
+
+    def place(self, node: NodeName, *, directory: Path) -> Place:
+        """Make the place of a node; `directory`: the node's own in the run directory, absolute."""
+
+    def link_address(self, source: int, target: int) -> str:
+        """Where a proxy on this machine can listen for a link so that its source reaches it.
+
+        Parties are numbered: 0 the clients, from 1 on the nodes. No two links share an address.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...

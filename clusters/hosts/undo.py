@@ -1,0 +1,110 @@
+"""What undoes a deed that concerns the whole machine: a closed set of values, which JSON can carry.
+
+An undo is idempotent and sees for itself that it worked: it may be done twice, after a deed that
+was never finished, and by another process than the one that did the deed. It touches what carries a
+name of ours, or is in a state that only our deed can have left.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from clusters.hosts.tools import tool
+from history.failure import HarnessError
+
+__all__ = [
+    "RemoveInterface",
+    "RemoveNamespace",
+    "RemoveRoute",
+    "Undo",
+    "undo_data",
+    "undo_of",
+]
+
+_NAMESPACES: Final = Path("/run/netns")
+_INTERFACES: Final = Path("/sys/class/net")
+
+
+class Undo(Protocol):
+    """One deed's undo: a frozen dataclass of JSON's own types."""
+
+    def undo(self) -> None:
+        """Do it; nothing if there is nothing left of the deed. HarnessError if it stays undone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveNamespace:
+    """Delete a network namespace, and with it the interfaces and rules inside of it."""
+
+    name: str
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        path = _NAMESPACES / self.name
+        if path.exists():
+            tool("ip", "netns", "delete", self.name)
+            _require_gone(f"namespace {self.name}", there=path.exists())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveInterface:
+    """Delete a network interface of this machine: a bridge, or one end of a pair."""
+
+    name: str
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        path = _INTERFACES / self.name
+        if path.exists():
+            tool("ip", "link", "delete", self.name)
+            _require_gone(f"interface {self.name}", there=path.exists())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRoute:
+    """Delete a route: its words as `ip route show` prints them, in a table of this machine."""
+
+    route: str
+    table: str = "main"
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        if self._is_there():
+            tool("ip", "route", "delete", *self.route.split(), "table", self.table)
+            _require_gone(f"route {self.route}", there=self._is_there())
+
+    def _is_there(self) -> bool:
+        kind, prefix = self.route.split()[:2]
+        listed = tool("ip", "-json", "-details", "route", "show", "table", self.table)
+        routes = json.loads(listed or "[]")
+        return any(one.get("type") == kind and one.get("dst") == prefix for one in routes)
+
+
+_KINDS: Final[Mapping[str, type[Any]]] = {
+    kind.__name__: kind for kind in (RemoveInterface, RemoveNamespace, RemoveRoute)
+}
+"""Every kind that a ledger may hold."""
+
+
+def undo_data(undo: Undo) -> dict[str, Any]:
+    """An undo for JSON."""
+    kind = type(undo)
+    assert _KINDS.get(kind.__name__) is kind, f"{kind.__name__} is no kind of undo"
+    return {"kind": kind.__name__, **asdict(undo)}  # type: ignore[call-overload]  # a dataclass
+
+
+def undo_of(data: Mapping[str, Any]) -> Undo:
+    """The undo that it was. HarnessError if it is of no kind that is known here."""
+    fields = dict(data)
+    kind = _KINDS.get(fields.pop("kind", ""))
+    if kind is None:
+        raise HarnessError(f"{dict(data)} is no undo that this release of Fencepost knows")
+    undo: Undo = kind(**fields)
+    return undo
+
+
+def _require_gone(what: str, *, there: bool) -> None:
+    if there:
+        raise HarnessError(f"{what} is still there")

@@ -1,0 +1,57 @@
+"""What a node of a Kafka cluster runs: a release in a JVM, on a directory formatted for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusters.kafka.configuration import Node
+from clusters.kafka.formatting import directory_id_of, format_directory
+from clusters.kafka.launch import server_command
+from clusters.kafka.prepared import Prepared
+from clusters.kafka.voters import Seat
+
+__all__ = ["KafkaSoftware"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSoftware:
+    """`clusters.processes.node.Software` of one node."""
+
+    node: Node
+    prepared: Prepared
+    cluster_id: str
+    options: Sequence[str]
+    """Extra options of its JVM."""
+    seat: Seat | None = None
+    """Its place in the first voter set, if it has one."""
+
+    @property
+    def first_directory_id(self) -> str | None:
+        """That of a voter, if it has a seat in the voter set."""
+        return None if self.seat is None else self.seat.directory_id
+
+    def command(self, *, properties: Path, hosts: Path) -> list[str]:
+        """The JVM's command line."""
+        return server_command(
+            java=self.prepared.java,
+            release=self.prepared.release,
+            properties=properties,
+            hosts=hosts,
+            class_archive=self.prepared.class_archives.get(self.node.role),
+            options=self.options,
+        )
+
+    def format(self, data: Path, *, directory_id: str | None) -> None:
+        """Format as the release's own tool does."""
+        format_directory(
+            data,
+            bootstrap=self.prepared.bootstrap,
+            cluster_id=self.cluster_id,
+            node_id=self.node.node_id,
+            directory_id=directory_id,
+            seat=self.seat,
+        )
+
+    def directory_id(self, data: Path) -> str | None:
+        """The id of a formatted data directory; None if its release gives it none."""
+        return directory_id_of(data)

@@ -1,0 +1,1 @@
+"""Clusters whose nodes are processes, whatever they run and wherever they run it."""

@@ -1,0 +1,347 @@
+"""A cluster whose nodes are processes, each in a place of its own: what all such clusters can do.
+
+Controllers are `controller-n`, brokers `broker-n`. Each node lives in `directory/<node>/`:
+`server.properties`, `hosts`, `disk/data/`, `snapshots/`, and `server.log`, to which every start
+appends. What the nodes run is a subclass's.
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from clusters.hosts.place import DATA, LOOPBACK, Host
+from clusters.hosts.ports import ReservedPorts
+from clusters.kafka.admin import KafkaAdmin
+from clusters.kafka.asking import Address
+from clusters.kafka.configuration import (
+    CLIENTS,
+    Listener,
+    Node,
+    Route,
+    hosts_file,
+    links_between,
+    nodes_of,
+    refuse_impossible,
+)
+from clusters.kafka.metadata_watch import MetadataWatch
+from clusters.kafka.node_tables import write_log_findings, write_settings
+from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
+from clusters.kafka.topics import create_topics
+from clusters.port import (
+    ClusterSpec,
+    ClusterView,
+    LinkEnd,
+    NodeName,
+    NodeState,
+    NodeUsage,
+    Role,
+    TopicSpec,
+)
+from clusters.processes.node import ProcessNode, Software
+from clusters.processes.readiness import await_brokers, listed
+from clusters.protocol.metadata_records import Definitions
+from clusters.witness.live import log_end_offset
+from clusters.witness.witness import WitnessReport, write_witness
+from history.clock import Clock
+from history.failure import HarnessError, UsageError
+
+__all__ = ["ProcessCluster"]
+
+_STOP_TIMEOUT_S: Final = 10.0
+
+
+class ProcessCluster(ABC):
+    """`clusters.port.Cluster` with all its abilities, but for what its nodes run.
+
+    Calls for different nodes may come from different threads; calls for one node may not.
+    `host`: where the nodes run. `software`: what each of them runs. `port_base`: use the ports from
+    there on, one for each controller and two for each broker; None: any that are free. `route`:
+    where each node, and the clients, find each node.
+    """
+
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        *,
+        host: Host,
+        directory: Path,
+        clock: Clock,
+        software: Callable[[tuple[Node, ...]], Mapping[NodeName, Software]],
+        port_base: int | None,
+        route: Route,
+    ) -> None:
+        refuse_impossible(spec)
+        self._spec = spec
+        self._clock = clock
+        self._route = route
+        # Where a proxy listens for a link it uses the very port of the target.
+        self._ports = ReservedPorts(LOOPBACK)
+        nodes = nodes_of(spec, ports=lambda count: self._ports.take(count, base=port_base))
+        # Absolute, since each process starts inside its own directory.
+        places = {
+            node.name: host.place(node.name, directory=directory.absolute() / node.name)
+            for node in nodes
+        }
+        nodes = tuple(replace(node, address=places[node.name].address) for node in nodes)
+        runs = software(nodes)
+        self._nodes = {
+            node.name: ProcessNode(node, place=places[node.name], software=runs[node.name])
+            for node in nodes
+        }
+        self._admin = KafkaAdmin(
+            leader=self._leader,
+            brokers=lambda: self._running(Role.BROKER),
+            nodes=lambda: {name: self._address(name) for name in self._nodes},
+        )
+
+    @property
+    @abstractmethod
+    def versions(self) -> Mapping[str, str]:
+        """What is under test."""
+
+    @abstractmethod
+    def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+        """The node's server.properties."""
+
+    @abstractmethod
+    def _definitions(self) -> Definitions:
+        """The records of the metadata logs that its nodes write."""
+
+    @abstractmethod
+    def _await_quorum(self) -> None:
+        """Return when brokers may be started; the controllers were."""
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What it was built from."""
+        return self._spec
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """Controllers first, then brokers, each in the order of their numbers."""
+        return tuple(self._nodes)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Every broker as clients find it: `host:port,…`."""
+        return ",".join(
+            f"{self._route(CLIENTS, name) or node.node.address}:{node.node.ports[Listener.CLIENT]}"
+            for name, node in self._nodes.items()
+            if node.node.role is Role.BROKER
+        )
+
+    def start(self) -> None:
+        """Format and start every node; return when each broker shows all brokers unfenced.
+
+        Raises HarnessError with the node, its last words and its log if one dies, or with what is
+        missing if they are not there after two minutes.
+        """
+        nodes = tuple(node.node for node in self._nodes.values())
+        for node in self._nodes.values():
+            hosts = hosts_file(node.node, nodes=nodes, route=self._route)
+            node.configure(self._properties(node, nodes=nodes), hosts=hosts)
+            node.format()
+        for role in Role:
+            for name in self._names(role):
+                self._nodes[name].start()
+            if role is Role.CONTROLLER:
+                self._await_quorum()
+        await_brokers(self._nodes, {name: self._address(name) for name in self._names(Role.BROKER)})
+
+    def stop(self) -> None:
+        """Stop every node: brokers first, since they take their leave from a controller."""
+        try:
+            for role in (Role.BROKER, Role.CONTROLLER):
+                self._stop_all(role)
+        finally:
+            self._ports.close()
+
+    def broker_id(self, node: NodeName) -> int:
+        """Kafka's id of this node: n for `broker-n`, 1000 + n for `controller-n`."""
+        return self._nodes[node].node.node_id
+
+    def node_of(self, broker_id: int) -> NodeName:
+        """The node with this id of Kafka's."""
+        return next(name for name, node in self._nodes.items() if node.node.node_id == broker_id)
+
+    def pid_of(self, node: NodeName) -> int | None:
+        """The pid of the node's latest start; None if it was never started."""
+        return self._nodes[node].process.pid
+
+    def port_of(self, node: NodeName, listener: Listener) -> int:
+        """Where a listener of this node is bound on its address; known before the start."""
+        return self._nodes[node].node.ports[listener]
+
+    def data_of(self, node: NodeName) -> Path:
+        """What the node's data directory holds now, as a directory of this machine."""
+        return self._nodes[node].place.fetch(DATA)
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Nodes to controllers, brokers to brokers, and clients to brokers; none to itself."""
+        return links_between(tuple(node.node for node in self._nodes.values()))
+
+    def state(self, node: NodeName) -> NodeState:
+        """What the host says of the node's process, now."""
+        return self._nodes[node].process.state()
+
+    def usage(self, node: NodeName) -> NodeUsage | None:
+        """What the node's process uses now; None if it has none."""
+        return self._nodes[node].process.usage()
+
+    def create_topics(self, topics: Sequence[TopicSpec]) -> None:
+        """Create topics; return when every unfenced broker shows a leader for each partition.
+
+        Brokers in an assignment are named by their number. Raises UsageError if Kafka finds a
+        topic impossible, HarnessError if it exists already or is not there within 30 s.
+        """
+        for topic in topics:
+            if topic.assignment is None and topic.replication_factor > self._spec.brokers:
+                raise UsageError(
+                    f"topic {topic.name} asks for {topic.replication_factor} replicas of each "
+                    f"partition, but there are {self._spec.brokers} brokers"
+                )
+        create_topics(topics, leader=self._leader, brokers=lambda: self._running(Role.BROKER))
+
+    def view(self) -> ClusterView:
+        """The metadata as the most current of the brokers shows it, within 2 s.
+
+        Raises HarnessError if no broker answers.
+        """
+        answers = ask_metadata(self._running(Role.BROKER))
+        if not answers:
+            states = {name: self.state(name) for name in self._nodes}
+            raise HarnessError(f"no broker answered; nodes: {listed(states)}")
+        by_id = {self.broker_id(name): answer for name, answer in answers.items()}
+        return view_of(best_of(by_id), answers=by_id, time_ns=self._clock.now_ns())
+
+    def view_by(self, broker: NodeName) -> ClusterView | None:
+        """The metadata as this broker shows it, current or not; None if it does not answer."""
+        answers = ask_metadata({broker: self._address(broker)})
+        if not answers:
+            return None
+        by_id = {self.broker_id(broker): answers[broker]}
+        return view_of(answers[broker], answers=by_id, time_ns=self._clock.now_ns())
+
+    def controller_leader(self) -> NodeName | None:
+        """The active controller as it says itself, or None if none does."""
+        leader = quorum_leader(self._running(Role.CONTROLLER))
+        return None if leader is None else self.node_of(leader)
+
+    def logs(self, node: NodeName) -> tuple[Path, ...]:
+        """The node's log files, there whatever happened to it."""
+        return self._nodes[node].logs()
+
+    def obituary(self, node: NodeName) -> str:
+        """How the process of a node that is down ended, its last errors, and its log."""
+        return self._nodes[node].obituary()
+
+    def start_node(self, node: NodeName) -> None:
+        """Start a node that is down, on the disk that it has; joining the cluster takes longer."""
+        self._nodes[node].start()
+
+    def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
+        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
+        return self._nodes[node].process.stop(timeout_s=timeout_s)
+
+    def kill_node(self, node: NodeName) -> None:
+        """SIGKILL, also of a paused node; returns when the process is gone."""
+        self._nodes[node].process.kill()
+
+    def pause_node(self, node: NodeName) -> None:
+        """SIGSTOP; returns when every thread is stopped."""
+        self._nodes[node].process.pause()
+
+    def resume_node(self, node: NodeName) -> None:
+        """SIGCONT; returns when it runs."""
+        self._nodes[node].process.resume()
+
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
+        """Delete all data of a node that is down, and format it anew with its old node id.
+
+        `keep_directory_id`: as if only the data were lost. A new directory id (KIP-858, since 3.7)
+        is a change of the registration by itself, which some bugs do not survive.
+        """
+        self._nodes[node].wipe(keep_directory_id=keep_directory_id)
+
+    def snapshot_node(self, node: NodeName, name: str) -> None:
+        """Copy the node's data under `name`, replacing an older copy.
+
+        A running node is paused for the time of the copy, so that it is of one point in time.
+        """
+        self._nodes[node].snapshot(name)
+
+    def rollback_node(self, node: NodeName, name: str) -> None:
+        """Replace the data of a node that is down by the copy `name`."""
+        self._nodes[node].rollback(name)
+
+    def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
+        return self._admin.create_topic(topic, via=via, within_s=within_s)
+
+    def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
+        """Make this broker the preferred replica and have it elected; returns once it leads."""
+        return self._admin.move_leader(key, leader, within_s=within_s)
+
+    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
+        """Give the key these replicas; returns once the reassignment is over."""
+        return self._admin.reassign(key, replicas, within_s=within_s)
+
+    def log_end(self, node: NodeName, key: str) -> int | None:
+        """The log end offset on the broker's disk; None if it has no replica of the key."""
+        return log_end_offset(self._nodes[node].place.fetch(f"{DATA}/{key}").parent, key)
+
+    def watch(self, raw: Path, *, topics: Sequence[str]) -> MetadataWatch:
+        """Record in `raw`, while entered, what brokers show of topics, and who leads the quorum."""
+        return MetadataWatch(
+            raw,
+            clock=self._clock,
+            topics=topics,
+            brokers={name: self._address(name) for name in self._names(Role.BROKER)},
+            controllers=lambda: self._running(Role.CONTROLLER),
+            node_of=self.node_of,
+        )
+
+    def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
+        """Record in `raw` what the disks hold: metadata logs, replicas of topics, nodes' logs."""
+        write_settings(raw, {name: node.settings for name, node in self._nodes.items()})
+        write_log_findings(raw, {name: self.logs(name) for name in self._nodes}, clock=self._clock)
+        return write_witness(
+            {name: self.data_of(name) for name in self._nodes},
+            topics=topics,
+            definitions=self._definitions(),
+            raw=raw,
+        )
+
+    def _stop_all(self, role: Role) -> None:
+        """Ask all at once; kill those that do not go in time, or cannot hear."""
+        for name in self._names(role):
+            if self.state(name) is NodeState.PAUSED:
+                self.kill_node(name)
+            else:
+                self._nodes[name].process.terminate()
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for name in self._names(role):
+            self.stop_node(name, timeout_s=max(0.0, deadline - time.monotonic()))
+
+    def _names(self, role: Role) -> tuple[NodeName, ...]:
+        return tuple(name for name, node in self._nodes.items() if node.node.role is role)
+
+    def _running(self, role: Role) -> dict[NodeName, Address]:
+        return {
+            name: self._address(name)
+            for name in self._names(role)
+            if self.state(name) is NodeState.RUNNING
+        }
+
+    def _leader(self) -> dict[NodeName, Address]:
+        leader = self.controller_leader()
+        return {} if leader is None else {leader: self._address(leader)}
+
+    def _address(self, node: NodeName) -> Address:
+        """Where the harness itself finds a node: always directly."""
+        own = self._nodes[node].node
+        listener = Listener.CLIENT if own.role is Role.BROKER else Listener.CONTROLLER
+        return (own.address, own.ports[listener])

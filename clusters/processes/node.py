@@ -1,0 +1,156 @@
+"""One node of a cluster of processes: its files, its process, and what can be done to either.
+
+What it runs is its software's, where it runs is its place's. Every method returns when its effect
+was seen on the host, or raises HarnessError.
+"""
+
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from clusters.hosts.place import DATA, LOG, NodeProcess, Place
+from clusters.kafka.configuration import Node, properties_file
+from clusters.kafka.logs import last_words
+from clusters.port import NodeState
+from history.failure import HarnessError, UsageError
+
+__all__ = ["ProcessNode", "Software"]
+
+_PROPERTIES: Final = "server.properties"
+_HOSTS: Final = "hosts"
+_META: Final = "meta.properties"
+_SNAPSHOTS: Final = "snapshots"
+
+
+class Software(Protocol):
+    """What one node runs."""
+
+    @property
+    def first_directory_id(self) -> str | None:
+        """The id of its first data directory; None: any new one."""
+
+    def command(self, *, properties: Path, hosts: Path) -> list[str]:
+        """The command line that runs it in the foreground, with these files."""
+
+    def format(self, data: Path, *, directory_id: str | None) -> None:
+        """Make a formatted data directory where there is none; None: with a new id."""
+
+    def directory_id(self, data: Path) -> str | None:
+        """The id that the `meta.properties` in this directory states; None if there is none."""
+
+
+class ProcessNode:
+    """A node in a place of its own. Not thread-safe; nodes do not share anything."""
+
+    def __init__(self, node: Node, *, place: Place, software: Software) -> None:
+        self.node: Final = node
+        self.place: Final = place
+        self.software = software
+        """What its next start runs, and its next wipe formats."""
+        self.settings: Mapping[str, str] = {}
+        """Its configuration, once it has one."""
+        self.env: Mapping[str, str] = {}
+        """What its next start adds to the environment."""
+        self._log_start_bytes = 0
+        self._snapshots: set[str] = set()
+
+    @property
+    def process(self) -> NodeProcess:
+        """Its process."""
+        return self.place.process
+
+    @property
+    def data(self) -> Path:
+        """Its data directory, as it sees it itself."""
+        return self.place.directory / DATA
+
+    @property
+    def hosts(self) -> Path:
+        """The file by which it finds the others, as it sees it itself."""
+        return self.place.directory / _HOSTS
+
+    def configure(self, properties: Mapping[str, str], *, hosts: str) -> None:
+        """Write its configuration. A start reads it anew."""
+        self.settings = dict(properties)
+        self.place.write(_PROPERTIES, properties_file(properties))
+        self.place.write(_HOSTS, hosts)
+
+    def format(self) -> None:
+        """Make its first data directory."""
+        self._format(directory_id=self.software.first_directory_id)
+
+    def start(self) -> None:
+        """Start its process on the data that it has."""
+        self._log_start_bytes = self.place.size_bytes(LOG)
+        properties = self.place.directory / _PROPERTIES
+        command = self.software.command(properties=properties, hosts=self.hosts)
+        self.process.start(command, self.env or None)
+
+    def wipe(self, *, keep_directory_id: bool) -> None:
+        """Delete all its data and format anew, which fails on what is not gone. It must be down."""
+        self._require_down("wiped")
+        kept_id = None
+        if keep_directory_id:
+            kept_id = self.software.directory_id(self.place.fetch(f"{DATA}/{_META}").parent)
+        self.place.remove(DATA)
+        self._format(directory_id=kept_id)
+
+    def snapshot(self, name: str) -> None:
+        """Copy its data under a name. A running node stands still meanwhile: one point in time."""
+        target = _snapshot(name)
+        running = self.process.state() is NodeState.RUNNING
+        if running:
+            self.process.pause()
+        try:
+            self.place.copy(DATA, target)
+            self._snapshots.add(name)
+        finally:
+            if running:
+                self.process.resume()
+
+    def rollback(self, name: str) -> None:
+        """Put the copy of that name in the place of its data. It must be down."""
+        self._require_down("rolled back")
+        source = _snapshot(name)
+        if name not in self._snapshots:
+            there = ", ".join(sorted(self._snapshots)) or "none"
+            raise HarnessError(f"{self.node.name} has no snapshot {name}; it has: {there}")
+        self.place.copy(source, DATA)
+
+    def obituary(self) -> str:
+        """How its process ended, and the last it said, in one line."""
+        log = self.place.fetch(LOG)
+        words = last_words(log, since=self._log_start_bytes)
+        return f"{self.node.name} {_end_of(self.process.exit_code)}: {words} ({log})"
+
+    def logs(self) -> tuple[Path, ...]:
+        """Its log files; a JVM that crashed left a report beside its log."""
+        return self.place.fetch_all("*.log")
+
+    def _format(self, *, directory_id: str | None) -> None:
+        with tempfile.TemporaryDirectory(prefix="fencepost-format-") as staging:
+            data = Path(staging) / "data"
+            self.software.format(data, directory_id=directory_id)
+            self.place.install(DATA, data)
+
+    def _require_down(self, participle: str) -> None:
+        if (state := self.process.state()) is not NodeState.DOWN:
+            raise HarnessError(
+                f"{self.node.name} is {state}: only a node that is down can be {participle}"
+            )
+
+
+def _snapshot(name: str) -> str:
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise UsageError(f'"{name}" cannot name a snapshot: use letters, digits, ".", "_", "-"')
+    return f"{_SNAPSHOTS}/{name}"
+
+
+def _end_of(exit_code: int | None) -> str:
+    if exit_code is None:  # gone from the host's view, and not yet reaped
+        return "ended"
+    if exit_code < 0:
+        return f"was ended by signal {-exit_code}"
+    return f"ended with exit code {exit_code}"
