@@ -134,4 +134,7 @@ class Link:
         self.table: bytes | bytearray = b""
         """By kind, whether the interceptor wants to see it."""
         self.wanted: bytes | bytearray = b""
-        """By kind, whether the network has to look at it: all, where something is not as usual."""
+        """By kind, whether the network has to look at it (all, where something is not as usual).
+
+        `network.SEEN`: somebody is only told of it.
+        """

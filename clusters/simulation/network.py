@@ -24,6 +24,7 @@ from clusters.simulation.host import Host, HostState, Link
 __all__ = [
     "KIND_COUNT",
     "NOTHING",
+    "SEEN",
     "Interceptor",
     "Latency",
     "Network",
@@ -37,6 +38,8 @@ KIND_COUNT: Final = 256
 NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
 _EVERYTHING: Final = bytes([1]) * KIND_COUNT
+SEEN: Final = 2
+"""In `Link.wanted`: somebody is told of this kind, and nothing else is to be done to it."""
 
 Push = Callable[[int, Host, int, int, Any], None]
 """(time, host, source, kind, message): have it happen to the present incarnation."""
@@ -190,12 +193,12 @@ class Network:
         """Pass nothing on from the first to the second of each."""
         for flow in flows:
             self._blocked.setdefault(flow, [])
-        self.refresh()
+        self._look_at_flows(flows)
 
     def unblock(self, flows: Collection[Flow]) -> None:
         """Pass on what waited, in its order."""
         freed = [(flow, self._blocked.pop(flow)) for flow in flows if flow in self._blocked]
-        self.refresh()
+        self._look_at_flows(flows)
         for _, frames in freed:
             for link, message, incarnation, unseen in frames:
                 if message is None:
@@ -255,8 +258,14 @@ class Network:
         elif self._seen_kinds is NOTHING:
             link.wanted = link.table
         else:
-            both = zip(link.table, self._seen_kinds, strict=True)
-            link.wanted = bytes(one | other for one, other in both)
+            link.wanted = _wanted(link.table, self._seen_kinds)
+
+    def _look_at_flows(self, flows: Collection[Flow]) -> None:
+        wanted = frozenset(flows)
+        for host in self._hosts.values():
+            for link in host.links.values():
+                if (host.number, link.receiver.number) in wanted:
+                    self.look_at(link)
 
     # What starts and ends of hosts are made of.
 
@@ -357,6 +366,12 @@ def table_of(kinds: Iterable[int]) -> bytes:
     for kind in kinds:
         found[kind] = 1
     return bytes(found) if any(found) else NOTHING
+
+
+def _wanted(table: bytes | bytearray, seen: bytes) -> bytes:
+    """By kind, 1 for what an interceptor wants, SEEN for what is only told of, 3 for both."""
+    both = int.from_bytes(table, "little") | int.from_bytes(seen, "little") << 1
+    return both.to_bytes(KIND_COUNT, "little")
 
 
 def _unseen(_link: Link, _message: Any) -> None:

@@ -35,8 +35,8 @@ from clusters.reference.effects import (
 )
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import Build, Host, HostState
-from clusters.simulation.network import NOTHING, Latency, Network, table_of
+from clusters.simulation.host import Build, Host, HostState, Link
+from clusters.simulation.network import NOTHING, SEEN, Latency, Network, table_of
 from clusters.simulation.trace import Trace, Witnessed
 
 __all__ = ["WAKE", "Watcher", "World"]
@@ -88,6 +88,7 @@ class World:
         self.event_count = 0
         self._watcher: Watcher | None = None
         self._delivered = NOTHING
+        self._sent: Callable[[int, int, int, int, Any], None] = _unseen
         self._heap: list[tuple[int, int, Host, int, int, int, Any]] = []
         self._sequence = 0
         self._effects: Effects = []
@@ -179,6 +180,7 @@ class World:
         """From now on tell this one of starts, notes, and messages of these kinds."""
         self._watcher = watcher
         self._delivered = table_of(delivered)
+        self._sent = watcher.sent
         self.network.watch(
             lambda link, message: watcher.sent(
                 self.now_ns, link.sender.number, link.receiver.number, message.kind, message
@@ -206,7 +208,7 @@ class World:
         An error of a node ends it; a note says which, when, and by what event.
         """
         heap, effects, trace = self._heap, self._effects, self._trace
-        add = _ignore if trace is None else trace.add
+        add = None if trace is None else trace.add
         count = 0
         while heap and heap[0][0] <= until_ns:
             at_ns, _, host, incarnation, source, kind, message = heappop(heap)
@@ -217,10 +219,17 @@ class World:
                 continue
             self.now_ns = at_ns
             count += 1
-            add(at_ns)
-            add(host.number << 8 | kind)
-            if kind < STOP:
-                message = self._before(host, kind, message)  # of a sync, its token
+            if add is not None:
+                add(at_ns)
+                add(host.number << 8 | kind)
+            if kind == TICK:
+                if host.tick_ns:
+                    self._sequence = sequence = self._sequence + 1
+                    tick = (at_ns + host.tick_ns, sequence, host, incarnation, source, TICK, None)
+                    heappush(heap, tick)
+            elif kind == SYNCED:
+                message, mark = message  # the token
+                host.disk.synced(mark)
             if self._delivered[kind]:
                 self._show_delivered(host, source, message)
             if self._witnessed is not None:
@@ -249,9 +258,9 @@ class World:
             if code != SEND:
                 self._sequence = sequence
                 _EFFECTS[code](self, host, effect)
+                if code == EXIT:
+                    return
                 sequence = self._sequence
-                if host.state is HostState.DOWN:
-                    return  # nothing is performed after EXIT
                 continue
             message = effect[2]
             link = links.get(effect[1])
@@ -270,9 +279,10 @@ class World:
                     continue  # nobody waits for this answer any more
             if link.wanted[kind] or self._witnessed is not None:
                 self._sequence = sequence
-                self._send_seen(link, message, request)
+                is_sent = self._look_at(link, message, request)
                 sequence = self._sequence
-                continue
+                if is_sent:
+                    continue
             when_ns = at_ns + link.delay_ns + int(draw() * link.spread_ns)
             if when_ns < link.last_ns:  # noqa: PLR1730  # the call of max is what it costs
                 when_ns = link.last_ns
@@ -285,20 +295,16 @@ class World:
             )
         self._sequence = sequence
 
-    def _send_seen(self, link: Any, message: Any, request: Any) -> None:
+    def _look_at(self, link: Link, message: Any, request: Any) -> bool:
+        """Tell of a message who wants to know. Whether the network sees to it as well."""
         if self._witnessed is not None:
             self._witnessed.sent(message)
+        elif link.wanted[message.kind] == SEEN:
+            sender, receiver = link.sender.number, link.receiver.number
+            self._sent(self.now_ns, sender, receiver, message.kind, message)
+            return False
         self.network.send(link, message, request)
-
-    def _before(self, host: Host, kind: int, message: Any) -> Any:
-        """What the shell does itself before a node hears of a tick or a sync."""
-        if kind == SYNCED:
-            token, mark = message
-            host.disk.synced(mark)
-            return token
-        if kind == TICK and host.tick_ns:
-            self.push(self.now_ns + host.tick_ns, host, host.number, TICK, None)
-        return message
+        return True
 
     def _show_delivered(self, host: Host, source: int, message: Any) -> None:
         assert self._watcher is not None
@@ -343,12 +349,12 @@ def _no_node() -> Any:
     raise AssertionError("this host has no node")
 
 
+def _unseen(_now: int, _source: int, _target: int, _kind: int, _message: Any) -> None:
+    raise AssertionError("nobody is told of messages")
+
+
 def _called(_now: int, _source: int, _kind: int, function: Any, _effects: Effects) -> None:
     function()
-
-
-def _ignore(_number: int) -> None:
-    pass
 
 
 _EFFECTS: Final[dict[int, Callable[[World, Host, tuple[Any, ...]], None]]] = {

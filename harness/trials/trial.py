@@ -8,7 +8,7 @@ once it is quiet, what was acknowledged has to be everywhere.
 import random
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -115,7 +115,7 @@ class _Trial:
         if plan.storm is Storm.WINDOWS or _lays(plan.play or ()) or _delays(plan):
             wire = SimulatedWire(
                 self._world,
-                journal=_NoTape(),
+                journal=None,
                 clients_from=CLIENTS_FROM,
                 harness_from=HARNESS_FROM,
             )
@@ -314,19 +314,6 @@ class _Trial:
 
     def _run(self, for_ns: int) -> None:
         self.cluster.run(for_ns)
-
-
-class _NoTape:
-    def frame(
-        self,
-        columns: Mapping[str, object],  # noqa: ARG002
-        items: Sequence[Mapping[str, object]] = (),  # noqa: ARG002
-    ) -> int:
-        """Forget it."""
-        return 0
-
-    def fate(self, frame: int, *, action: str, forwarded_ns: int | None) -> None:
-        """Forget it."""
 
 
 class _Fleeting:

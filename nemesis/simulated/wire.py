@@ -7,14 +7,14 @@ kind of request has one to itself, so that what is held holds up nothing of anot
 What cannot be said of messages is refused: there are no versions to lower in them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
 from clusters.port import NodeName, Role, role_of
 from clusters.reference.messages.data import FetchRequest
 from clusters.simulation.host import Link
-from clusters.simulation.network import KIND_COUNT, NOTHING
+from clusters.simulation.network import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
 from nemesis.simulated.columns import APIS, parts_of, version_of
@@ -57,6 +57,8 @@ _TAPED_KINDS: Final = frozenset(
     for one in (kind, kind + 1)
 )
 """Of data the tape has no fetches but the first of a follower's connection."""
+_TAPED: Final = table_of(_TAPED_KINDS)
+_ALL: Final = bytes([1]) * KIND_COUNT
 
 
 @dataclass(slots=True, eq=False)
@@ -79,14 +81,15 @@ class SimulatedWire:
     """An interceptor of a world's network. `client_from`: numbers from here on are clients'.
 
     `harness_from`: from here on they are the harness's own, which no rule concerns. `clients`:
-    whether the links of clients are on the wire, too.
+    whether the links of clients are on the wire, too. Without a `journal` there is no tape, and
+    only what a rule asks for is looked at.
     """
 
     def __init__(
         self,
         world: World,
         *,
-        journal: Journal,
+        journal: Journal | None,
         clients_from: int,
         harness_from: int,
         clients: bool = False,
@@ -96,7 +99,9 @@ class SimulatedWire:
         self._parties = Parties(
             world, clients_from=clients_from, harness_from=harness_from, clients=clients
         )
-        self._tape = Tape(journal)
+        self._tape = None if journal is None else Tape(journal)
+        self._taped = NOTHING if journal is None else _TAPED
+        """By kind, whether it is on the tape."""
         self._book: Rulebook[_Held] = Rulebook()
         self._names = TopicNames()
         self._met: set[tuple[int, int]] = set()
@@ -134,7 +139,7 @@ class SimulatedWire:
         for held in list(entry.held):
             entry.let_go(held, delivered=False)
             if not held.passed:
-                self._tape.change(held.number, Fate.DROPPED, forwarded_ns=None)
+                self._change(held.number, Fate.DROPPED)
             self._break(held)
         return count
 
@@ -174,18 +179,15 @@ class SimulatedWire:
         if party is None:
             return NOTHING
         if _place(link) in self._stalled:
-            return bytearray([1]) * KIND_COUNT
-        table = bytearray(KIND_COUNT)
-        for kind in _TAPED_KINDS:
-            table[kind] = 1
+            return _ALL
+        more = list(self._wanted_by_rules(party, _direction(link)))
         if self._is_first_fetch(link):
-            table[_FETCH_KIND] = 1
-        direction = _direction(link)
-        for entry in self._book.laid:
-            match = entry.rule.match
-            if match.direction is direction and _concerns(match, party):
-                for kind in _kinds_of(match.api, direction):
-                    table[kind] = 1
+            more.append(_FETCH_KIND)
+        if not more:
+            return self._taped
+        table = bytearray(self._taped)
+        for kind in more:
+            table[kind] = 1
         return table
 
     def take(self, link: Link, message: Any, request: Any) -> bool:
@@ -196,7 +198,7 @@ class SimulatedWire:
         if self._follows_stalled(link, message, request):
             return True
         kind = message.kind
-        taped = kind in _TAPED_KINDS
+        taped = bool(self._taped[kind])
         if kind == _FETCH_KIND and self._is_first_fetch(link):
             self._met.add((link.signed, link.receiver.number))
             self._network.look_at(link)
@@ -208,9 +210,14 @@ class SimulatedWire:
             self._act(frame, held, judgement.entry)
             return True
         if taped or judgement.rule is not None:
-            now_ns = self._world.now_ns
-            self._tape.record(frame, Fate.FORWARDED, forwarded_ns=now_ns, rule=judgement.rule)
+            self._record(frame, judgement.rule, Fate.FORWARDED)
         return False
+
+    def _wanted_by_rules(self, party: WireLink, direction: Direction) -> Iterator[int]:
+        for entry in self._book.laid:
+            match = entry.rule.match
+            if match.direction is direction and _concerns(match, party):
+                yield from _kinds_of(match.api, direction)
 
     def _act(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
         """Do what the rule says to a frame that is being sent."""
@@ -222,14 +229,14 @@ class SimulatedWire:
             case Reorder():
                 self._reorder(frame, held, entry)
             case Drop():
-                self._record(frame, entry, Fate.DROPPED, passed=False)
+                self._record(frame, entry.rule.name, Fate.DROPPED, passed=False)
                 self._break(held)
             case Cut(passed_on=passed_on):
                 self._cut(frame, held, entry, passed_on=passed_on)
             case Duplicate():
                 self._pass_twice(frame, held, entry)
             case Answer(error=error):
-                self._record(frame, entry, Fate.ANSWERED, passed=False)
+                self._record(frame, entry.rule.name, Fate.ANSWERED, passed=False)
                 self._network.answer(held.link, held.message, refusal(held.message, error))
             case Stall():
                 self._stall(frame, held, entry)
@@ -239,7 +246,7 @@ class SimulatedWire:
                 assert_never(action)
 
     def _cut(self, frame: Frame, held: _Held, entry: Entry[_Held], *, passed_on: bool) -> None:
-        self._record(frame, entry, Fate.CUT, passed=passed_on)
+        self._record(frame, entry.rule.name, Fate.CUT, passed=passed_on)
         if passed_on:
             self._pass(held)
         else:
@@ -248,11 +255,11 @@ class SimulatedWire:
 
     def _pass_twice(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
         for _ in range(2):
-            self._record(frame, entry, Fate.DUPLICATED, passed=True)
+            self._record(frame, entry.rule.name, Fate.DUPLICATED, passed=True)
             self._pass(held)
 
     def _keep(self, frame: Frame, held: _Held, entry: Entry[_Held], fate: Fate) -> None:
-        held.number = self._tape.record(frame, fate, forwarded_ns=None, rule=entry.rule.name)
+        held.number = self._record(frame, entry.rule.name, fate, passed=False)
         entry.keep(held)
 
     def _delay(self, frame: Frame, held: _Held, entry: Entry[_Held], delay_ms: float) -> None:
@@ -276,12 +283,12 @@ class SimulatedWire:
             self._keep(frame, held, entry, Fate.REORDERED)
             entry.overtaken[ends] = held
             return
-        self._record(frame, entry, Fate.FORWARDED, passed=True)
+        self._record(frame, entry.rule.name, Fate.FORWARDED, passed=True)
         self._pass(held)
         self._let_go(entry, overtaken)
 
     def _stall(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
-        held.number = self._record(frame, entry, Fate.FORWARDED, passed=True)
+        held.number = self._record(frame, entry.rule.name, Fate.FORWARDED, passed=True)
         self._pass(held)
         held.passed = True
         entry.keep(held)
@@ -306,8 +313,7 @@ class SimulatedWire:
         delivered = self._pass(held)
         entry.let_go(held, delivered=delivered)
         fate = held.fate if delivered else Fate.UNDELIVERABLE
-        forwarded_ns = self._world.now_ns if delivered else None
-        self._tape.change(held.number, fate, forwarded_ns=forwarded_ns)
+        self._change(held.number, fate, passed=delivered)
 
     def _pass(self, held: _Held) -> bool:
         return self._network.transmit(held.link, held.message, incarnation=held.incarnation)
@@ -319,9 +325,17 @@ class SimulatedWire:
         else:
             self._network.refuse(held.link.answers, held.request)
 
-    def _record(self, frame: Frame, entry: Entry[_Held], fate: Fate, *, passed: bool) -> int:
+    def _record(self, frame: Frame, rule: str | None, fate: Fate, *, passed: bool = True) -> int:
+        """Write it on the tape, if there is one; its number there."""
+        if self._tape is None:
+            return -1
         forwarded_ns = self._world.now_ns if passed else None
-        return self._tape.record(frame, fate, forwarded_ns=forwarded_ns, rule=entry.rule.name)
+        return self._tape.record(frame, fate, forwarded_ns=forwarded_ns, rule=rule)
+
+    def _change(self, number: int, fate: Fate, *, passed: bool = False) -> None:
+        if self._tape is not None:
+            forwarded_ns = self._world.now_ns if passed else None
+            self._tape.change(number, fate, forwarded_ns=forwarded_ns)
 
     def _removed(self, name: str) -> Entry[_Held]:
         entry = self._book.remove(name)
@@ -357,7 +371,8 @@ class SimulatedWire:
 
     def _is_first_fetch(self, link: Link) -> bool:
         return (
-            link.answers is None
+            self._tape is not None
+            and link.answers is None
             and self._parties.is_node(link.sender)
             and role_of(NodeName(link.receiver.name)) is Role.BROKER
             and (link.signed, link.receiver.number) not in self._met
