@@ -130,9 +130,12 @@ def _ask(executable: Path, *, source: str) -> Java | str:
         return f"does not run ({error.strerror if isinstance(error, OSError) else error})"
     properties = dict(re.findall(r"^\s+(java\.\S+) = (.*)$", said, re.MULTILINE))
     try:
+        home = Path(properties["java.home"])
+        own = home / "bin" / "java"
         return Java(
-            home=Path(properties["java.home"]),
-            executable=executable,
+            home=home,
+            # What is on PATH may be a link, or a script that chooses among several.
+            executable=own if own.is_file() else executable,
             version=properties["java.version"],
             build=f"{properties['java.runtime.version']} {properties['java.vm.vendor']}",
             source=source,

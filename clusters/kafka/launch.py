@@ -8,7 +8,7 @@ from typing import Final
 from clusters.java import Java
 from clusters.kafka.releases import Release
 
-__all__ = ["class_dump_command", "server_command", "tool_command"]
+__all__ = ["LOGGING_FILES", "class_dump_command", "server_command", "tool_command"]
 
 _SERVER: Final = "kafka.Kafka"
 
@@ -18,14 +18,19 @@ _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 _COLLECTOR: Final = "-XX:+UseSerialGC"
 _HEAP: Final = "-Xmx256m"
 
+LOGGING_FILES: Final = tuple(
+    Path(__file__).with_name(name) for name in ("log4j.properties", "log4j2.properties")
+)
+"""What the logging back ends of a build read."""
+
 # One line a message, with time and thread, on stdout: the node's log. The first three are for the
 # back end that is fetched with a release; a build of the user's own has one of the other two.
 _LOGGING: Final = (
     "-Dorg.slf4j.simpleLogger.logFile=System.out",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS",
-    f"-Dlog4j.configuration={Path(__file__).with_name('log4j.properties').as_uri()}",
-    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
+    f"-Dlog4j.configuration={LOGGING_FILES[0].as_uri()}",
+    f"-Dlog4j2.configurationFile={LOGGING_FILES[1].as_uri()}",
 )
 
 

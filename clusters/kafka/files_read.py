@@ -1,0 +1,49 @@
+"""What a node's JVM reads of this machine beside the node's own directory.
+
+A host whose nodes do not see this machine's files needs to know. A distribution's Java is spread:
+Debian's has its configuration in /etc and its authorities in /etc/ssl, behind symbolic links.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from clusters.kafka.launch import LOGGING_FILES
+from clusters.kafka.prepared import Prepared
+
+__all__ = ["files_read", "linked_directories", "topmost"]
+
+_RUNNING_PARTS: Final = ("bin", "conf", "lib")
+"""Of a Java's home; the others are documentation and headers."""
+
+
+def files_read(prepared: Prepared) -> tuple[Path, ...]:
+    """Files and directories that exist, absolute, none inside of another, by name."""
+    java = prepared.java.home
+    return topmost(
+        [
+            java,
+            *linked_directories(java),
+            *(jar.parent for jar in prepared.release.jars),
+            *(archive.parent for archive in prepared.class_archives.values()),
+            *LOGGING_FILES,
+        ]
+    )
+
+
+def linked_directories(java_home: Path) -> Iterator[Path]:
+    """Where the symbolic links of a Java lead to, outside of it."""
+    for part in _RUNNING_PARTS:
+        for link in (java_home / part).rglob("*"):
+            target = link.resolve()
+            if link.is_symlink() and target.exists() and not target.is_relative_to(java_home):
+                yield target.parent
+
+
+def topmost(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Those that are inside of no other, once each, by name."""
+    kept: list[Path] = []
+    for path in sorted(set(paths)):
+        if not kept or not path.is_relative_to(kept[-1]):
+            kept.append(path)
+    return tuple(kept)
