@@ -28,6 +28,8 @@ class HostKind(StrEnum):
 
     LOCAL = "local"
     """As processes of this machine, on its loopback."""
+    DOCKER = "docker"
+    """Each in a container of its own, on a network of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class RunOptions:
     spark_master: str = "local[*]"
     cluster: ClusterKind = ClusterKind.KAFKA
     host: HostKind = HostKind.LOCAL
+    image: str | None = None
+    """What containers are made of; None: a small Debian of Fencepost's own."""
     without_rules: tuple[str, ...] = ()
     """Rules that the reference cluster is not to keep, by their names."""
     wire: bool = True

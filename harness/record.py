@@ -47,7 +47,9 @@ def record(
     with (
         Ledger(run_id=run_id) as ledger,
         Warden(run_id=run_id, will=ledger.will) as warden,
-        host_of(options, warden=warden, ledger=ledger) as host,
+        host_of(
+            options, prepared, run_id=run_id, warden=warden, ledger=ledger, say=progress.say
+        ) as host,
         ExitStack() as stack,
     ):
         cluster, route = _placed(
@@ -144,7 +146,8 @@ def _placed(
 
 def _where(options: RunOptions) -> dict[str, str]:
     """Where the nodes run, if that is worth a word."""
-    return {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
+    where = {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
+    return where if options.image is None else where | {"image": options.image}
 
 
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:

@@ -11,12 +11,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from clusters.hosts.docker.daemon import connected
 from clusters.hosts.tools import tool
 from history.failure import HarnessError
 
 __all__ = [
+    "RemoveContainer",
     "RemoveInterface",
     "RemoveNamespace",
+    "RemoveNetwork",
     "RemoveRoute",
     "Undo",
     "undo_data",
@@ -82,8 +85,33 @@ class RemoveRoute:
         return any(one.get("type") == kind and one.get("dst") == prefix for one in routes)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveContainer:
+    """Remove a container of Docker's, whatever runs in it."""
+
+    name: str
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        with connected() as daemon:
+            daemon.remove_container(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveNetwork:
+    """Remove a network of Docker's, and with it its bridge."""
+
+    name: str
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        with connected() as daemon:
+            daemon.remove_network(self.name)
+
+
 _KINDS: Final[Mapping[str, type[Any]]] = {
-    kind.__name__: kind for kind in (RemoveInterface, RemoveNamespace, RemoveRoute)
+    kind.__name__: kind
+    for kind in (RemoveContainer, RemoveInterface, RemoveNamespace, RemoveNetwork, RemoveRoute)
 }
 """Every kind that a ledger may hold."""
 

@@ -54,6 +54,9 @@ _run_options = (
         help="Where the nodes run.",
     ),
     click.option(
+        "--image", help="Of the containers of --host docker. [default: a small Debian, made here]"
+    ),
+    click.option(
         "--without-rule",
         "without_rules",
         multiple=True,
@@ -116,6 +119,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
         off = manifest.versions.get("rules_off", "")
         flags["without_rules"] = flags["without_rules"] or tuple(filter(None, off.split(", ")))
     flags["host"] = manifest.versions.get("host", flags["host"])
+    flags["image"] = flags["image"] or manifest.versions.get("image")
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
@@ -158,13 +162,15 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
         spark_master=flags["spark_master"],
         cluster=ClusterKind(flags["cluster"]),
         host=HostKind(flags["host"]),
+        image=flags["image"],
         without_rules=tuple(flags["without_rules"]),
     )
 
 
 def host_words(flags: dict[str, Any]) -> list[str]:
     """The flags that say where the nodes run, if they are not the default."""
-    return [] if flags["host"] == HostKind.LOCAL else ["--host", flags["host"]]
+    words = [] if flags["host"] == HostKind.LOCAL else ["--host", flags["host"]]
+    return words if flags["image"] is None else [*words, "--image", flags["image"]]
 
 
 _FLAG_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {

@@ -1,0 +1,1 @@
+"""Nodes in containers of a Docker daemon of this machine."""
