@@ -1,11 +1,14 @@
-"""A run on the reference cluster as processes: what of a scenario for Kafka it can perform.
+"""A run on nodes of our own: what of a scenario for Kafka they can perform.
 
-The same wire, plays, clients, witness and checks as on Kafka; no release is fetched.
+As processes with the same wire, plays, clients, witness and checks as on Kafka; no release is
+fetched.
 """
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Final
 
+from clusters.port import Quorum
 from clusters.reference.levels import LEVEL_VISIBILITY
 from clusters.reference.process_settings import ignored
 from clusters.reference.rules import Rules
@@ -13,26 +16,54 @@ from clusters.reference.specs import level_of
 from harness.options import RunOptions
 from harness.progress import Progress
 from harness.scenario import Scenario
-from history.failure import UsageError
+from history.failure import SpecError, UsageError
 from history.manifest import Promises
+from nemesis.words import did_you_mean
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
-__all__ = ["fitted_to_reference", "promises_of", "release_like"]
+__all__ = [
+    "fitted_to_reference",
+    "promises_of",
+    "refuse_what_is_kafkas",
+    "release_like",
+    "rules_without",
+]
 
 _KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
 """Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
 
 
+def rules_without(names: Sequence[str]) -> Rules:
+    """All rules but these. UsageError, with the nearest name, if there is no such rule."""
+    known = [field.name for field in fields(Rules)]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"--without-rule {name}: there is no such rule; {did_you_mean(name, known)}"
+            )
+    return Rules().without(*names)
+
+
+def refuse_what_is_kafkas(scenario: Scenario) -> None:
+    """Raise UsageError, with its place, for what nodes of our own cannot do or be."""
+    document = scenario.document
+    if ("cluster", "kafka") in document.flags:
+        found = "a release of Kafka, and this cluster runs none: leave --kafka or --cluster out"
+        raise document.error(SpecError(("cluster", "kafka"), found))
+    if scenario.cluster.quorum is not Quorum.STATIC:
+        found = "the reference cluster has a static quorum alone"
+        raise document.error(SpecError(("cluster", "quorum"), found))
+    level_of(scenario.cluster)
+    if not isinstance(scenario.workload, ProducePollSpec):
+        raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
+
+
 def fitted_to_reference(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:
     """The scenario as the reference cluster's clients perform it. UsageError if it cannot be."""
-    known = {field.name for field in fields(Rules)}
-    for rule in options.without_rules:
-        if rule not in known:
-            raise UsageError(f"--without-rule {rule}: there is no such rule")
-    level_of(scenario.cluster)
+    rules_without(options.without_rules)
+    refuse_what_is_kafkas(scenario)
     workload = scenario.workload
-    if not isinstance(workload, ProducePollSpec):
-        raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
+    assert isinstance(workload, ProducePollSpec)
     for name in ignored(scenario.cluster):
         progress.say(f"{name} means nothing to a node of the reference cluster")
     if workload.consume is Consume.ASSIGN:

@@ -16,7 +16,6 @@ from clusters.port import NodeName, NodeState
 from clusters.reference.effects import NOTE
 from clusters.reference.notebook import RecordedNotebook
 from clusters.reference.notes import APPENDED_METADATA
-from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.reference.simulated_witness import AppendTimes, write_simulated_witness
 from harness.clients import Together, tables_of
@@ -24,7 +23,7 @@ from harness.observer import observed
 from harness.options import RunOptions
 from harness.progress import Progress
 from harness.recording import Recording, note, refuse_missing_abilities
-from harness.reference import release_like
+from harness.reference import refuse_what_is_kafkas, release_like, rules_without
 from harness.scenario import Scenario
 from harness.seeds import stream_seed
 from harness.timing import Time
@@ -62,15 +61,10 @@ class Simulated:
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> Simulated:
     """The cluster of a scenario. UsageError for what cannot be in virtual time."""
-    if not isinstance(scenario.workload, ProducePollSpec) or scenario.membership is not None:
-        raise UsageError(
-            f"{scenario.name}: simulated clients produce, poll and ask for metadata; they have no "
-            "transactions, and move no partitions"
-        )
-    try:
-        rules = Rules().without(*options.without_rules)
-    except KeyError as error:
-        raise UsageError(f"--without-rule {error.args[0]}: there is no such rule") from None
+    refuse_what_is_kafkas(scenario)
+    if scenario.membership is not None:
+        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    rules = rules_without(options.without_rules)
     cluster = build(scenario.cluster, seed=options.seed, rules=rules)
     refuse_missing_abilities(scenario, cluster)
     return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=_ORIGIN_UTC_NS)

@@ -19,7 +19,7 @@ from clusters.java import Java
 from clusters.maven import Coordinates, NotInRepositoryError, fetch_jars
 from history.failure import HarnessError, UsageError
 
-__all__ = ["KNOWN_RELEASES", "Release", "fetch_release", "version_numbers"]
+__all__ = ["KNOWN_RELEASES", "Release", "UnfetchedError", "fetch_release", "version_numbers"]
 
 KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.6.2", "3.9.2", "4.0.0", "4.3.1")
 """Releases that were run; any other since the first of them may be asked for."""
@@ -30,6 +30,10 @@ _INDEX: Final = "release.json"
 _NO_CLASSES: Final = ("-sources.jar", "-javadoc.jar", "-scaladoc.jar", "-test.jar")
 _LOGGING: Final = Coordinates(organisation="org.slf4j", name="slf4j-simple", revision="1.7.36")
 """No release brings a logging back end through Maven; without one, a server says nothing."""
+
+
+class UnfetchedError(HarnessError):
+    """A release that is not here cannot be fetched now: no network, no room on the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,8 @@ def version_numbers(version: str) -> tuple[int, ...]:
 def fetch_release(name: str, *, java: Java, warden: Warden, progress: Progress) -> Release:
     """The release of this name, or the build behind `path:DIR`; fetched if it is not in the cache.
 
-    Raises UsageError if there is no such release or build; HarnessError if it cannot be fetched.
+    Raises UsageError if there is no such release or build; UnfetchedError if it is not in the cache
+    and cannot be fetched; HarnessError if the cache cannot be used.
     """
     if name.startswith(_OWN_BUILD):
         return _own_build(name)
@@ -91,7 +96,7 @@ def _fetch(name: str, *, draft: Path, java: Java, warden: Warden) -> None:
             f"Kafka {name} cannot be had: {error}; known to work: {', '.join(KNOWN_RELEASES)}"
         ) from error
     except HarnessError as error:
-        raise HarnessError(f"Kafka {name} is not in the cache, and {error}") from error
+        raise UnfetchedError(f"Kafka {name} is not in the cache, and {error}") from error
     shutil.rmtree(work)
     index = {jar.name: fingerprint_of(jar) for jar in _jars_in(draft / "jars")}
     (draft / _INDEX).write_text(json.dumps(index, indent=1))

@@ -8,6 +8,7 @@ import click
 
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
+from harness.default_cluster import default_cluster
 from harness.library import find_scenario
 from harness.options import ClusterKind, HostKind, RunOptions
 from harness.outcome import RunOutcome
@@ -42,9 +43,8 @@ _run_options = (
     click.option(
         "--cluster",
         type=click.Choice([str(kind) for kind in ClusterKind]),
-        default=str(ClusterKind.KAFKA),
-        show_default=True,
-        help="What the nodes are: Kafka, our own as processes, or ours in virtual time.",
+        help="What the nodes are: Kafka, our own as processes, or ours in virtual time. "
+        "[default: kafka; where its release cannot be fetched: reference]",
     ),
     click.option(
         "--host",
@@ -93,6 +93,8 @@ def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any)
     first = seed if seed is not None else new_seed()
     outcomes = []
     with terminal_progress() as progress:
+        if flags["cluster"] is None:
+            flags["cluster"] = default_cluster(loaded, progress.say)
         for number in range(runs):
             this_seed = (first + number - 1) % SEED_MAX + 1
             words = _repeat_words(scenario, this_seed, flags)
@@ -120,6 +122,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
         flags["without_rules"] = flags["without_rules"] or tuple(filter(None, off.split(", ")))
     flags["host"] = manifest.versions.get("host", flags["host"])
     flags["image"] = flags["image"] or manifest.versions.get("image")
+    flags["cluster"] = flags["cluster"] or ClusterKind.KAFKA
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])

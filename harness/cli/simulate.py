@@ -10,24 +10,22 @@ from rich.console import Console
 from rich.table import Table
 
 from clusters.java import find_java
-from clusters.reference.rules import RULES, Rule, Rules
+from clusters.reference.rules import RULES, Rule
 from harness.cli.options import as_json, emit_json, spark_master_option
 from harness.library import find_scenario
 from harness.progress import Progress, terminal_progress
+from harness.reference import rules_without
 from harness.scenario import load_scenario
 from harness.seeds import SEED_MAX
 from harness.spark_start import SparkStart
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.selftest import Detection, clean_series, detect
 from harness.trials.series import Plans, Series, Tally, enough
-from history.failure import UsageError
-from nemesis.words import did_you_mean
 
 __all__ = ["selftest", "simulate"]
 
 _STORM: Final = "storm"
 """In the place of a scenario: every seed draws its own cluster and faults."""
-_NAMES: Final = tuple(rule.name for rule in RULES)
 _SHOWN_MAX: Final = 3
 _FAILED: Final = 255
 
@@ -57,7 +55,7 @@ def simulate(
     SCENARIO is a name, a file, or `storm`: then each seed draws a small cluster and its faults.
     Exit codes: 0 nothing was found, 1 something was, 255 the simulation itself failed.
     """
-    rules = _rules(off)
+    rules = rules_without(off)
     plans = _plans(scenario, metadata_version)
     with terminal_progress() as progress:
         session = _spark(spark_master, progress).session()
@@ -89,7 +87,7 @@ def selftest(
     Then a series with all rules on, in which nothing may be found. Exit codes: 0 all rules were
     found out and nobody else was accused, 1 not so.
     """
-    _rules(chosen)
+    rules_without(chosen)
     subjects = [rule for rule in RULES if not chosen or rule.name in chosen]
     found: list[Detection] = []
     with terminal_progress() as progress:
@@ -113,13 +111,6 @@ def selftest(
 
 def _spark(master: str, progress: Progress) -> SparkStart:
     return SparkStart(find_java(), master=master, say=progress.say)
-
-
-def _rules(off: Sequence[str]) -> Rules:
-    for name in off:
-        if name not in _NAMES:
-            raise UsageError(f"there is no rule {name!r}; {did_you_mean(name, _NAMES)}")
-    return Rules().without(*off)
 
 
 def _plans(scenario: str, metadata_version: str | None) -> Plans:

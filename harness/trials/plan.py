@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Final
 
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from harness.reference import refuse_what_is_kafkas
 from harness.scenario import Scenario, node_names
-from history.failure import UsageError
 from nemesis.mix import MixSpec
 from nemesis.steps import Play
 from workloads.produce_poll_spec import Consume, ProducePollSpec
@@ -125,8 +125,8 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
 
 def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
     """The scenario as a trial. UsageError for what a trial cannot do."""
-    if not isinstance(scenario.workload, ProducePollSpec):
-        raise UsageError(f"{scenario.name}: trials produce and poll; they have no transactions")
+    refuse_what_is_kafkas(scenario)
+    assert isinstance(scenario.workload, ProducePollSpec)
     storm = Storm.NONE
     if scenario.play is not None:
         storm = Storm.PLAY

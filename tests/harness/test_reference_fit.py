@@ -1,15 +1,24 @@
 """What of a scenario for Kafka the reference cluster performs, and when it is named instead."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clusters.kafka.releases import UnfetchedError
 from clusters.port import ClusterSpec
+from harness import default_cluster as default_cluster_module
 from harness import run
+from harness.default_cluster import default_cluster
 from harness.library import find_scenario
-from harness.options import RunOptions
+from harness.options import ClusterKind, RunOptions
 from harness.progress import Status
-from harness.reference import fitted_to_reference, release_like
+from harness.reference import (
+    fitted_to_reference,
+    refuse_what_is_kafkas,
+    release_like,
+    rules_without,
+)
 from harness.scenario import load_scenario
 from history.failure import HarnessError, UsageError
 from workloads.produce_poll_spec import Consume, ProducePollSpec
@@ -43,6 +52,66 @@ def test_a_group_is_replaced_by_consumers_that_assign_and_that_is_said() -> None
     assert fitted.workload.consume is Consume.ASSIGN
     assert fitted.promises.consume == "assign"
     assert any("every consumer assigns" in line for line in said.lines)
+
+
+def test_what_only_kafka_has_is_refused_with_its_place(tmp_path: Path) -> None:
+    named = load_scenario(find_scenario("smoke"), [(("cluster", "kafka"), "3.9.2", "--kafka")])
+    with pytest.raises(UsageError, match=r"^--kafka: cluster\.kafka: a release of Kafka"):
+        refuse_what_is_kafkas(named)
+    path = tmp_path / "dynamic.yaml"
+    text = (
+        find_scenario("smoke")
+        .read_text()
+        .replace("brokers: 3\n", "brokers: 3\n  quorum: dynamic\n", 1)
+    )
+    path.write_text(text)
+    line = 1 + text.splitlines().index("  quorum: dynamic")
+    with pytest.raises(UsageError, match=rf":{line}: cluster\.quorum: .* static quorum alone$"):
+        refuse_what_is_kafkas(load_scenario(path, []))
+
+
+def test_a_rule_that_is_not_there_is_refused_with_the_nearest_one() -> None:
+    assert not rules_without(["one_vote"]).one_vote
+    with pytest.raises(
+        UsageError, match=r"one_voot: there is no such rule; did you mean 'one_vote'"
+    ):
+        rules_without(["one_voot"])
+
+
+def _unfetched(*_: object, **__: object) -> None:
+    raise UnfetchedError("Kafka 4.3.1 is not in the cache, and there is no network")
+
+
+def test_where_no_release_can_be_fetched_the_reference_cluster_is_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    smoke = load_scenario(find_scenario("smoke"), [])
+    monkeypatch.setattr(default_cluster_module, "fetch_release", lambda *_, **__: None)
+    assert default_cluster(smoke, said.append) is ClusterKind.KAFKA
+    assert said == []
+    monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
+    assert default_cluster(smoke, said.append) is ClusterKind.REFERENCE
+    (line,) = said
+    assert "there is no network: the run is on the reference cluster instead" in line
+
+
+@pytest.mark.parametrize(
+    ("scenario", "overrides"),
+    [
+        ("transactions", []),
+        ("smoke", [(("cluster", "kafka"), "3.9.2", "--kafka")]),
+        ("kip-903-unfinalised", []),
+        ("reformatted-controller-dynamic", []),
+    ],
+    ids=["transactions", "a-release", "a-level-of-kafka", "a-dynamic-quorum"],
+)
+def test_what_the_reference_cluster_cannot_do_stays_kafkas(
+    scenario: str, overrides: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
+    loaded = load_scenario(find_scenario(scenario), overrides)
+    assert default_cluster(loaded, pytest.fail) is ClusterKind.KAFKA
 
 
 def test_expectations_are_those_of_a_release_with_the_same_rules() -> None:

@@ -61,19 +61,24 @@ def test_smoke_is_valid_and_leaves_its_evidence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "lost"),
+    ("scenario", "flags", "lost"),
     [
-        (("--metadata-version", "1"), True),
-        (("--metadata-version", "2"), False),
-        ((), False),
-        (("--without-rule", "member_epochs_checked", "--without-rule", "epoch_from_fetch"), True),
+        ("kip-903", ("--metadata-version", "1"), True),
+        ("kip-903", ("--metadata-version", "2"), False),
+        (
+            "kip-903",
+            ("--without-rule", "member_epochs_checked", "--without-rule", "epoch_from_fetch"),
+            True,
+        ),
+        ("kip-903-controller-change", ("--metadata-version", "1"), True),
+        ("kip-903-controller-change", (), False),
     ],
-    ids=["level-1", "level-2", "level-3", "level-3-without-the-rules"],
+    ids=["level-1", "level-2", "level-3-without-the-rules", "new-controller-1", "new-controller-3"],
 )
 def test_e08_the_race_loses_data_below_level_2_and_not_from_level_2_on(
-    flags: tuple[str, ...], tmp_path: Path, *, lost: bool
+    scenario: str, flags: tuple[str, ...], tmp_path: Path, *, lost: bool
 ) -> None:
-    said = said_of(run("kip-903", "--seed", "6", "--json", *flags, results=tmp_path))
+    said = said_of(run(scenario, "--seed", "6", "--json", *flags, results=tmp_path))
     found = {name for name, check in said["checks"].items() if check["validity"] == "invalid"}
     assert ({"lost-write", "stale-epoch-join"} <= found) is lost
     assert (said["validity"] == "invalid") is lost

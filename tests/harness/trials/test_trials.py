@@ -119,13 +119,15 @@ def test_every_storm_is_drawn_and_carries_its_plan_out() -> None:
         assert result.virtual_ns > 9_000_000_000
 
 
+@pytest.mark.parametrize("name", ["kip-903", "kip-903-controller-change"])
 @pytest.mark.parametrize(("level", "found"), [("1", True), ("2", False), ("3", False)])
 def test_e08_the_very_scenario_of_kafka_fires_below_level_two_alone(
+    name: str,
     level: str,
     found: bool,  # noqa: FBT001
 ) -> None:
     override = (("cluster", "metadata_version"), level, "--metadata-version")
-    plan = plan_of(load_scenario(find_scenario("kip-903"), [override]), seed=5)
+    plan = plan_of(load_scenario(find_scenario(name), [override]), seed=5)
     result = run_trial(plan, Rules())
     assert result.crash == ""
     assert ("stale-epoch-join" in result.anomalies) is found
