@@ -13,6 +13,7 @@ import psutil
 from clusters.cache import cache_dir
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
+from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.process import orphans
 from clusters.java import find_java
 from history.failure import HarnessError
@@ -32,6 +33,8 @@ class Finding:
     ok: bool
     found: str
     way_out: str = ""
+    needed: bool = True
+    """Whether nothing runs without it; what is not needed opens further words and flags."""
 
     def as_data(self) -> dict[str, object]:
         """For JSON."""
@@ -48,6 +51,7 @@ def examine(results: Path) -> list[Finding]:
         lambda: _disk("cache", cache_dir()),
         _releases,
         _link_addresses,
+        _namespaces,
         _left_behind,
     ]
     return [look() for look in looks]
@@ -118,6 +122,17 @@ def _link_addresses() -> Finding:
         found = f"{address} cannot be listened on: {error.strerror}"
         return Finding(what="links", ok=False, found=found, way_out=way_out)
     return Finding(what="links", ok=True, found=f"{address} and the like can be listened on")
+
+
+def _namespaces() -> Finding:
+    why = why_no_namespaces()
+    return Finding(
+        what="network namespaces",
+        ok=why is None,
+        needed=False,
+        found="--host netns" if why is None else "none",
+        way_out=why or "",
+    )
 
 
 def _left_behind() -> Finding:

@@ -6,6 +6,7 @@ from clusters.cache import Progress
 from clusters.hosts.docker.host import DockerHost
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
+from clusters.hosts.namespaces import NamespaceHost
 from clusters.hosts.place import Host
 from clusters.hosts.warden import Warden
 from clusters.kafka.files_read import files_read
@@ -32,6 +33,8 @@ def host_of(
     match options.host:
         case HostKind.LOCAL:
             return LocalHost(warden, ledger=ledger)
+        case HostKind.NETNS:
+            return NamespaceHost(warden, ledger=ledger)
         case HostKind.DOCKER:
             assert prepared is not None, "refused before"
             return DockerHost(

@@ -28,6 +28,8 @@ class HostKind(StrEnum):
 
     LOCAL = "local"
     """As processes of this machine, on its loopback."""
+    NETNS = "netns"
+    """As processes of this machine, each in a network namespace with an address of its own."""
     DOCKER = "docker"
     """Each in a container of its own, on a network of the run."""
 

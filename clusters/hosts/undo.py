@@ -5,6 +5,7 @@ was never finished, and by another process than the one that did the deed. It to
 name of ours, or is in a state that only our deed can have left.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -61,7 +62,9 @@ class RemoveInterface:
         """See `Undo`."""
         path = _INTERFACES / self.name
         if path.exists():
-            tool("ip", "link", "delete", self.name)
+            # It may go by itself meanwhile, when the kernel ends the namespace of its other end.
+            with contextlib.suppress(HarnessError):
+                tool("ip", "link", "delete", self.name)
             _require_gone(f"interface {self.name}", there=path.exists())
 
 

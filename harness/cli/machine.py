@@ -8,7 +8,7 @@ from rich.table import Table
 
 from harness.clean import clean_machine
 from harness.cli.options import as_json, emit_json, results_option
-from harness.doctor import examine
+from harness.doctor import Finding, examine
 
 __all__ = ["clean", "doctor"]
 
@@ -24,10 +24,16 @@ def doctor(results: Path, as_json: bool) -> int:
     else:
         table = Table("", "what", "found", "way out", box=None, pad_edge=False)
         for finding in findings:
-            mark = "[green]ok[/]" if finding.ok else "[red]no[/]"
+            mark = _mark(finding)
             table.add_row(mark, finding.what, finding.found, finding.way_out)
         Console(soft_wrap=True).print(table)
-    return 0 if all(finding.ok for finding in findings) else 255
+    return 0 if all(finding.ok for finding in findings if finding.needed) else 255
+
+
+def _mark(finding: Finding) -> str:
+    if finding.ok:
+        return "[green]ok[/]"
+    return "[red]no[/]" if finding.needed else "[yellow]--[/]"
 
 
 @click.command()

@@ -1,0 +1,162 @@
+"""A ledger knows how to undo what was done, also when whoever did it is dead."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.hosts import ledger as ledger_module
+from clusters.hosts import undo as undo_module
+from clusters.hosts.ledger import Ledger, left_ledgers, undo_all
+from clusters.hosts.undo import RemoveNamespace, RemoveRoute, undo_data, undo_of
+from history.failure import HarnessError
+
+HARNESS = """
+import os, sys, time
+from pathlib import Path
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.undo import RemoveNamespace
+from clusters.hosts.warden import Warden
+
+ledger = Ledger(run_id="doomed/run", directory=Path(sys.argv[1]))
+will = [sys.executable, "-c", "import sys; open(sys.argv[1], 'w').close()", sys.argv[2]]
+warden = Warden(run_id="doomed/run", will=will)
+ledger.note(RemoveNamespace(name="fp-that-never-was"))
+child = warden.spawn(["sleep", "600"], name="child", log=Path(os.devnull))
+if len(sys.argv) > 3:
+    warden.close()
+print(child, flush=True)
+time.sleep(600)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFile:
+    """The deed of these tests is a file."""
+
+    path: str
+
+    def undo(self) -> None:
+        if Path(self.path).is_dir():
+            raise HarnessError(f"{self.path} is a directory")
+        Path(self.path).unlink(missing_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def _a_further_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(undo_module._KINDS, "RemoveFile", RemoveFile)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    directory = tmp_path / "ledgers"
+    monkeypatch.setattr(ledger_module, "_ledgers", lambda: directory)
+    return directory
+
+
+def did(ledger: Ledger, path: Path) -> RemoveFile:
+    """Note the deed, and do it."""
+    undo = RemoveFile(path=str(path))
+    ledger.note(undo)
+    path.touch()
+    return undo
+
+
+def test_an_undo_survives_json() -> None:
+    for undo in (RemoveNamespace(name="fp1"), RemoveRoute(route="unreachable 10.0.0.0/8")):
+        assert undo_of(json.loads(json.dumps(undo_data(undo)))) == undo
+    with pytest.raises(HarnessError, match="no undo that this release of Fencepost knows"):
+        undo_of({"kind": "system", "argv": ["rm"]})
+
+
+def test_a_run_that_does_nothing_to_the_machine_has_no_file(ledgers: Path) -> None:
+    with Ledger(run_id="r"):
+        pass
+    assert not ledgers.exists()
+
+
+def test_all_is_undone_at_the_end_the_last_deed_first(
+    ledgers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undone: list[str] = []
+    monkeypatch.setattr(RemoveFile, "undo", lambda self: undone.append(Path(self.path).name))
+    with Ledger(run_id="smoke/20260301T080000Z") as ledger:
+        for name in ("a", "b", "c"):
+            did(ledger, tmp_path / name)
+        assert [path.name for path in ledgers.iterdir()] == [
+            f"smoke-20260301T080000Z-{os.getpid()}.jsonl"
+        ]
+    assert undone == ["c", "b", "a"]
+    assert list(ledgers.iterdir()) == []
+
+
+def test_what_is_settled_is_not_undone_again(ledgers: Path, tmp_path: Path) -> None:
+    with Ledger(run_id="r") as ledger:
+        first, second = tmp_path / "first", tmp_path / "second"
+        settled = did(ledger, first)
+        did(ledger, second)
+        ledger.settle(settled)
+        assert not first.exists()
+        first.touch()
+    assert first.exists()
+    assert not second.exists()
+    assert list(ledgers.iterdir()) == []
+
+
+def test_what_cannot_be_undone_stays_and_the_rest_is_undone(ledgers: Path, tmp_path: Path) -> None:
+    stubborn = tmp_path / "stubborn"
+    ledger = Ledger(run_id="r")
+    did(ledger, tmp_path / "a")
+    ledger.note(RemoveFile(path=str(stubborn)))
+    stubborn.mkdir()
+    with pytest.raises(HarnessError, match=r"not as it was before the run: .*stubborn is a dir"):
+        ledger.close()
+    assert not (tmp_path / "a").exists()
+    stubborn.rmdir()
+    assert undo_all(ledger.path) == [f"undone for run r: {RemoveFile(path=str(stubborn))}"]
+    assert undo_all(ledger.path) == []
+    assert list(ledgers.iterdir()) == []
+
+
+def test_a_torn_last_line_is_of_a_deed_that_was_never_begun(ledgers: Path, tmp_path: Path) -> None:
+    ledger = Ledger(run_id="r")
+    did(ledger, tmp_path / "a")
+    with ledger.path.open("a") as file:
+        file.write(json.dumps({"number": 1, "undo": asdict(RemoveFile(path="/"))})[:-9])
+    assert len(undo_all(ledger.path)) == 1
+    assert list(ledgers.iterdir()) == []
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["killed", "closed before"])
+def test_the_warden_does_the_will_of_a_harness_that_was_killed(
+    ledgers: Path, tmp_path: Path, until: Callable[..., bool], *, closed: bool
+) -> None:
+    witness = tmp_path / "will"
+    extra = ["closed"] if closed else []
+    command = [sys.executable, "-c", HARNESS, str(ledgers), str(witness), *extra]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout is not None
+        child = int(harness.stdout.readline())
+        assert left_ledgers() == ()
+        harness.kill()
+    assert until(lambda: not Path(f"/proc/{child}").exists())
+    [left] = left_ledgers()
+    assert len(undo_all(left)) == 1
+    if closed:
+        assert not witness.exists()
+    else:
+        assert until(witness.exists)
+
+
+def test_the_will_of_a_ledger_undoes_it(tmp_path: Path) -> None:
+    environment: dict[str, Any] = {**os.environ, "FENCEPOST_CACHE": str(tmp_path)}
+    ledger = Ledger(run_id="r", directory=tmp_path)
+    ledger.note(RemoveNamespace(name="fp-that-never-was"))
+    subprocess.run(ledger.will, check=True, timeout=60, env=environment)
+    assert not ledger.path.exists()
