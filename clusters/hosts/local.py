@@ -1,16 +1,15 @@
-"""A process on this machine that can be started, stopped, killed, paused and resumed.
+"""A process under a warden, here or elsewhere: it can be started, stopped, killed, paused, resumed.
 
 Each of these returns when the host shows its effect, or raises HarnessError.
 """
 
-import os
+import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import PurePath
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Final
 
-from clusters.hosts.process import await_state, process_state, process_usage
-from clusters.hosts.warden import Warden
+from clusters.hosts.warden_client import WardenClient
 from clusters.port import NodeState, NodeUsage
 from history.failure import HarnessError
 
@@ -18,6 +17,7 @@ __all__ = ["LocalProcess"]
 
 _EFFECT_TIMEOUT_S: Final = 10.0
 """A signal shows within ms; a process in uninterruptible sleep may take seconds."""
+_POLL_S: Final = 0.001
 
 
 class LocalProcess:
@@ -30,9 +30,9 @@ class LocalProcess:
         self,
         name: str,
         *,
-        warden: Warden,
-        directory: Path,
-        log: Path,
+        warden: WardenClient,
+        directory: PurePath,
+        log: PurePath,
         prefix: Sequence[str] = (),
     ) -> None:
         self.name: Final = name
@@ -56,7 +56,7 @@ class LocalProcess:
         """What the host says, now."""
         if self._pid is None:
             return NodeState.DOWN
-        state = process_state(self._pid)
+        state = self._warden.state(self._pid)
         # Asked afterwards: if it has been reaped, its pid may be somebody else's.
         return NodeState.DOWN if self.exit_code is not None else state
 
@@ -64,11 +64,11 @@ class LocalProcess:
         """What it uses now; None if it is down."""
         if self._pid is None:
             return None
-        usage = process_usage(self._pid)
+        usage = self._warden.usage(self._pid)
         return usage if self.exit_code is None else None
 
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-        """Start it inside its directory; it must be down. `env` is added to the harness's."""
+        """Start it inside its directory; it must be down. `env` is added to the warden's."""
         if (state := self.state()) is not NodeState.DOWN:
             raise HarnessError(f"{self.name} is {state} (pid {self._pid}): it cannot be started")
         self._pid = self._warden.spawn(
@@ -76,7 +76,7 @@ class LocalProcess:
             name=self.name,
             log=self._log,
             cwd=self._directory,
-            env=None if env is None else {**os.environ, **env},
+            env=env,
         )
 
     def stop(self, *, timeout_s: float) -> bool:
@@ -113,5 +113,8 @@ class LocalProcess:
     def _signal(self, number: int, wanted: NodeState) -> None:
         if self._pid is None or not self._warden.signal(self._pid, number):
             raise HarnessError(f"{self.name} is down: it cannot become {wanted}")
-        if not await_state(self._pid, wanted, timeout_s=_EFFECT_TIMEOUT_S):
-            raise HarnessError(f"{self.name} (pid {self._pid}) did not become {wanted}")
+        deadline = time.monotonic() + _EFFECT_TIMEOUT_S
+        while self._warden.state(self._pid) is not wanted:
+            if time.monotonic() > deadline:
+                raise HarnessError(f"{self.name} (pid {self._pid}) did not become {wanted}")
+            time.sleep(_POLL_S)

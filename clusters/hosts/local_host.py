@@ -117,3 +117,8 @@ class LocalHost:
         traceback: TracebackType | None,
     ) -> None:
         """Nothing of it outlives the processes, which the warden ends."""
+
+
+def loopback_address(source: int, target: int) -> str:
+    """Of the loopback, for the link from one party to another, by their numbers."""
+    return f"127.{_FIRST_BYTE + source}.{target}.1"

@@ -12,12 +12,12 @@ be a file system of its own, so a node's data and what replaces it are to be on 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Protocol, Self, runtime_checkable
 
 from clusters.hosts.ledger import Ledger
 from clusters.port import NodeName, NodeState, NodeUsage
 
-__all__ = ["DATA", "LOG", "LOOPBACK", "Host", "NodeProcess", "Place"]
+__all__ = ["DATA", "LOG", "LOOPBACK", "Host", "LeadsLinks", "NodeProcess", "Place"]
 
 LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"
@@ -130,3 +130,11 @@ class Host(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None: ...
+
+
+@runtime_checkable
+class LeadsLinks(Protocol):
+    """A host of other machines, from which the addresses of links have to be made to lead here."""
+
+    def lead(self, links: Sequence[tuple[NodeName, str, int]]) -> None:
+        """Lead each (source, address, port) from its source's machine to this one."""

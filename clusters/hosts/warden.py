@@ -14,8 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_mark
+from clusters.hosts.process import (
+    HARNESS_VARIABLE,
+    RUN_VARIABLE,
+    harness_mark,
+    process_state,
+    process_usage,
+)
 from clusters.hosts.warden_client import WardenClient
+from clusters.port import NodeState, NodeUsage
 from history.failure import HarnessError
 
 __all__ = ["Warden"]
@@ -57,6 +64,14 @@ class Warden(WardenClient):
         """The warden's own pid: the parent of all it started."""
         return self._server.pid
 
+    def state(self, pid: int) -> NodeState:
+        """Of a process: paused only if *every* thread is; down if there is none, or a zombie."""
+        return process_state(pid)
+
+    def usage(self, pid: int) -> NodeUsage | None:
+        """What a process uses, all its threads together; None if there is none."""
+        return process_usage(pid)
+
     def close(self) -> None:
         """Kill every child that is left, and end. Idempotent; raises HarnessError if one stays."""
         if self._connection.fileno() < 0:
@@ -78,7 +93,7 @@ class Warden(WardenClient):
             )
 
     def _environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
-        return {**(os.environ if env is None else env), **self._marks}
+        return {**os.environ, **(env or {}), **self._marks}
 
     def _send(self, line: bytes) -> None:
         self._connection.sendall(line)

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from types import TracebackType
 from typing import Final, Self
 
+from clusters.port import NodeState, NodeUsage
 from history.failure import HarnessError
 
 __all__ = ["ANSWER_TIMEOUT_S", "WardenClient"]
@@ -48,7 +49,7 @@ class WardenClient(ABC):
         """Start a process and return its pid once it runs the program that was asked for.
 
         It leads a session of its own, reads nothing, and appends stdout and stderr to `log`.
-        `env` None means the warden's environment; FENCEPOST_RUN is added in any case.
+        `env` is added to the warden's own environment, and so is FENCEPOST_RUN.
         Raises HarnessError, with `name`, if it cannot be started.
         """
         answer = self.ask(
@@ -86,6 +87,14 @@ class WardenClient(ABC):
             )
             self._refuse_if_dead()
             return self._exit_codes[pid]
+
+    @abstractmethod
+    def state(self, pid: int) -> NodeState:
+        """Of a process: paused only if *every* thread is; down if there is none, or a zombie."""
+
+    @abstractmethod
+    def usage(self, pid: int) -> NodeUsage | None:
+        """What a process uses, all its threads together; None if there is none."""
 
     @abstractmethod
     def close(self) -> None:
@@ -131,7 +140,7 @@ class WardenClient(ABC):
 
     @abstractmethod
     def _environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
-        """The whole environment of a child."""
+        """What a child's environment has beside what the warden's server adds."""
 
     @abstractmethod
     def _send(self, line: bytes) -> None:

@@ -244,11 +244,11 @@ def test_logs_are_appended_and_hold_both_streams(warden: Warden, log: Path) -> N
 def test_a_child_gets_its_environment_directory_and_a_session_of_its_own(
     warden: Warden, log: Path, tmp_path: Path
 ) -> None:
-    argv = ["sh", "-c", 'echo "$FENCEPOST_RUN $ONLY ${HOME-none}"; pwd; ps -o sid= -p $$; cat']
-    env = {"PATH": os.environ["PATH"], "ONLY": "this"}
-    pid = warden.spawn(argv, name="child", log=log, cwd=tmp_path, env=env)
+    argv = ["sh", "-c", 'echo "$FENCEPOST_RUN $ADDED $HOME"; pwd; ps -o sid= -p $$; cat']
+    pid = warden.spawn(argv, name="child", log=log, cwd=tmp_path, env={"ADDED": "this"})
     assert warden.wait(pid, timeout_s=5) == 0
-    assert log.read_text().split() == ["test", "this", "none", str(tmp_path), str(pid)]
+    said = log.read_text().split()
+    assert said == ["test", "this", os.environ["HOME"], str(tmp_path), str(pid)]
 
 
 def test_a_dead_warden_is_named_by_every_call(log: Path, until: Until) -> None:

@@ -1,0 +1,1 @@
+"""Nodes on machines of the user's, reached over SSH; nothing is installed there."""

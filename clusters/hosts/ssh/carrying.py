@@ -1,0 +1,87 @@
+"""What nodes need of this machine's files, carried to another machine once.
+
+A directory that was carried is kept over there under a name that tells its content, so that the
+next run finds it.
+"""
+
+import hashlib
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from clusters.hosts.ssh.connection import Connection
+from clusters.java import JAVA_MAJOR_MIN
+from history.failure import UsageError
+
+__all__ = ["carry", "far_java", "translated"]
+
+COPY: Final = "copy"
+"""As a machine's `java`: the harness's own is to be copied there."""
+
+
+def carry(source: Path, *, connection: Connection, home: PurePosixPath) -> PurePosixPath:
+    """Where a directory or file of this machine is over there, copied if it is not there yet.
+
+    `home`: our directory over there. Raises HarnessError if it cannot be copied.
+    """
+    target = home / "carried" / f"{_fingerprint(source)}-{source.name}"
+    if connection.run("test", "-e", str(target)).exit_code:
+        connection.require("mkdir", "-p", str(target.parent))
+        if source.is_file():
+            connection.write(target, source.read_bytes())
+        else:
+            connection.put(source, target)
+    return target
+
+
+def far_java(home_here: Path, *, connection: Connection, home: PurePosixPath) -> PurePosixPath:
+    """The JAVA_HOME that stands for this machine's over there.
+
+    UsageError if the machine has none that is recent enough, and none is to be copied.
+    """
+    machine = connection.machine
+    if machine.java == COPY:
+        _refuse_other_architecture(connection)
+        return carry(home_here, connection=connection, home=home)
+    java = "java" if machine.java is None else f"{machine.java}/bin/java"
+    found = connection.run(java, "-XshowSettings:properties", "-version")
+    stated = dict(re.findall(r"^\s*(java\.\S+) = (.*)$", found.errors, re.MULTILINE))
+    way_out = f"set its 'java' to the home of one, or to '{COPY}' to have this machine's copied"
+    if found.exit_code or "java.home" not in stated:
+        raise UsageError(f"{machine} has no {java}; {way_out}")
+    version = stated.get("java.specification.version", "0")
+    if float(version) < JAVA_MAJOR_MIN:
+        raise UsageError(
+            f"{java} on {machine} is Java {version}, below {JAVA_MAJOR_MIN}; {way_out}"
+        )
+    return PurePosixPath(stated["java.home"])
+
+
+def translated(argv: Sequence[str], places: Mapping[Path, PurePosixPath]) -> list[str]:
+    """A command line with every path of this machine as it is over there."""
+    words = list(argv)
+    for here in sorted(places, key=lambda path: len(str(path)), reverse=True):
+        words = [word.replace(str(here), str(places[here])) for word in words]
+    return words
+
+
+def _fingerprint(source: Path) -> str:
+    """Of names, sizes and times: what a copy that was made once is known by."""
+    inside = [source] if source.is_file() else sorted(source.rglob("*"))
+    lines = (
+        f"{path.relative_to(source.parent)} {path.stat().st_size} {path.stat().st_mtime_ns}\n"
+        for path in inside
+        if path.is_file()
+    )
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
+
+
+def _refuse_other_architecture(connection: Connection) -> None:
+    far = connection.require("uname", "-m").strip()
+    if far != platform.machine():
+        raise UsageError(
+            f"{connection.machine} is {far}, this machine {platform.machine()}: its 'java' must be "
+            "the home of one over there"
+        )

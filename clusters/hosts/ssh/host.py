@@ -1,0 +1,242 @@
+"""Nodes on machines of the user's: `clusters.hosts.place.Host` over an inventory.
+
+Each machine that has a node gets a connection and an agent. A node's directory over there is
+`<home>/runs/<run>/<node>`, and goes with the run; what is asked of it is copied into the node's
+directory here. Links lead over loopback addresses of the node's own machine, from there through one
+port of this machine to where the proxy listens.
+"""
+
+import json
+import secrets
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Final, Self
+
+from clusters.cache import Progress
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.local import LocalProcess
+from clusters.hosts.local_host import loopback_address
+from clusters.hosts.place import LOG
+from clusters.hosts.ports import ReservedPorts
+from clusters.hosts.ssh.carrying import carry, far_java, translated
+from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.inventory import Inventory, Machine, assign
+from clusters.hosts.ssh.place import SshPlace
+from clusters.hosts.ssh.warden import RemoteWarden, Way
+from clusters.hosts.warden import Warden
+from clusters.port import NodeName
+from history.failure import HarnessError, UsageError
+
+__all__ = ["Luggage", "SshHost"]
+
+_CLOCK_OFFSET_MS_MAX: Final = 100
+"""The checks allow for a wall clock that is so far off, and little more."""
+_TUNNEL: Final = "clusters.hosts.ssh.tunnel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Luggage:
+    """What nodes need over there."""
+
+    java_home: Path
+    carried: tuple[Path, ...]
+    """Directories and files of this machine that a node's command line names."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Site:
+    """A machine that has nodes."""
+
+    connection: Connection
+    warden: RemoteWarden
+    directory: PurePosixPath
+    """Of the run."""
+    address: str
+    places: Mapping[Path, PurePosixPath]
+    """Where over there is what of this machine."""
+    nodes: list[NodeName] = field(default_factory=list)
+
+
+class SshHost:
+    """The machines of an inventory. Entering it logs in to each that is to have a node.
+
+    `warden`: of this machine; `directory`: of the run, here.
+    """
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        *,
+        nodes: Sequence[NodeName],
+        luggage: Luggage,
+        run_id: str,
+        warden: Warden,
+        directory: Path,
+        progress: Progress,
+    ) -> None:
+        self._progress = progress
+        self._inventory = inventory
+        self._machine_of = assign(nodes, inventory.machines)
+        self._luggage = luggage
+        self._run_id = run_id
+        self._warden = warden
+        self._directory = directory
+        self._stack = ExitStack()
+        self._sites: dict[Machine, _Site] = {}
+        self._places: dict[NodeName, SshPlace] = {}
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """None: what is done to the machines goes with the connection."""
+        return None
+
+    def place(self, node: NodeName, *, directory: Path) -> SshPlace:
+        """The node's directory over there; what is asked of it is copied into `directory`."""
+        site = self._sites[self._machine_of[node]]
+        site.nodes.append(node)
+        far = site.directory / node
+        process = _FarProcess(node, warden=site.warden, directory=far, log=far / LOG)
+        process.places = site.places
+        self._places[node] = SshPlace(
+            site.connection, process=process, address=site.address, far=far, here=directory
+        )
+        return self._places[node]
+
+    def link_address(self, source: int, target: int) -> str:
+        """An address of the loopback: of the source's machine, and of this one."""
+        return loopback_address(source, target)
+
+    def lead(self, links: Sequence[tuple[NodeName, str, int]]) -> None:
+        """Make the addresses of links, (source, address, port), lead to this machine's from there.
+
+        To be called once, when the proxy may be reached.
+        """
+        token = secrets.token_hex(16)
+        listeners = {address: self._reserved(address) for address in self._own_addresses()}
+        self._open_tunnel(listeners, token=token, links=links)
+        for machine, site in self._sites.items():
+            reach = self._reach(site)
+            site.warden.relay(
+                [
+                    Way(
+                        address=near,
+                        port=port,
+                        far_address=reach,
+                        far_port=listeners[reach],
+                        opening=f"{token} {near} {port}\n",
+                    )
+                    for source, near, port in links
+                    if self._machine_of.get(source) == machine
+                ]
+            )
+
+    def __enter__(self) -> Self:
+        try:
+            for machine in dict.fromkeys(self._machine_of.values()):
+                self._sites[machine] = self._reached(machine)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Bring the logs here, end what runs over there, and hang up."""
+        with self._stack:
+            for place in self._places.values():
+                with suppress(HarnessError):  # what is broken has been said by who needed it
+                    place.fetch_all("*.log")
+
+    def _reached(self, machine: Machine) -> _Site:
+        connection = self._stack.enter_context(
+            Connection(machine, known_hosts=self._inventory.known_hosts)
+        )
+        self._progress(f"{machine}: logged in as {connection.user}")
+        home = _home(connection)
+        run = self._run_id.replace("/", "-")
+        directory = home / "runs" / f"{run}-{secrets.token_hex(4)}"
+        warden = self._stack.enter_context(
+            RemoteWarden(connection, run_id=self._run_id, home=home, directory=directory)
+        )
+        _refuse_other_time(machine, warden.clock_offset_ms())
+        places = {
+            self._luggage.java_home: far_java(
+                self._luggage.java_home, connection=connection, home=home
+            )
+        }
+        for carried in self._luggage.carried:
+            places[carried] = carry(carried, connection=connection, home=home)
+        return _Site(
+            connection=connection,
+            warden=warden,
+            directory=directory,
+            address=machine.address or connection.far_address,
+            places=places,
+        )
+
+    def _open_tunnel(
+        self,
+        listeners: Mapping[str, int],
+        *,
+        token: str,
+        links: Sequence[tuple[NodeName, str, int]],
+    ) -> None:
+        config = self._directory / "tunnel.json"
+        config.touch(mode=0o600)
+        data = {
+            "listeners": list(listeners.items()),
+            "token": token,
+            "links": [[address, port] for _, address, port in links],
+        }
+        config.write_text(json.dumps(data))
+        command = [sys.executable, "-m", _TUNNEL, str(config)]
+        self._warden.spawn(command, name="the tunnel", log=self._directory / "tunnel.log")
+
+    def _reach(self, site: _Site) -> str:
+        """Where this machine is found from there."""
+        return self._inventory.harness_address or site.connection.own_address
+
+    def _own_addresses(self) -> list[str]:
+        return sorted({self._reach(site) for site in self._sites.values()})
+
+    def _reserved(self, address: str) -> int:
+        ports = ReservedPorts(address)
+        self._stack.callback(ports.close)
+        return ports.take(1)[0]
+
+
+class _FarProcess(LocalProcess):
+    """A process whose command line is written with paths of this machine."""
+
+    places: Mapping[Path, PurePosixPath]
+
+    def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        """Start it, as `LocalProcess` does."""
+        super().start(translated(argv, self.places), env)
+
+
+def _home(connection: Connection) -> PurePosixPath:
+    """Our directory over there, absolute and there."""
+    words = (
+        f'mkdir -p "{connection.machine.directory}" && cd "{connection.machine.directory}" && pwd'
+    )
+    return PurePosixPath(connection.require("sh", "-c", words).strip())
+
+
+def _refuse_other_time(machine: Machine, offset_ms: float) -> None:
+    """Times in logs over there are compared with this machine's."""
+    if abs(offset_ms) > _CLOCK_OFFSET_MS_MAX:
+        raise UsageError(
+            f"the clock of {machine} is {abs(offset_ms):,.0f} ms "
+            f"{'ahead of' if offset_ms > 0 else 'behind'} this machine's; beyond "
+            f"{_CLOCK_OFFSET_MS_MAX} ms the times in its logs would mislead the checks: "
+            "synchronise both (chrony, systemd-timesyncd)"
+        )
