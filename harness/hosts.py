@@ -1,5 +1,7 @@
 """The host that a run's nodes are placed on, as the options ask for it."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import assert_never
 
 from clusters.cache import Progress
@@ -8,41 +10,62 @@ from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.namespaces import NamespaceHost
 from clusters.hosts.place import Host
+from clusters.hosts.ssh.host import Luggage, SshHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.files_read import files_read
+from clusters.kafka.launch import LOGGING_FILES
 from clusters.kafka.prepared import Prepared
+from clusters.port import NodeName
+from harness.inventory_file import load_inventory
 from harness.options import ClusterKind, HostKind, RunOptions
 from history.failure import UsageError
 
-__all__ = ["host_of", "refuse_unplaceable"]
+__all__ = ["Needs", "host_of", "refuse_unplaceable"]
+
+_SHARE_NO_FILES = frozenset({HostKind.DOCKER, HostKind.SSH})
+"""Nodes of our own need this Python and all its packages, which are not there."""
 
 
-def host_of(
-    options: RunOptions,
-    prepared: Prepared | None,
-    *,
-    run_id: str,
-    warden: Warden,
-    ledger: Ledger,
-    say: Progress,
-) -> Host:
-    """The host, with nothing of it made yet: that begins when it is entered.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a run wants of its host."""
 
-    `prepared`: what nodes of Kafka are made of; None: they are the reference cluster's.
-    """
+    run_id: str
+    nodes: tuple[NodeName, ...]
+    directory: Path
+    """In which each node has one."""
+    prepared: Prepared | None
+    """What nodes of Kafka are made of; None: they are the reference cluster's."""
+    progress: Progress
+
+
+def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger) -> Host:
+    """The host, with nothing of it made yet: that begins when it is entered."""
     match options.host:
         case HostKind.LOCAL:
             return LocalHost(warden, ledger=ledger)
         case HostKind.NETNS:
             return NamespaceHost(warden, ledger=ledger)
         case HostKind.DOCKER:
-            assert prepared is not None, "refused before"
+            assert needs.prepared is not None, "refused before"
             return DockerHost(
-                run_id=run_id,
+                run_id=needs.run_id,
                 ledger=ledger,
-                readable=files_read(prepared),
+                readable=files_read(needs.prepared),
                 image=options.image,
-                progress=say,
+                progress=needs.progress,
+            )
+        case HostKind.SSH:
+            assert options.inventory is not None, "refused before"
+            assert needs.prepared is not None, "refused before"
+            return SshHost(
+                load_inventory(options.inventory),
+                nodes=needs.nodes,
+                luggage=_luggage(needs.prepared),
+                run_id=needs.run_id,
+                warden=warden,
+                directory=needs.directory,
+                progress=needs.progress,
             )
         case _:
             assert_never(options.host)
@@ -54,7 +77,20 @@ def refuse_unplaceable(options: RunOptions) -> None:
         raise UsageError(
             f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"
         )
-    if options.host is HostKind.DOCKER and options.cluster is not ClusterKind.KAFKA:
-        raise UsageError("--host docker runs Kafka; nodes of our own run without: --host local")
+    if options.host in _SHARE_NO_FILES and options.cluster is not ClusterKind.KAFKA:
+        raise UsageError(
+            f"--host {options.host} runs Kafka; nodes of our own run without: --host local"
+        )
     if options.image is not None and options.host is not HostKind.DOCKER:
         raise UsageError(f"--image is for containers, and --host {options.host} has none")
+    if options.inventory is not None and options.host is not HostKind.SSH:
+        raise UsageError(f"--inventory is for --host ssh, and this is --host {options.host}")
+    if options.host is HostKind.SSH:
+        if options.inventory is None:
+            raise UsageError("--host ssh needs to know the machines: --inventory FILE")
+        load_inventory(options.inventory)
+
+
+def _luggage(prepared: Prepared) -> Luggage:
+    jars = sorted({jar.parent for jar in prepared.release.jars})
+    return Luggage(java_home=prepared.java.home, carried=(*jars, *LOGGING_FILES))

@@ -32,6 +32,8 @@ class HostKind(StrEnum):
     """As processes of this machine, each in a network namespace with an address of its own."""
     DOCKER = "docker"
     """Each in a container of its own, on a network of the run."""
+    SSH = "ssh"
+    """On machines of the user's, which an inventory names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,8 @@ class RunOptions:
     host: HostKind = HostKind.LOCAL
     image: str | None = None
     """What containers are made of; None: a small Debian of Fencepost's own."""
+    inventory: Path | None = None
+    """The file that says which machines there are."""
     without_rules: tuple[str, ...] = ()
     """Rules that the reference cluster is not to keep, by their names."""
     wire: bool = True

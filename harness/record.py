@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from clusters.hosts.ledger import Ledger
-from clusters.hosts.place import Host
+from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Route, direct
@@ -16,7 +16,7 @@ from clusters.kafka.prepared import Prepared
 from clusters.port import Cluster
 from clusters.reference.processes import ReferenceCluster
 from harness.clients import tables_of, workload_of
-from harness.hosts import host_of
+from harness.hosts import Needs, host_of
 from harness.options import HostKind, RunOptions
 from harness.progress import Progress
 from harness.recording import Recording, note, refuse_missing_abilities
@@ -44,12 +44,17 @@ def record(
     `prepared`: a release of Kafka; None: the nodes are the reference cluster's.
     """
     run_id = f"{scenario.name}/{run.root.name}"
+    needs = Needs(
+        run_id=run_id,
+        nodes=node_names(scenario.cluster),
+        directory=run.nodes,
+        prepared=prepared,
+        progress=progress.say,
+    )
     with (
         Ledger(run_id=run_id) as ledger,
         Warden(run_id=run_id, will=ledger.will) as warden,
-        host_of(
-            options, prepared, run_id=run_id, warden=warden, ledger=ledger, say=progress.say
-        ) as host,
+        host_of(options, needs, warden=warden, ledger=ledger) as host,
         ExitStack() as stack,
     ):
         cluster, route = _placed(
@@ -69,6 +74,8 @@ def record(
                     dialect=prepared is None,
                 )
             )
+            if isinstance(host, LeadsLinks):
+                host.lead([(link.source, link.address, link.port) for link in links])
         stack.enter_context(_started(cluster, progress))
         note(
             run,
@@ -147,7 +154,11 @@ def _placed(
 def _where(options: RunOptions) -> dict[str, str]:
     """Where the nodes run, if that is worth a word."""
     where = {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
-    return where if options.image is None else where | {"image": options.image}
+    if options.image is not None:
+        where["image"] = options.image
+    if options.inventory is not None:
+        where["inventory"] = str(options.inventory)
+    return where
 
 
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:

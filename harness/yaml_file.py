@@ -16,6 +16,8 @@ __all__ = ["Document", "load_document"]
 
 Path_ = tuple[str | int, ...]
 
+_SCENARIO = "a scenario is a mapping of keys to values, e.g. 'name: smoke'"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
@@ -72,8 +74,11 @@ class Document:
         )
 
 
-def load_document(path: Path) -> Document:
-    """Parse a YAML file whose top is a mapping. UsageError with file and line if it is not."""
+def load_document(path: Path, *, expected: str = _SCENARIO) -> Document:
+    """Parse a YAML file whose top is a mapping. UsageError with file and line if it is not.
+
+    `expected`: what stands at the top of such a file, in words.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -84,7 +89,7 @@ def load_document(path: Path) -> Document:
     except yaml.YAMLError as error:
         raise UsageError(f"{_yaml_place(path, error)}: {_yaml_problem(error)}") from None
     if not isinstance(root, yaml.MappingNode) or not isinstance(data, dict):
-        raise UsageError(f"{path}:1: a scenario is a mapping of keys to values, e.g. 'name: smoke'")
+        raise UsageError(f"{path}:1: {expected}")
     lines: dict[Path_, int] = {(): root.start_mark.line + 1}
     _collect(root, (), lines, str(path))
     return Document(name=str(path), text=text, data=data, lines=lines, flags={})

@@ -57,6 +57,11 @@ _run_options = (
         "--image", help="Of the containers of --host docker. [default: a small Debian, made here]"
     ),
     click.option(
+        "--inventory",
+        type=click.Path(path_type=Path),
+        help="The machines of --host ssh: a YAML file.",
+    ),
+    click.option(
         "--without-rule",
         "without_rules",
         multiple=True,
@@ -123,6 +128,8 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     flags["host"] = manifest.versions.get("host", flags["host"])
     flags["image"] = flags["image"] or manifest.versions.get("image")
     flags["cluster"] = flags["cluster"] or ClusterKind.KAFKA
+    if flags["inventory"] is None and (inventory := manifest.versions.get("inventory")) is not None:
+        flags["inventory"] = Path(inventory)
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
@@ -166,6 +173,7 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
         cluster=ClusterKind(flags["cluster"]),
         host=HostKind(flags["host"]),
         image=flags["image"],
+        inventory=flags["inventory"],
         without_rules=tuple(flags["without_rules"]),
     )
 
@@ -173,7 +181,9 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
 def host_words(flags: dict[str, Any]) -> list[str]:
     """The flags that say where the nodes run, if they are not the default."""
     words = [] if flags["host"] == HostKind.LOCAL else ["--host", flags["host"]]
-    return words if flags["image"] is None else [*words, "--image", flags["image"]]
+    for name in ("image", "inventory"):
+        words += [] if flags[name] is None else [f"--{name}", str(flags[name])]
+    return words
 
 
 _FLAG_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
