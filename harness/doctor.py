@@ -4,7 +4,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,7 +15,10 @@ from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
 from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.process import orphans
+from clusters.hosts.ssh.examination import examine_machine
+from clusters.hosts.ssh.inventory import Inventory
 from clusters.java import find_java
+from harness.inventory_file import load_inventory
 from history.failure import HarnessError
 
 __all__ = ["Finding", "examine"]
@@ -41,8 +44,11 @@ class Finding:
         return asdict(self)
 
 
-def examine(results: Path) -> list[Finding]:
-    """Look at everything a run needs. Never raises for a thing that is missing."""
+def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
+    """Look at everything a run needs. Never raises for a thing that is missing.
+
+    `inventory`: the file of machines to look at, too. UsageError if it states what cannot be.
+    """
     looks: list[Callable[[], Finding]] = [
         _system,
         _java,
@@ -54,7 +60,20 @@ def examine(results: Path) -> list[Finding]:
         _namespaces,
         _left_behind,
     ]
-    return [look() for look in looks]
+    machines = () if inventory is None else _machines(load_inventory(inventory))
+    return [*(look() for look in looks), *machines]
+
+
+def _machines(inventory: Inventory) -> Iterator[Finding]:
+    java_home = find_java().home
+    for machine in inventory.machines:
+        what = f"machine {machine}"
+        try:
+            found = examine_machine(machine, known_hosts=inventory.known_hosts, java_home=java_home)
+        except HarnessError as error:
+            yield Finding(what=what, ok=False, found="cannot be used", way_out=str(error))
+        else:
+            yield Finding(what=what, ok=True, found=found)
 
 
 def _system() -> Finding:

@@ -15,10 +15,15 @@ __all__ = ["clean", "doctor"]
 
 @click.command()
 @results_option
+@click.option(
+    "--inventory",
+    type=click.Path(path_type=Path),
+    help="Look at the machines of this file, too.",
+)
 @as_json
-def doctor(results: Path, as_json: bool) -> int:
+def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
     """Say what this machine can do, and what to install for the rest."""
-    findings = examine(results)
+    findings = examine(results, inventory)
     if as_json:
         emit_json([finding.as_data() for finding in findings])
     else:

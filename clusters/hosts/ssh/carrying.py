@@ -15,7 +15,7 @@ from clusters.hosts.ssh.connection import Connection
 from clusters.java import JAVA_MAJOR_MIN
 from history.failure import UsageError
 
-__all__ = ["carry", "far_java", "translated"]
+__all__ = ["COPY", "carry", "far_java", "translated"]
 
 COPY: Final = "copy"
 """As a machine's `java`: the harness's own is to be copied there."""

@@ -24,6 +24,7 @@ from clusters.hosts.place import LOG
 from clusters.hosts.ports import ReservedPorts
 from clusters.hosts.ssh.carrying import carry, far_java, translated
 from clusters.hosts.ssh.connection import Connection
+from clusters.hosts.ssh.home import home_of
 from clusters.hosts.ssh.inventory import Inventory, Machine, assign
 from clusters.hosts.ssh.place import SshPlace
 from clusters.hosts.ssh.warden import RemoteWarden, Way
@@ -160,7 +161,7 @@ class SshHost:
             Connection(machine, known_hosts=self._inventory.known_hosts)
         )
         self._progress(f"{machine}: logged in as {connection.user}")
-        home = _home(connection)
+        home = home_of(connection)
         run = self._run_id.replace("/", "-")
         directory = home / "runs" / f"{run}-{secrets.token_hex(4)}"
         warden = self._stack.enter_context(
@@ -221,14 +222,6 @@ class _FarProcess(LocalProcess):
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Start it, as `LocalProcess` does."""
         super().start(translated(argv, self.places), env)
-
-
-def _home(connection: Connection) -> PurePosixPath:
-    """Our directory over there, absolute and there."""
-    words = (
-        f'mkdir -p "{connection.machine.directory}" && cd "{connection.machine.directory}" && pwd'
-    )
-    return PurePosixPath(connection.require("sh", "-c", words).strip())
 
 
 def _refuse_other_time(machine: Machine, offset_ms: float) -> None:

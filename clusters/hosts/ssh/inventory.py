@@ -113,7 +113,8 @@ def _machine(entry: object, path: tuple[str | int, ...]) -> Machine:
         user=_text(entry, "user", path),
         identity=_path(entry, "identity", path),
         address=_text(entry, "address", path),
-        directory=_text(entry, "directory", path) or ".fencepost",
+        # The session begins in the home directory, and no shell is to read it.
+        directory=(_text(entry, "directory", path) or ".fencepost").removeprefix("~/"),
         java=_text(entry, "java", path),
         python=_text(entry, "python", path) or "python3",
         nodes=_nodes(entry, path),

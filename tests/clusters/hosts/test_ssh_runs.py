@@ -1,0 +1,95 @@
+"""A scenario on machines over SSH, as a user starts it: the same file, the same verdict."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from far_machines import far_machines, why_no_machines
+from sshd import Sshd
+
+from history.manifest import read_manifest
+from history.run_directory import RunDirectory
+
+_TIMEOUT_S = 300
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sshd, ...]]:
+    with far_machines(3, directory=tmp_path_factory.mktemp("machines")) as machines:
+        yield machines
+
+
+@pytest.fixture(scope="module")
+def inventory(machines: tuple[Sshd, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("inventory")
+    known_hosts = directory / "known_hosts"
+    known_hosts.write_text("".join(one.known_hosts.read_text() for one in machines))
+    listed = [
+        {
+            "host": one.machine.host,
+            "user": one.machine.user,
+            "identity": str(one.machine.identity),
+            "directory": one.machine.directory,
+        }
+        for one in machines
+    ]
+    path = directory / "machines.yaml"
+    path.write_text(yaml.safe_dump({"known_hosts": str(known_hosts), "machines": listed}))
+    return path
+
+
+def _fencepost(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "harness.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
+def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
+    machines: tuple[Sshd, ...], inventory: Path, tmp_path: Path
+) -> None:
+    ended = _fencepost(
+        *("run", "smoke", "--time-limit", "8s", "--seed", "4", "--json"),
+        *("--host", "ssh", "--inventory", str(inventory), "--results", str(tmp_path)),
+    )
+    assert ended.returncode == 0, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    assert said["validity"] == "valid"
+    run = RunDirectory(Path(said["run"]))
+    manifest = read_manifest(run.manifest_path)
+    assert manifest.versions["host"] == "ssh"
+    # Known only from what went over the proxy on this machine.
+    assert said["checks"]["stale-epoch-join"]["validity"] == "valid"
+    for one in machines:
+        left = list((Path(one.machine.directory) / "runs").iterdir())
+        assert left == []
+
+
+@pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
+def test_the_doctor_looks_at_every_machine(inventory: Path, machines: tuple[Sshd, ...]) -> None:
+    ended = _fencepost("doctor", "--inventory", str(inventory), "--json")
+    findings = {finding["what"]: finding for finding in json.loads(ended.stdout)}
+    for one in machines:
+        found = findings[f"machine {one.machine.host}"]
+        assert found["ok"], found["way_out"]
+        assert f"{one.machine.user} at {one.machine.directory}" in found["found"]
+
+
+def test_machines_that_nobody_named_are_asked_for() -> None:
+    ended = _fencepost("run", "smoke", "--host", "ssh")
+    assert ended.returncode == 254
+    assert "--host ssh needs to know the machines: --inventory FILE" in ended.stderr
+
+
+def test_an_inventory_is_refused_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "machines.yaml"
+    path.write_text("machines:\n  - host: 10.0.0.1\n    colour: red\n")
+    ended = _fencepost("run", "smoke", "--host", "ssh", "--inventory", str(path))
+    assert ended.returncode == 254
+    assert f"{path}:3: machines[0].colour: unknown; allowed: host" in ended.stderr
