@@ -5,7 +5,6 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import psutil
@@ -18,30 +17,16 @@ from clusters.hosts.process import orphans
 from clusters.hosts.ssh.examination import examine_machine
 from clusters.hosts.ssh.inventory import Inventory
 from clusters.java import find_java
+from harness.doctor_hosts import docker_finding
+from harness.finding import Finding
 from harness.inventory_file import load_inventory
 from history.failure import HarnessError
 
-__all__ = ["Finding", "examine"]
+__all__ = ["examine"]
 
 _MEMORY_BYTES_MIN = 4 << 30
 """Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing looked at."""
-
-    what: str
-    ok: bool
-    found: str
-    way_out: str = ""
-    needed: bool = True
-    """Whether nothing runs without it; what is not needed opens further words and flags."""
-
-    def as_data(self) -> dict[str, object]:
-        """For JSON."""
-        return asdict(self)
 
 
 def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
@@ -58,6 +43,7 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
         _releases,
         _link_addresses,
         _namespaces,
+        docker_finding,
         _left_behind,
     ]
     machines = () if inventory is None else _machines(load_inventory(inventory))

@@ -8,7 +8,8 @@ from rich.table import Table
 
 from harness.clean import clean_machine
 from harness.cli.options import as_json, emit_json, results_option
-from harness.doctor import Finding, examine
+from harness.doctor import examine
+from harness.finding import Finding
 
 __all__ = ["clean", "doctor"]
 

@@ -21,7 +21,7 @@ from clusters.hosts.docker.daemon import Daemon
 from clusters.hosts.warden import Warden
 from history.failure import HarnessError, UsageError
 
-__all__ = ["BASE", "Recipe", "base_archive", "image_named", "made_of"]
+__all__ = ["BASE", "Recipe", "base_archive", "image_named", "missing_to_make_base"]
 
 _REPOSITORY: Final = "fencepost-base"
 _ARCHIVE: Final = "root.tar"
@@ -87,7 +87,7 @@ def base_archive() -> Path:
     return _home() / _ARCHIVE
 
 
-def made_of() -> str | None:
+def missing_to_make_base() -> str | None:
     """What is missing on this machine to make the base image; None if nothing is."""
     if shutil.which("mmdebstrap") is None:
         return "mmdebstrap (apt-get install mmdebstrap)"
@@ -117,7 +117,7 @@ def _whole(home: Path) -> Path | None:
 
 
 def _build(draft: Path) -> None:
-    if missing := made_of():
+    if missing := missing_to_make_base():
         raise HarnessError(
             f"there is no base image yet, and making one needs {missing}; or name an image that "
             "Docker has: --image debian:bookworm-slim"
