@@ -23,6 +23,9 @@ __all__ = ["ContainerSpec", "ContainerState", "Daemon", "NetworkSpec", "connecte
 
 _ANSWER_TIMEOUT_S: Final = 60
 """A container starts within a second; ten times that on a machine with much else to do."""
+# Above the range from which this machine takes ports for nodes: a connection that a node opens
+# never takes the port of its own listener.
+_OUTGOING_PORTS: Final = "61001 65535"
 _UNIX: Final = "unix://"
 _SOCKET: Final = f"{_UNIX}/var/run/docker.sock"
 
@@ -231,6 +234,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, object]:
         "Memory": spec.memory_bytes,
         # No swap beside it: a node that is out of memory is to be seen at once.
         "MemorySwap": spec.memory_bytes,
+        "Sysctls": {"net.ipv4.ip_local_port_range": _OUTGOING_PORTS},
         # The process writes its own log into its directory.
         "LogConfig": {"Type": "none", "Config": {}},
     }

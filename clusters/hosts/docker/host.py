@@ -27,10 +27,27 @@ from clusters.hosts.place import LOG
 from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_mark
 from clusters.hosts.subnet import Subnet, claim_subnet
 from clusters.hosts.undo import RemoveContainer, RemoveNetwork
-from clusters.port import NodeName
+from clusters.port import NodeName, NodeState
 from history.failure import HarnessError
 
-__all__ = ["DockerHost"]
+__all__ = ["ContainerPlace", "DockerHost"]
+
+
+class ContainerPlace(LocalPlace):
+    """A directory of this machine, and a process in a container that sees it."""
+
+    @property
+    def interface(self) -> str:
+        """The name, inside of its network namespace, of what its packets go through."""
+        return "eth0"
+
+    def namespace(self) -> Path | None:
+        """The file by which its network namespace is entered; None while there is none.
+
+        Each start of the process makes a new one.
+        """
+        process = self.process
+        return None if process.state() is NodeState.DOWN else Path(f"/proc/{process.pid}/ns/net")
 
 
 class DockerHost:
@@ -65,7 +82,7 @@ class DockerHost:
         """Where the undo of what is done to the machine is written."""
         return self._ledger
 
-    def place(self, node: NodeName, *, directory: Path) -> LocalPlace:
+    def place(self, node: NodeName, *, directory: Path) -> ContainerPlace:
         """A container that is not made before its first start, with an address from now on."""
         self._place_count += 1
         address = self._subnet.node(self._place_count)
@@ -88,7 +105,7 @@ class DockerHost:
         self._ledger.note(RemoveContainer(name=spec.name))
         log = directory / LOG
         process = ContainerProcess(spec, node=node, daemon=self._daemon, log=log)
-        return LocalPlace(directory, process=process, address=address)
+        return ContainerPlace(directory, process=process, address=address)
 
     def link_address(self, source: int, target: int) -> str:
         """An address of the run's subnet that is this machine's own."""
