@@ -5,6 +5,8 @@
       - {kafka: ">=3.5", valid: true, tried: [3.5.2, 4.3.1]}
 
 The first entry that fits the release counts; a run on a release that none fits has no expectation.
+An entry with `level` in the place of `kafka` is about clusters of our own at a metadata.version of
+theirs, and fits no release.
 `tried` names the releases that an entry rests on: `fencepost reproduce` runs on all of these.
 """
 
@@ -30,7 +32,10 @@ class Expectation:
     """On these releases, this validity, with at least these anomalies."""
 
     releases: SpecifierSet
+    """Of Kafka; of an entry with levels it says nothing."""
     validity: Validity
+    levels: SpecifierSet | None = None
+    """The metadata.versions of clusters of our own that it is about; None: it is about releases."""
     anomalies: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
     """Releases that stand for all of them in a track record."""
@@ -61,8 +66,10 @@ def tried_releases(expectations: tuple[Expectation, ...]) -> tuple[str, ...]:
     return tuple(release for expectation in expectations for release in expectation.tried)
 
 
-def expectation_for(expectations: tuple[Expectation, ...], *, release: str) -> Expectation | None:
-    """The first entry that fits the release.
+def expectation_for(
+    expectations: tuple[Expectation, ...], *, release: str, level: int | None = None
+) -> Expectation | None:
+    """The first entry that fits the release, or the level of a cluster of our own.
 
     A build without a version of its own fits only entries without a `kafka` key.
     """
@@ -71,6 +78,10 @@ def expectation_for(expectations: tuple[Expectation, ...], *, release: str) -> E
     except InvalidVersion:
         version = None
     for expectation in expectations:
+        if expectation.levels is not None:
+            if level is not None and expectation.levels.contains(str(level)):
+                return expectation
+            continue
         anywhere = str(expectation.releases) == ""
         if anywhere or (version and expectation.releases.contains(version, prereleases=True)):
             return expectation
@@ -84,25 +95,35 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
 
 
 def _parse_one(data: Mapping[str, object]) -> Expectation:
-    refuse_unknown(data, ["kafka", "valid", "invalid", "tried"])
+    refuse_unknown(data, ["kafka", "level", "valid", "invalid", "tried"])
+    if "level" in data and ("kafka" in data or "tried" in data):
+        raise SpecError(("level",), "it is about clusters of our own: no 'kafka' or 'tried' beside")
     if ("valid" in data) == ("invalid" in data):
         raise SpecError((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
-    try:
-        releases = SpecifierSet(str(data.get("kafka", "")))
-    except InvalidSpecifier:
-        raise SpecError(
-            ("kafka",), f'{data["kafka"]!r} is no range of versions; write ">=3.5" or "<4,>=3"'
-        ) from None
+    releases = _range(data, "kafka")
+    levels = _range(data, "level") if "level" in data else None
     if "valid" in data:
         if data["valid"] is not True:
             raise SpecError(("valid",), "write 'valid: true', or 'invalid: [anomaly, …]'")
-        return Expectation(releases=releases, validity=Validity.VALID, tried=_tried(data))
+        return Expectation(
+            releases=releases, levels=levels, validity=Validity.VALID, tried=_tried(data)
+        )
     return Expectation(
         releases=releases,
+        levels=levels,
         validity=Validity.INVALID,
         anomalies=_anomalies(data["invalid"]),
         tried=_tried(data),
     )
+
+
+def _range(data: Mapping[str, object], key: str) -> SpecifierSet:
+    try:
+        return SpecifierSet(str(data.get(key, "")))
+    except InvalidSpecifier:
+        raise SpecError(
+            (key,), f'{data[key]!r} is no range of versions; write ">=3.5" or "<4,>=3"'
+        ) from None
 
 
 def _tried(data: Mapping[str, object]) -> tuple[str, ...]:

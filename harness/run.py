@@ -25,6 +25,7 @@ from clusters.cache import cache_dir
 from clusters.java import Java, find_java
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
+from clusters.reference.specs import level_of
 from harness.expectation import expectation_for, is_met
 from harness.hosts import refuse_unplaceable
 from harness.judge import judge
@@ -92,6 +93,8 @@ class _Stage:
     """For the checks."""
     release: str
     """Whose expectations hold."""
+    level: int | None
+    """The metadata.version of a cluster of our own."""
     origin_ns: int
     origin_utc_ns: int
     record: Callable[[RunDirectory], None]
@@ -108,6 +111,7 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
         return _Stage(
             java=prepared.java,
             release=prepared.release.version,
+            level=None,
             origin_ns=clock.origin_ns,
             origin_utc_ns=time.time_ns() - clock.now_ns(),
             record=lambda run: record(
@@ -119,6 +123,7 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
         return _Stage(
             java=find_java(),
             release=simulated.release,
+            level=level_of(scenario.cluster),
             origin_ns=0,
             origin_utc_ns=simulated.origin_utc_ns,
             record=lambda run: record_simulated(
@@ -129,6 +134,7 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
     return _Stage(
         java=find_java(),
         release=release_like(scenario),
+        level=level_of(scenario.cluster),
         origin_ns=clock.origin_ns,
         origin_utc_ns=time.time_ns() - clock.now_ns(),
         record=lambda run: record(scenario, options, None, run=run, clock=clock, progress=progress),
@@ -155,7 +161,7 @@ def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[ob
 
 
 def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verdict) -> RunOutcome:
-    expectation = expectation_for(scenario.expect, release=stage.release)
+    expectation = expectation_for(scenario.expect, release=stage.release, level=stage.level)
     return RunOutcome(
         run=run,
         verdict=verdict,

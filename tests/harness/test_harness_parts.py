@@ -17,7 +17,7 @@ from harness.record import unread
 from harness.replay import replayed
 from harness.scenario import load_scenario
 from harness.seeds import stream, stream_seed
-from history.failure import UsageError
+from history.failure import SpecError, UsageError
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from nemesis.play import Act, Word, step_data
@@ -73,6 +73,19 @@ def test_the_first_expectation_that_fits_the_release_counts(
     chosen = expectation_for(expected, release=release)
     assert chosen is not None
     assert is_met(chosen, found) is as_expected
+
+
+def test_an_expectation_of_levels_is_about_clusters_of_our_own_alone() -> None:
+    expected = parse_expectations(
+        [{"level": "<3", "invalid": ["lost-write"]}, {"level": ">=3", "valid": True}]
+    )
+    assert expectation_for(expected, release="4.3.1") is None
+    of_level = {
+        level: expectation_for(expected, release="4.3.1", level=level) for level in (1, 2, 3)
+    }
+    assert [of_level[1], of_level[2], of_level[3]] == [expected[0], expected[0], expected[1]]
+    with pytest.raises(SpecError, match="no 'kafka' or 'tried' beside"):
+        parse_expectations([{"level": "<3", "kafka": ">=3.5", "valid": True}])
 
 
 def manifest(**changes: object) -> Manifest:

@@ -84,6 +84,20 @@ def test_e08_the_race_loses_data_below_level_2_and_not_from_level_2_on(
     assert (said["validity"] == "invalid") is lost
 
 
+@pytest.mark.parametrize("level", ["2", "3"])
+def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(
+    level: str, tmp_path: Path
+) -> None:
+    ended = run(
+        "read-after-write", "--metadata-version", level, "--seed", "6", "--json", results=tmp_path
+    )
+    said = said_of(ended)
+    found = {name for name, check in said["checks"].items() if check["validity"] == "invalid"}
+    stale = {"stale-read-after-write", "nonrepeatable-read"}
+    assert found == (stale if level == "2" else set())
+    assert said["as_expected"] is True
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -75,6 +75,16 @@ def test_kip_903_fires_at_level_1_and_holds_at_level_2(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(tmp_path: Path) -> None:
+    for level in ("2", "3"):
+        said, _ = judged("read-after-write", "--metadata-version", level, results=tmp_path)
+        stale = {"stale-read-after-write", "nonrepeatable-read"}
+        assert violated(said) == (stale if level == "2" else set())
+        assert said["as_expected"] is True
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) -> None:
     found = [
         judged("metadata", "--time-limit", "15s", results=tmp_path / seed, hash_seed=seed)
