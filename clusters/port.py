@@ -8,7 +8,7 @@ A node is named by its role and its number: `controller-1`, `broker-2`. Numbers 
 role; `Cluster.broker_id` maps to the id that Kafka's protocol uses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ __all__ = [
     "Cluster",
     "ClusterSpec",
     "ClusterView",
+    "DisturbsPackets",
     "Explains",
     "Kills",
     "LinkEnd",
@@ -282,6 +283,35 @@ class Links(Protocol):
 
     def links(self) -> tuple[LinkEnd, ...]:
         """Every link that nodes and clients dial; known before the start."""
+
+
+@runtime_checkable
+class DisturbsPackets(Protocol):
+    """Can do things to the packets of its nodes, if each has a network of its own."""
+
+    def why_no_packets(self) -> str | None:
+        """Why it cannot be done where the nodes run, with the way out; None if it can."""
+
+    def drop_packets(self, name: str, flows: Collection[tuple[NodeName, NodeName]]) -> None:
+        """Drop what is sent from the first to the second of each, until `pass_packets`."""
+
+    def pass_packets(self, name: str) -> int:
+        """Drop no more for that name; so many packets were dropped."""
+
+    def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
+        """Whether a request gets its answer that is sent on the way that the source takes.
+
+        The source is a node or "clients"; one that has no network just now reaches nobody.
+        """
+
+    def answers(self, node: NodeName, *, timeout_s: float) -> bool:
+        """Whether a request from this machine, on no link, gets its answer."""
+
+    def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
+        """Bound what the node sends; returns the rate that was measured then, in bits a second."""
+
+    def free_bandwidth(self, node: NodeName) -> None:
+        """Bound it no more."""
 
 
 @runtime_checkable

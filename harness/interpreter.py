@@ -33,6 +33,7 @@ from nemesis.steps import (
     Act,
     Admin,
     Await,
+    Bandwidth,
     Choose,
     CreateTopic,
     Heal,
@@ -164,8 +165,10 @@ class Interpreter:
                 self.network.lift(step, now_s=now_s)
             case Partition():
                 self.network.partition(step, scene=scene, draw=self.draw, now_s=now_s)
+            case Bandwidth():
+                self.network.limit(step, scene=scene, draw=self.draw, now_s=now_s)
             case HealPartition():
-                self.network.heal_partition(step, now_s=now_s)
+                self.network.heal(step, now_s=now_s)
             case _:
                 raise AssertionError(step)
 

@@ -1,31 +1,27 @@
-"""Performs what a play does to the network: rules on the wire, partitions, and the books of both.
+"""Performs what a play does to the network: rules on the wire, and what `partitions` does.
 
 A rule is a fault from the moment it is laid; its effect is seen with the first frame that it
-concerned, and it ends when it is lifted. A partition's effect is seen by probes: a request sent
-over each link that it cuts gets no answer. It is over once they are answered again, where the
-target answers one that is sent to it directly: a node that has just been started does not yet.
+concerned, and it ends when it is lifted.
 """
 
 import random
-from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
-from typing import Final, TypeVar
+from typing import Final
 
-from clusters.port import Cluster, NodeName, NodeState, Role, role_of
+from clusters.port import Cluster, NodeName, Role, role_of
+from harness.partitions import Partitions
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
-from nemesis.steps import HealPartition, Lay, Lift, Parties, Partition
+from nemesis.steps import Bandwidth, HealPartition, Lay, Lift, Parties, Partition
 from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import CLIENTS, Flows, cut_off, flows_of
+from nemesis.topology import CLIENTS
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import (
     Clause,
     Delay,
     Direction,
-    Flow,
     Link,
     Match,
     Operator,
@@ -37,13 +33,6 @@ from nemesis.wire_words import lay_data
 
 __all__ = ["Network", "registration_watch", "watch_name"]
 
-Probed = TypeVar("Probed")
-
-_PROBE_S: Final = 1.0
-"""A probe through an open link is answered within ms; on a busy machine, within this."""
-_HEAL_PROBE_S: Final = 5.0
-_PROBES_AT_ONCE: Final = 16
-_NAMED_MAX: Final = 6
 _NOTHING: Final = WireStatus(rules={}, withheld_bytes={}, connection_count={})
 
 
@@ -55,14 +44,8 @@ class _OpenRule:
     seen: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class _OpenPartition:
-    index: int
-    flows: frozenset[Flow]
-
-
 class Network:
-    """The only place that touches the wire during a run. `wire` None: the cluster has none."""
+    """The only place that breaks the network during a run. `wire` None: the cluster has none."""
 
     def __init__(
         self,
@@ -75,11 +58,12 @@ class Network:
     ) -> None:
         self._cluster = cluster
         self._wire = wire
-        self._links = tuple(links)
         self._journal = journal
         self._played = played
         self._rules: dict[str, _OpenRule] = {}
-        self._partitions: dict[str, _OpenPartition] = {}
+        self._partitions = Partitions(
+            cluster, wire=wire, links=links, journal=journal, played=played
+        )
         self._topic_ids: dict[str, str] = {}
         for node in cluster.nodes:
             if wire is not None and role_of(node) is Role.BROKER:
@@ -89,7 +73,7 @@ class Network:
     def open_labels(self) -> tuple[str, ...]:
         """What is broken now, e.g. `hold join`."""
         rules = (rule.label for rule in self._rules.values() if rule.index is not None)
-        return (*rules, *(f"partition {name}" for name in self._partitions))
+        return (*rules, *self._partitions.open_labels)
 
     def status(self) -> WireStatus:
         """What the wire has done so far; empty without one."""
@@ -156,45 +140,19 @@ class Network:
         self, step: Partition, *, scene: Scene, draw: random.Random, now_s: float
     ) -> None:
         """Cut the flows, and see by probes that they are cut."""
-        wire = self._require_wire()
-        if step.name in self._partitions:
-            raise HarnessError(f"a partition named {step.name} is there already")
-        flows = flows_of(step.cut, scene, draw)
-        self._played.note(replace(step, cut=Flows(flows=flows), at_s=now_s))
-        lost = cut_off(flows, scene.nodes) or {node for flow in flows for node in flow}
-        index = self._journal.begin("partition", sorted(lost - {CLIENTS}))
-        self._partitions[step.name] = _OpenPartition(index=index, flows=flows)
-        wire.block(flows)
-        links = self._links_over(flows)
-        if not links:
-            raise HarnessError(f"partition {step.name}: no link between these nodes can be cut")
-        if answered := self._probed(links, timeout_s=_PROBE_S):
-            raise HarnessError(f"partition {step.name}: {_named(answered)} still answers")
-        self._journal.effect(index, f"no answer over {len(links)} links: {_named(links)}")
+        self._partitions.cut(step, scene=scene, draw=draw, now_s=now_s)
 
-    def heal_partition(self, step: HealPartition, *, now_s: float) -> None:
-        """Undo the cut; where the target answers by itself, the link is seen to answer again."""
-        wire = self._require_wire()
-        if step.name not in self._partitions:
-            raise HarnessError(f"there is no partition {step.name} to heal")
-        self._played.note(replace(step, at_s=now_s))
-        healed = self._partitions.pop(step.name)
-        others = set(chain.from_iterable(one.flows for one in self._partitions.values()))
-        freed = healed.flows - others
-        wire.unblock(freed)
-        blocked = set(self._links_over(others))
-        open_again = [link for link in self._links_over(freed) if link not in blocked]
-        awake = self._awake({link.target for link in open_again})
-        links = [link for link in open_again if link.target in awake]
-        silent = set(links) - set(self._probed(links, timeout_s=_HEAL_PROBE_S))
-        if silent:
-            raise HarnessError(f"partition {step.name} is healed, but {_named(silent)} is silent")
-        self._journal.end(healed.index, f"{len(links)} links answer again")
+    def limit(self, step: Bandwidth, *, scene: Scene, draw: random.Random, now_s: float) -> None:
+        """Bound what nodes send, and measure it."""
+        self._partitions.limit(step, scene=scene, draw=draw, now_s=now_s)
+
+    def heal(self, step: HealPartition, *, now_s: float) -> None:
+        """End the partition or the bound of this name, and see that it is over."""
+        self._partitions.heal(step, now_s=now_s)
 
     def heal_all(self, *, now_s: float) -> None:
-        """End every rule and every partition."""
-        for name in list(self._partitions):
-            self.heal_partition(HealPartition(name=name), now_s=now_s)
+        """End every rule, every partition and every bound."""
+        self._partitions.heal_all(now_s=now_s)
         for name in list(self._rules):
             self.lift(Lift(name=name), now_s=now_s)
 
@@ -216,36 +174,6 @@ class Network:
         if self._wire is None:
             raise HarnessError("this run has no wire: its nodes reach each other directly")
         return self._wire
-
-    def _links_over(self, flows: Collection[Flow]) -> list[Link]:
-        """The links that need one of the flows, in either direction."""
-        return [
-            link
-            for link in self._links
-            if (link.source, link.target) in flows or (link.target, link.source) in flows
-        ]
-
-    def _probed(self, links: Collection[Link], *, timeout_s: float) -> list[Link]:
-        """Those of the links over which a request is answered."""
-        wire = self._require_wire()
-        return _those(links, lambda link: wire.probe(link.source, link.target, timeout_s=timeout_s))
-
-    def _awake(self, nodes: Collection[NodeName]) -> frozenset[NodeName]:
-        """Those of the nodes that run, and answer where no link is in between."""
-        wire = self._require_wire()
-        running = [node for node in nodes if self._cluster.state(node) is NodeState.RUNNING]
-        return frozenset(
-            _those(running, lambda node: wire.probe_directly(node, timeout_s=_HEAL_PROBE_S))
-        )
-
-
-def _those(items: Collection[Probed], answers: Callable[[Probed], bool]) -> list[Probed]:
-    """Those that answer, asked all at once."""
-    if not items:
-        return []
-    with ThreadPoolExecutor(max_workers=_PROBES_AT_ONCE) as pool:
-        answered = pool.map(answers, items)
-        return [item for item, has in zip(items, answered, strict=True) if has]
 
 
 def registration_watch(broker: NodeName) -> Rule:
@@ -279,9 +207,3 @@ def _ends(parties: Parties) -> tuple[NodeName, ...]:
 
 def _lift_word(step: Lift) -> str:
     return "discard" if step.discard else "release"
-
-
-def _named(links: Collection[Link]) -> str:
-    words = sorted(f"{link.source} → {link.target}" for link in links)
-    more = f" and {len(words) - _NAMED_MAX} more" if len(words) > _NAMED_MAX else ""
-    return ", ".join(words[:_NAMED_MAX]) + more

@@ -35,6 +35,11 @@ class HostKind(StrEnum):
     SSH = "ssh"
     """On machines of the user's, which an inventory names."""
 
+    @property
+    def has_networks(self) -> bool:
+        """Whether each node has a network of its own on this machine, where packets are dropped."""
+        return self in (HostKind.NETNS, HostKind.DOCKER)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:

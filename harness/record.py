@@ -147,7 +147,7 @@ def _placed(
             port_base=options.port_base,
             route=route,
         )
-    refuse_missing_abilities(scenario, cluster)
+    refuse_missing_abilities(scenario, cluster, wired=options.wire)
     return cluster, route
 
 

@@ -5,11 +5,11 @@ that there are acknowledged operations after them; the final reads come last, wh
 Whether time is the machine's or a simulated world's is said by who calls.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from clusters.port import Administers, Cluster, Explains, LogEnds, NodeName
+from clusters.port import Administers, Cluster, DisturbsPackets, Explains, LogEnds, NodeName
 from harness.clients import Together
 from harness.interpreter import Interpreter
 from harness.network import Network
@@ -28,8 +28,8 @@ from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from nemesis.conditions import log_ends_asked
 from nemesis.faults.catalogue import ABILITIES
-from nemesis.mix import EPISODE_WORDS, Mix
-from nemesis.steps import Act, Await, CreateTopic, MoveLeader, Reassign, Step, flat
+from nemesis.mix import EPISODE_WORDS, PACKET_EPISODES, Mix
+from nemesis.steps import Act, Await, CreateTopic, MoveLeader, Reassign, Step, flat, uses_packets
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
@@ -157,8 +157,14 @@ def note(run: RunDirectory, **changes: object) -> None:
     write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name
 
 
-def refuse_missing_abilities(scenario: Scenario, cluster: Cluster) -> None:
-    """UsageError with the place of what the schedule needs and this kind of cluster cannot do."""
+def refuse_missing_abilities(scenario: Scenario, cluster: Cluster, *, wired: bool) -> None:
+    """UsageError with the place of what the schedule needs and this kind of cluster cannot do.
+
+    `wired`: whether there is a proxy on the links between nodes.
+    """
+    for path in _packet_places(scenario, wired=wired):
+        if (why := _why_no_packets(cluster)) is not None:
+            raise scenario.document.error(SpecError(path, f"this cluster cannot do that: {why}"))
     for index, fault in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
         for word in EPISODE_WORDS.get(fault, ()):
             for ability in ABILITIES[word]:
@@ -169,6 +175,22 @@ def refuse_missing_abilities(scenario: Scenario, cluster: Cluster) -> None:
             for ability in _abilities(step):
                 if not isinstance(cluster, ability):
                     raise scenario.document.error(_cannot(("play", index), ability))
+
+
+def _packet_places(scenario: Scenario, *, wired: bool) -> Iterator[tuple[str | int, ...]]:
+    """Where the schedule does something to packets."""
+    for index, fault in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
+        if fault in PACKET_EPISODES or (fault == "partition" and not wired):
+            yield ("nemesis", "faults", index)
+    for index, top in enumerate(scenario.play or ()):
+        if any(uses_packets(step, wired=wired) for step in flat((top,))):
+            yield ("play", index)
+
+
+def _why_no_packets(cluster: Cluster) -> str | None:
+    if not isinstance(cluster, DisturbsPackets):
+        return "its nodes have no packets"
+    return cluster.why_no_packets()
 
 
 def _cannot(path: tuple[str | int, ...], ability: type) -> SpecError:

@@ -61,7 +61,7 @@ class InterruptedRunError(KeyboardInterrupt):
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
     _refuse_full_disk(options.results)
-    if scenario.needs_wire and not options.wire:
+    if not options.wire and scenario.needs_wire(packets=options.host.has_networks):
         raise UsageError(
             f"{scenario.name} does things to the network, or waits for what is seen there; run it "
             "without --no-wire"

@@ -79,11 +79,14 @@ class Scenario:
         age_max_ms = None if self.metadata is None else self.metadata.age_max_ms
         return replace(self.workload.promises, metadata_age_max_ms=age_max_ms)
 
-    @property
-    def needs_wire(self) -> bool:
-        """Whether a step or a drawn fault is done to the network."""
-        drawn = self.mix.faults if self.mix is not None else ()
-        return uses_wire(self.play or ()) or bool(NETWORK_EPISODES.intersection(drawn))
+    def needs_wire(self, *, packets: bool) -> bool:
+        """Whether a step or a drawn fault needs a proxy on the links between nodes.
+
+        `packets`: whether partitions can do without it, as nodes have networks of their own.
+        """
+        drawn = set(self.mix.faults if self.mix is not None else ())
+        needing = NETWORK_EPISODES - {"partition"} if packets else NETWORK_EPISODES
+        return uses_wire(self.play or (), packets=packets) or bool(needing & drawn)
 
     @property
     def wires_clients(self) -> bool:

@@ -66,7 +66,7 @@ def prepare_simulated(scenario: Scenario, options: RunOptions) -> Simulated:
         raise UsageError(f"{scenario.name}: simulated clients move no partitions")
     rules = rules_without(options.without_rules)
     cluster = build(scenario.cluster, seed=options.seed, rules=rules)
-    refuse_missing_abilities(scenario, cluster)
+    refuse_missing_abilities(scenario, cluster, wired=True)
     return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=_ORIGIN_UTC_NS)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from clusters.hosts.place import Host
 from clusters.kafka.configuration import Route
-from clusters.port import Links, NodeName
+from clusters.port import DisturbsPackets, Links, NodeName
 from nemesis.topology import CLIENTS
 from nemesis.wire.rules import Link
 
@@ -30,6 +30,8 @@ def wired_route(nodes: Iterable[NodeName], *, host: Host, clients: bool) -> Rout
 def links_of(cluster: Links, route: Route) -> tuple[Link, ...]:
     """The links of a cluster that the route leads over an address of their own."""
     ends = ((end, route(end.source, end.target)) for end in cluster.links())
+    # Where packets are told apart, it is by the addresses at both ends of a connection.
+    apart = isinstance(cluster, DisturbsPackets) and cluster.why_no_packets() is None
     return tuple(
         Link(
             source=end.source,
@@ -37,6 +39,7 @@ def links_of(cluster: Links, route: Route) -> tuple[Link, ...]:
             address=address,
             port=end.port,
             dials=end.address,
+            dials_from=address if apart else None,
         )
         for end, address in ends
         if address is not None

@@ -15,6 +15,7 @@ from nemesis.conditions import rules_named
 from nemesis.steps import (
     Act,
     Await,
+    Bandwidth,
     Choose,
     Heal,
     HealPartition,
@@ -82,6 +83,8 @@ def _follow(step: Step, course: _Course) -> None:
             _begin(name, course.rules, course, word="rule")
         case Partition(name=name):
             _begin(name, course.partitions, course, word="partition")
+        case Bandwidth(name=name):
+            _begin(name, course.partitions, course, word="partition or bandwidth")
         case Lift(name=name, discard=discard):
             _end(name, course.rules, course, path="discard" if discard else "release")
         case HealPartition(name=name):

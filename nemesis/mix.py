@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from clusters.port import NodeName, Role, role_of
 from history.failure import HarnessError
-from nemesis.mix_network import drawn_delay, drawn_partition
-from nemesis.steps import Act, HealPartition, Lift, Step, Word
+from nemesis.mix_network import drawn_bandwidth, drawn_delay, drawn_partition
+from nemesis.steps import Act, HealPartition, Lift, Means, Step, Word
 from nemesis.targets import (
     ByRole,
     Choice,
@@ -30,13 +30,26 @@ from nemesis.targets import (
     resolve,
 )
 
-__all__ = ["EPISODES", "EPISODE_WORDS", "NETWORK_EPISODES", "Mix", "MixSpec"]
-
-EPISODES = ("kill", "pause", "restart", "wipe", "rollback", "power", "partition", "delay")
-"""The kinds of fault that a mix draws from."""
+__all__ = [
+    "EPISODES",
+    "EPISODE_WORDS",
+    "NETWORK_EPISODES",
+    "PACKET_EPISODES",
+    "Mix",
+    "MixSpec",
+]
 
 NETWORK_EPISODES = frozenset({"partition", "delay"})
-"""Those that need a proxy on the links."""
+"""Those that are done to the links, by a proxy on them; partitions may be done to packets."""
+
+PACKET_EPISODES = frozenset({"packets", "bandwidth"})
+"""Those that need a network of each node's own."""
+
+EPISODES = (
+    *("kill", "pause", "restart", "wipe", "rollback", "power"),
+    *("partition", "delay", "packets", "bandwidth"),
+)
+"""The kinds of fault that a mix draws from."""
 
 EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
     "kill": (Word.KILL, Word.START),
@@ -134,7 +147,7 @@ class Mix:
         kind = self.draw.choice(self.spec.faults)
         if kind in _DESTRUCTIVE and busy:
             return
-        if kind in NETWORK_EPISODES:
+        if kind in NETWORK_EPISODES | PACKET_EPISODES:
             self._begin_on_the_network(kind, now_s, scene, busy)
             return
         try:
@@ -160,12 +173,17 @@ class Mix:
         name = f"mix-{self._count + 1}"
         heal_at_s = now_s + self.draw.uniform(*self.spec.duration_s)
         due: list[tuple[float, Step]]
-        if kind == "delay":
-            nodes: tuple[NodeName, ...] = ()
-            due = [(now_s, drawn_delay(name, scene, self.draw)), (heal_at_s, Lift(name=name))]
-        else:
-            cut, nodes = drawn_partition(name, scene, self.draw)
-            due = [(now_s, cut), (heal_at_s, HealPartition(name=name))]
+        match kind:
+            case "delay":
+                nodes: tuple[NodeName, ...] = ()
+                due = [(now_s, drawn_delay(name, scene, self.draw)), (heal_at_s, Lift(name=name))]
+            case "bandwidth":
+                bound, nodes = drawn_bandwidth(name, scene, self.draw)
+                due = [(now_s, bound), (heal_at_s, HealPartition(name=name))]
+            case _:
+                by = Means.PACKETS if kind == "packets" else None
+                cut, nodes = drawn_partition(name, scene, self.draw, by=by)
+                due = [(now_s, cut), (heal_at_s, HealPartition(name=name))]
         if self._within_budget(nodes, busy) == nodes:
             self._count += 1
             self._episodes.append(_Episode(nodes=nodes, due=due, destructive=False))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from clusters.port import NodeName, Role, role_of
-from nemesis.steps import Lay, Parties, Partition
+from nemesis.steps import Bandwidth, Lay, Means, Parties, Partition
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import (
     Among,
@@ -27,22 +27,33 @@ from nemesis.topology import (
 )
 from nemesis.wire.rules import Delay, Direction, Match
 
-__all__ = ["drawn_delay", "drawn_partition"]
+__all__ = ["drawn_bandwidth", "drawn_delay", "drawn_partition"]
 
 _DELAY_MAX_MS: Final = (5.0, 20.0, 50.0, 200.0)
 """From a slow switch to a satellite, and far below every time-out."""
+_BITS_PER_S: Final = (1_000_000, 5_000_000, 20_000_000)
+"""From an old line out of town to a busy one; heartbeats pass through any of them in time."""
 _RING_MIN: Final = 5
 _BRIDGE_MIN: Final = 3
 
 
 def drawn_partition(
-    name: str, scene: Scene, draw: random.Random
+    name: str, scene: Scene, draw: random.Random, *, by: Means | None = None
 ) -> tuple[Partition, tuple[NodeName, ...]]:
     """A partition drawn over the nodes of `scene`, and the nodes that it takes away."""
     cut = draw.choice(_candidates(scene))(draw)
     flows = flows_of(cut, scene, draw)
     lost = cut_off(flows, scene.nodes) or frozenset(_few_of(flows))
-    return Partition(name=name, cut=Flows(flows=flows)), tuple(sorted(lost))
+    return Partition(name=name, cut=Flows(flows=flows), by=by), tuple(sorted(lost))
+
+
+def drawn_bandwidth(
+    name: str, scene: Scene, draw: random.Random
+) -> tuple[Bandwidth, tuple[NodeName, ...]]:
+    """A bound on what one broker sends, and that broker: it may fall behind."""
+    nodes = (draw.choice(_of(Role.BROKER, scene)),)
+    rate = draw.choice(_BITS_PER_S)
+    return Bandwidth(name=name, target=NamedNodes(nodes=nodes), bits_per_s=rate), nodes
 
 
 def drawn_delay(name: str, scene: Scene, draw: random.Random) -> Lay:

@@ -6,17 +6,21 @@
     - partition: {from: broker-1, to: controllers}         # one way: what is sent there is lost
     - partition: {shape: majority-ring, among: brokers}    # one, halves, majority-ring, bridge
     - partition: {isolate: controller-1, as: cut-off}
+    - partition: {isolate: broker-1, by: packets}          # not by the proxy
     - heal: cut-off
+    - bandwidth: {of: broker-1, rate: 1Mbit, as: thin}     # what it sends
+    - heal: thin
 
 A side is a node, a list of sides, `brokers`, `controllers`, `clients`, `leader of KEY`, …
 """
 
+import re
 from collections.abc import Mapping
 
 from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.stage import Stage
-from nemesis.steps import Partition
+from nemesis.steps import Bandwidth, Means, Partition
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
 from nemesis.topology import (
     CLIENTS,
@@ -32,9 +36,13 @@ from nemesis.topology import (
 )
 from nemesis.words import did_you_mean, rule_name
 
-__all__ = ["parse_partition", "partition_data"]
+__all__ = ["bandwidth_data", "parse_bandwidth", "parse_partition", "partition_data"]
 
-_KEYS = ("as", "isolate", "groups", "from", "to", "shape", "among", "flows")
+_KEYS = ("as", "by", "isolate", "groups", "from", "to", "shape", "among", "flows")
+_BANDWIDTH_KEYS = ("as", "of", "rate")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)", re.IGNORECASE)
+_UNITS = {"kbit": 1000, "mbit": 1000**2, "gbit": 1000**3}
+_RATE_MIN = 8000
 _FORMS = (
     "{isolate: broker-1}, {groups: [[broker-1], controllers]}, {from: broker-1, to: controllers} "
     "or {shape: halves, among: brokers}"
@@ -52,12 +60,49 @@ def parse_partition(operand: object, stage: Stage, *, at_s: float | None) -> Par
     name = rule_name(data.pop("as", "partition"))
     if name == "all":
         raise SpecError(("as",), "'heal: all' heals everything; give the partition another name")
-    return Partition(name=name, cut=_cut(data, stage), at_s=at_s)
+    by = Means(_word(data, "by", tuple(Means))) if "by" in data else None
+    data.pop("by", None)
+    return Partition(name=name, cut=_cut(data, stage), by=by, at_s=at_s)
 
 
 def partition_data(partition: Partition) -> dict[str, object]:
     """The partition as a play writes it; `parse_partition` reads it back."""
-    return {"partition": {"as": partition.name} | _cut_data(partition.cut)}
+    by = {} if partition.by is None else {"by": str(partition.by)}
+    return {"partition": {"as": partition.name} | _cut_data(partition.cut) | by}
+
+
+def parse_bandwidth(operand: object, stage: Stage, *, at_s: float | None) -> Bandwidth:
+    """The bound that a step lays. SpecError with the path to what cannot be."""
+    if not isinstance(operand, dict) or not {"of", "rate"} <= set(operand):
+        raise SpecError((), "bandwidth takes {of: broker-1, rate: 1Mbit}")
+    data = {str(key): value for key, value in operand.items()}
+    for key in data:
+        if key not in _BANDWIDTH_KEYS:
+            raise SpecError((key,), f"unknown key {key!r}; {did_you_mean(key, _BANDWIDTH_KEYS)}")
+    try:
+        target = parse_target(data["of"], nodes=stage.nodes, keys=stage.keys)
+    except SpecError as error:
+        raise error.below("of") from None
+    return Bandwidth(
+        name=rule_name(data.get("as", "bandwidth")),
+        target=target,
+        bits_per_s=_rate(data["rate"]),
+        at_s=at_s,
+    )
+
+
+def bandwidth_data(step: Bandwidth) -> dict[str, object]:
+    """The bound as a play writes it; `parse_bandwidth` reads it back."""
+    rate = f"{step.bits_per_s / 1000:g}kbit"
+    return {"bandwidth": {"as": step.name, "of": target_data(step.target), "rate": rate}}
+
+
+def _rate(value: object) -> int:
+    found = _RATE.fullmatch(str(value))
+    bits_per_s = 0 if found is None else int(float(found[1]) * _UNITS[found[2].lower()])
+    if bits_per_s < _RATE_MIN:
+        raise SpecError(("rate",), f"expected 8kbit or more, as 500kbit or 10Mbit, found {value!r}")
+    return bits_per_s
 
 
 def _cut(data: Mapping[str, object], stage: Stage) -> Cut:

@@ -32,12 +32,18 @@ from history.failure import SpecError
 from nemesis.admin_words import ADMIN_WORDS, admin_data, parse_admin
 from nemesis.condition_words import condition_data, parse_condition
 from nemesis.continuity import refuse_contradictions
-from nemesis.partition_words import parse_partition, partition_data
+from nemesis.partition_words import (
+    bandwidth_data,
+    parse_bandwidth,
+    parse_partition,
+    partition_data,
+)
 from nemesis.stage import Stage
 from nemesis.steps import (
     AWAIT_BOUND_S,
     Act,
     Await,
+    Bandwidth,
     Choose,
     CreateTopic,
     Heal,
@@ -85,6 +91,7 @@ _WORDS = (
     "release",
     "discard",
     "partition",
+    "bandwidth",
     "await",
     "wait",
     "heal",
@@ -125,6 +132,8 @@ def _step_data(step: Step) -> dict[str, object]:
             return {"discard" if discard else "release": name}
         case Partition():
             return partition_data(step)
+        case Bandwidth():
+            return bandwidth_data(step)
         case CreateTopic() | MoveLeader() | Reassign():
             return admin_data(step)
         case Repeat(times=times, steps=steps):
@@ -201,13 +210,15 @@ def _build(word: str, item: Mapping[str, object], stage: Stage) -> Step:
         case "wait":
             return Wait(for_s=_duration(item, "wait"), at_s=at_s)
         case "heal":
-            name = _rule_name(operand, "heal takes 'all' or the name of a partition")
+            name = _rule_name(operand, "heal takes 'all' or the name of a partition or a bandwidth")
             return Heal(at_s=at_s) if name == "all" else HealPartition(name=name, at_s=at_s)
         case "release" | "discard":
             name = _rule_name(operand, f"{word} takes the name of a rule")
             return Lift(name=name, discard=word == "discard", at_s=at_s)
         case "partition":
             return parse_partition(operand, stage, at_s=at_s)
+        case "bandwidth":
+            return parse_bandwidth(operand, stage, at_s=at_s)
         case "repeat" | "choose":
             return _build_block(word, item, stage, at_s=at_s)
         case _:

@@ -15,12 +15,14 @@ __all__ = [
     "Act",
     "Admin",
     "Await",
+    "Bandwidth",
     "Choose",
     "CreateTopic",
     "Heal",
     "HealPartition",
     "Lay",
     "Lift",
+    "Means",
     "MoveLeader",
     "Parties",
     "Partition",
@@ -32,6 +34,7 @@ __all__ = [
     "Word",
     "flat",
     "uses_clients",
+    "uses_packets",
     "uses_wire",
 ]
 
@@ -125,18 +128,39 @@ class Lift:
     at_s: float | None = None
 
 
+class Means(StrEnum):
+    """What cuts a partition."""
+
+    PROXY = "proxy"
+    """The proxy passes nothing on: who sends sees a connection that is there, and waits."""
+    PACKETS = "packets"
+    """Rules in the nodes' own networks drop each packet, acknowledgements of TCP's included."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
     """Cut the network between nodes, until it is healed by its name."""
 
     name: str
     cut: Cut
+    by: Means | None = None
+    """None: the proxy where there is one, else packets."""
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bandwidth:
+    """Bound what each of these nodes may send, until it is healed by its name."""
+
+    name: str
+    target: Target
+    bits_per_s: int
     at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealPartition:
-    """Undo the partition of this name."""
+    """Undo the partition, or the bound on bandwidth, of this name."""
 
     name: str
     at_s: float | None = None
@@ -197,6 +221,7 @@ Step = (
     | Lay
     | Lift
     | Partition
+    | Bandwidth
     | HealPartition
     | CreateTopic
     | MoveLeader
@@ -220,13 +245,33 @@ def flat(play: Iterable[Step]) -> Iterable[Step]:
                 yield step
 
 
-def uses_wire(play: Iterable[Step]) -> bool:
-    """Whether some step needs a proxy on the links: registrations are counted there, too."""
-    return any(
-        isinstance(step, Lay | Lift | Partition | HealPartition)
-        or (isinstance(step, Await) and isinstance(step.condition, Registered))
-        for step in flat(play)
-    )
+def uses_wire(play: Iterable[Step], *, packets: bool = False) -> bool:
+    """Whether some step needs a proxy on the links: registrations are counted there, too.
+
+    `packets`: whether partitions can do without one, where nodes have networks of their own.
+    """
+    for step in flat(play):
+        match step:
+            case Lay() | Lift():
+                return True
+            case Await(condition=Registered()):
+                return True
+            case Partition(by=by) if by is Means.PROXY or (by is None and not packets):
+                return True
+            case _:
+                pass
+    return False
+
+
+def uses_packets(step: Step, *, wired: bool) -> bool:
+    """Whether a step is done to packets; `wired`: whether there is a proxy that may do it."""
+    match step:
+        case Bandwidth():
+            return True
+        case Partition(by=by):
+            return by is Means.PACKETS or (by is None and not wired)
+        case _:
+            return False
 
 
 def uses_clients(play: Iterable[Step]) -> bool:

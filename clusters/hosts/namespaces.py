@@ -41,14 +41,28 @@ _INTERFACE: Final = "eth0"
 class NamespacePlace(LocalPlace):
     """A directory of this machine, and a process in a namespace of its own."""
 
-    def __init__(self, directory: Path, *, process: LocalProcess, address: str, name: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        process: LocalProcess,
+        address: str,
+        name: str,
+        machine_address: str,
+    ) -> None:
         super().__init__(directory, process=process, address=address)
         self._name = name
+        self._machine_address = machine_address
 
     @property
     def interface(self) -> str:
         """The name, inside of the namespace, of what its packets go through."""
         return _INTERFACE
+
+    @property
+    def machine_address(self) -> str:
+        """This machine's own address on the run's subnet."""
+        return self._machine_address
 
     def namespace(self) -> Path:
         """The file by which its network namespace is entered."""
@@ -101,7 +115,13 @@ class NamespaceHost:
             log=directory / LOG,
             prefix=("nsenter", f"--net={_path_of(name)}", "--"),
         )
-        return NamespacePlace(directory, process=process, address=address, name=name)
+        return NamespacePlace(
+            directory,
+            process=process,
+            address=address,
+            name=name,
+            machine_address=self._subnet.gateway,
+        )
 
     def link_address(self, source: int, target: int) -> str:
         """An address of the half of the subnet that is the machine's own."""

@@ -17,7 +17,16 @@ from typing import Final, Protocol, Self, runtime_checkable
 from clusters.hosts.ledger import Ledger
 from clusters.port import NodeName, NodeState, NodeUsage
 
-__all__ = ["DATA", "LOG", "LOOPBACK", "Host", "LeadsLinks", "NodeProcess", "Place"]
+__all__ = [
+    "DATA",
+    "LOG",
+    "LOOPBACK",
+    "Host",
+    "LeadsLinks",
+    "NodeProcess",
+    "OwnNetwork",
+    "Place",
+]
 
 LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"
@@ -104,6 +113,22 @@ class Place(Protocol):
 
     def size_bytes(self, name: str) -> int:
         """The size of a file; 0 if there is none."""
+
+
+@runtime_checkable
+class OwnNetwork(Protocol):
+    """A place on this machine whose node has a network namespace of its own."""
+
+    @property
+    def interface(self) -> str:
+        """The name, inside, of what the node's packets go through."""
+
+    @property
+    def machine_address(self) -> str:
+        """An address of this machine that the node reaches."""
+
+    def namespace(self) -> Path | None:
+        """The file by which the namespace is entered now; None while there is none."""
 
 
 class Host(Protocol):

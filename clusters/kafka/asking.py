@@ -7,14 +7,17 @@ broker is asked, and who has not answered within the bound is simply not in the 
 import selectors
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Final, TypeVar
+
+from kio.schema.api_versions.v0.request import ApiVersionsRequest
+from kio.schema.api_versions.v0.response import ApiVersionsResponse
 
 from clusters.port import NodeName
 from clusters.protocol.framing import Exchange, FrameError
 
-__all__ = ["CLIENT_ID", "Address", "ask"]
+__all__ = ["CLIENT_ID", "Address", "ask", "is_answered"]
 
 Address = tuple[str, int]
 """IPv4 address and port."""
@@ -33,17 +36,19 @@ def ask(
     *,
     timeout_s: float,
     grace_s: float | None = None,
+    opened: Callable[[], socket.socket] = socket.socket,
 ) -> dict[NodeName, Response]:
     """Send a kio request to each address, and return the responses that came, by name.
 
     It takes `timeout_s` at most; once one has answered, the others get `grace_s` more at most.
+    `opened` opens a socket: where it belongs is where the questions come from.
     """
     answers: dict[NodeName, Response] = {}
     deadline = time.monotonic() + timeout_s
     with ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
         for name, address in addresses.items():
-            connection = stack.enter_context(socket.socket())
+            connection = stack.enter_context(opened())
             connection.setblocking(False)
             connection.connect_ex(address)
             exchange = Exchange(request, response_type, client_id=CLIENT_ID)
@@ -56,6 +61,19 @@ def ask(
                 deadline = min(deadline, time.monotonic() + grace_s)
                 grace_s = None
     return answers
+
+
+def is_answered(
+    node: NodeName,
+    address: Address,
+    *,
+    timeout_s: float,
+    opened: Callable[[], socket.socket] = socket.socket,
+) -> bool:
+    """Whether an ApiVersions request to this address gets its answer in time."""
+    request = ApiVersionsRequest()
+    found = ask({node: address}, request, ApiVersionsResponse, timeout_s=timeout_s, opened=opened)
+    return bool(found)
 
 
 class _Talk:

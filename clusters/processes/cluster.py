@@ -7,15 +7,16 @@ appends. What the nodes run is a subclass's.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from clusters.hosts.inside import socket_in
 from clusters.hosts.place import DATA, LOOPBACK, Host
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.admin import KafkaAdmin
-from clusters.kafka.asking import Address
+from clusters.kafka.asking import Address, is_answered
 from clusters.kafka.configuration import (
     CLIENTS,
     Listener,
@@ -40,6 +41,7 @@ from clusters.port import (
     Role,
     TopicSpec,
 )
+from clusters.processes.networks import NodeNetworks
 from clusters.processes.node import ProcessNode, Software
 from clusters.processes.readiness import await_brokers, listed
 from clusters.protocol.metadata_records import Definitions
@@ -91,6 +93,7 @@ class ProcessCluster(ABC):
             node.name: ProcessNode(node, place=places[node.name], software=runs[node.name])
             for node in nodes
         }
+        self._networks = NodeNetworks(places, route=route, clients=CLIENTS)
         self._admin = KafkaAdmin(
             leader=self._leader,
             brokers=lambda: self._running(Role.BROKER),
@@ -241,6 +244,7 @@ class ProcessCluster(ABC):
     def start_node(self, node: NodeName) -> None:
         """Start a node that is down, on the disk that it has; joining the cluster takes longer."""
         self._nodes[node].start()
+        self._networks.renew(node)
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
         """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
@@ -276,6 +280,43 @@ class ProcessCluster(ABC):
     def rollback_node(self, node: NodeName, name: str) -> None:
         """Replace the data of a node that is down by the copy `name`."""
         self._nodes[node].rollback(name)
+
+    def why_no_packets(self) -> str | None:
+        """Why nothing can be done to packets where the nodes run; None if it can."""
+        return self._networks.refusal()
+
+    def drop_packets(self, name: str, flows: Collection[tuple[NodeName, NodeName]]) -> None:
+        """Drop what is sent from the first to the second of each, until `pass_packets`."""
+        self._networks.drop_packets(name, flows)
+
+    def pass_packets(self, name: str) -> int:
+        """Drop no more for that name; so many packets were dropped."""
+        return self._networks.pass_packets(name)
+
+    def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
+        """Whether a request gets its answer that is sent on the way that the source takes."""
+        link = next(one for one in self.links() if (one.source, one.target) == (source, target))
+        address = (self._route(source, target) or link.address, link.port)
+        if source == CLIENTS:
+            return is_answered(target, address, timeout_s=timeout_s)
+        namespace = self._networks.namespace(source)
+        if namespace is None:
+            return False
+        return is_answered(
+            target, address, timeout_s=timeout_s, opened=lambda: socket_in(namespace)
+        )
+
+    def answers(self, node: NodeName, *, timeout_s: float) -> bool:
+        """Whether a request from this machine, on no link, gets its answer."""
+        return is_answered(node, self._address(node), timeout_s=timeout_s)
+
+    def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
+        """Bound what the node sends; the rate that was measured then, in bits a second."""
+        return self._networks.limit_bandwidth(node, bits_per_s=bits_per_s)
+
+    def free_bandwidth(self, node: NodeName) -> None:
+        """Bound it no more."""
+        self._networks.free_bandwidth(node)
 
     def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
         """Ask `via` (None: the active controller) for the topic; returns once it was granted."""

@@ -20,6 +20,8 @@ from nemesis.wire.sessions import Session
 __all__ = ["Connection", "Loop"]
 
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
+_BIND_ADDRESS_NO_PORT: Final = 24
+"""Linux's IP_BIND_ADDRESS_NO_PORT, which this Python has no name for."""
 _GONE: Final = select.EPOLLERR | select.EPOLLHUP
 
 
@@ -82,7 +84,12 @@ class Connection:
             return
         far = socket.socket()
         far.setblocking(False)
-        error = far.connect_ex((self.session.link.dials, self.session.link.port))
+        link = self.session.link
+        if link.dials_from is not None:
+            # Without a port: the kernel finds one that is free for this very target.
+            far.setsockopt(socket.IPPROTO_IP, _BIND_ADDRESS_NO_PORT, 1)
+            far.bind((link.dials_from, 0))
+        error = far.connect_ex((link.dials, link.port))
         if error in (0, errno.EINPROGRESS):
             self._open(Side.FAR, far, connected=False)
         else:

@@ -46,6 +46,9 @@ class Link:
     """Listened on at `address`, and the target's own at `dials`."""
     dials: str = "127.0.0.1"
     """Where the target itself listens."""
+    dials_from: str | None = None
+    """The proxy's own address when it dials; None: any. By it the target's side tells links apart.
+    """
 
 
 class Direction(StrEnum):

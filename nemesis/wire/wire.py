@@ -15,11 +15,8 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Final, Self
 
-from kio.schema.api_versions.v0.request import ApiVersionsRequest
-from kio.schema.api_versions.v0.response import ApiVersionsResponse
-
 from clusters.hosts.warden import Warden
-from clusters.kafka.asking import Address, ask
+from clusters.kafka.asking import is_answered
 from clusters.port import NodeName
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
@@ -142,12 +139,12 @@ class Wire:
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
         """Whether an ApiVersions request through this link gets its answer in time."""
         link = self._links[source, target]
-        return _answers(target, (link.address, link.port), timeout_s=timeout_s)
+        return is_answered(target, (link.address, link.port), timeout_s=timeout_s)
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
         """Whether it gets its answer where the proxy itself finds the target."""
         link = next(link for link in self._links.values() if link.target == target)
-        return _answers(target, (link.dials, link.port), timeout_s=timeout_s)
+        return is_answered(target, (link.dials, link.port), timeout_s=timeout_s)
 
     def close(self) -> None:
         """End the proxy, and with it every connection. Idempotent.
@@ -243,8 +240,3 @@ class Wire:
         ):
             if unknown := sorted(named - known):
                 raise UsageError(f"no link has the {role} {', '.join(unknown)}")
-
-
-def _answers(target: NodeName, address: Address, *, timeout_s: float) -> bool:
-    request = ApiVersionsRequest()
-    return bool(ask({target: address}, request, ApiVersionsResponse, timeout_s=timeout_s))

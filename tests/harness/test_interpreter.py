@@ -1,7 +1,7 @@
 """Schedules performed on a cluster in memory: what is done, what is written down, how it ends."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import permutations
 from pathlib import Path
@@ -12,7 +12,7 @@ import yaml
 from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
 
-from clusters.port import NodeState
+from clusters.port import LinkEnd, NodeName, NodeState
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Observer
@@ -27,7 +27,7 @@ from nemesis.mix import Mix, MixSpec
 from nemesis.play import Act, Play, Stage, Word, parse_play
 from nemesis.steps import Lay
 from nemesis.targets import NamedNodes
-from nemesis.wire.rules import Delay, Link
+from nemesis.wire.rules import Delay, Flow, Link
 
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))
 B1 = NamedNodes(nodes=(NODES[1],))
@@ -364,6 +364,76 @@ def test_without_a_wire_a_hold_ends_the_play_in_words(tmp_path: Path) -> None:
         b.interpreter.network = network
         b.interpreter.perform_play(play({"hold": {"as": "join"}}), time_limit_s=20)
         assert "this run has no wire" in b.interpreter.shortfalls[0]
+
+
+class PacketCluster(FakeCluster):
+    """Its nodes have networks of their own, in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropped: dict[str, frozenset[Flow]] = {}
+        self.rates: dict[NodeName, int] = {}
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        return tuple(LinkEnd(source=one.source, target=one.target, port=1) for one in LINKS)
+
+    def why_no_packets(self) -> str | None:
+        return None
+
+    def drop_packets(self, name: str, flows: Collection[Flow]) -> None:
+        self.dropped[name] = frozenset(flows)
+
+    def pass_packets(self, name: str) -> int:
+        return len(self.dropped.pop(name))
+
+    def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
+        del timeout_s
+        ways = {(source, target), (target, source)}
+        return not any(ways & flows for flows in self.dropped.values())
+
+    def answers(self, node: NodeName, *, timeout_s: float) -> bool:
+        del timeout_s
+        return self.states[node] is NodeState.RUNNING
+
+    def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
+        self.rates[node] = bits_per_s
+        return float(bits_per_s)
+
+    def free_bandwidth(self, node: NodeName) -> None:
+        del self.rates[node]
+
+
+@pytest.mark.parametrize("wired", [True, False], ids=["wired", "no wire"])
+def test_packets_are_dropped_where_the_play_says_so_or_there_is_no_proxy(
+    tmp_path: Path, *, wired: bool
+) -> None:
+    with bench(tmp_path) as b:
+        cluster = PacketCluster()
+        b.interpreter.network = Network(
+            cluster,
+            wire=b.wire if wired else None,  # type: ignore[arg-type]  # a wire in memory
+            links=LINKS,
+            journal=b.journal,
+            played=b.interpreter.played,
+        )
+        by = {"by": "packets"} if wired else {}
+        steps = play({"partition": {"as": "p", "isolate": "broker-1", **by}})
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert cluster.dropped["p"]
+        assert b.wire.blocked == set()
+        steps = play(
+            {"bandwidth": {"as": "b", "of": "broker-2", "rate": "2Mbit"}},
+            {"bandwidth": {"as": "c", "of": "broker-2", "rate": "1Mbit"}},
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert "broker-2 has a bound already" in b.interpreter.shortfalls[0]
+        b.interpreter.heal(limit_s=10)
+        assert (cluster.dropped, cluster.rates) == ({}, {})
+        cut, bound = b.faults().to_pylist()
+        assert "no answer over" in cut["evidence"]
+        assert "packets were dropped" in cut["heal_evidence"]
+        assert bound["evidence"] == "broker-2 sends 2 Mbit/s, measured"
+        assert bound["end_ns"] is not None
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

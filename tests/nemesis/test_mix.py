@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clusters.port import ClusterView, NodeName, PartitionView, Role, role_of
 from nemesis.mix import EPISODES, Mix, MixSpec
 from nemesis.play import step_data
-from nemesis.steps import Act, HealPartition, Lay, Lift, Partition, Step, Word
+from nemesis.steps import Act, Bandwidth, HealPartition, Lay, Lift, Partition, Step, Word
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import Flows, cut_off
 
@@ -51,6 +51,9 @@ class Sim:
             case Partition(name=name, cut=Flows(flows=flows)):
                 assert name not in self.cut
                 self.cut[name] = cut_off(flows, NODES)
+            case Bandwidth(name=name, target=NamedNodes(nodes=nodes)):
+                assert name not in self.cut
+                self.cut[name] = frozenset(nodes)
             case HealPartition(name=name):
                 del self.cut[name]
             case Lay(name=name):

@@ -6,7 +6,7 @@ from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.conditions import AllRecovered, Fenced, Isr
 from nemesis.play import Act, Await, Heal, Play, Stage, Wait, Word, parse_play, step_data
-from nemesis.steps import Lay, Parties, uses_clients, uses_wire
+from nemesis.steps import Lay, Parties, uses_clients, uses_packets, uses_wire
 from nemesis.targets import NamedNodes
 from nemesis.wire.rules import Clause, Hold, Match, Operator
 
@@ -84,6 +84,10 @@ def test_a_play_of_every_word_is_read_as_written() -> None:
         ([{"release": "join"}], (0, "release"), "no earlier step laid 'join'"),
         ([{"await": {"held": "join"}}], (0, "await"), "no earlier step laid 'join'"),
         ([{"partition": "broker-1"}], (0, "partition"), "a partition is one of"),
+        ([{"partition": {"isolate": "broker-1", "by": "post"}}], (0, "partition", "by"), "packets"),
+        ([{"bandwidth": "broker-1"}], (0, "bandwidth"), "{of: broker-1, rate: 1Mbit}"),
+        ([{"bandwidth": {"of": "broker-9", "rate": "1Mbit"}}], (0, "bandwidth", "of"), "broker-1"),
+        ([{"bandwidth": {"of": "broker-1", "rate": 10}}], (0, "bandwidth", "rate"), "found 10"),
         ([{"partition": {"shape": "thirds"}}], (0, "partition", "shape"), "halves"),
         ([{"partition": {"isolate": "broker-9"}}], (0, "partition", "isolate"), "broker-1"),
         ([{"move_leader": {"t-0": 7}}], (0, "move_leader"), "no such broker: 7"),
@@ -213,6 +217,8 @@ WIRE_STEPS = (
     {"hold": {"as": "txn", "api": "EndTxn", "from": "clients", "where": {"committed": True}}},
     {"partition": {"as": "p1", "isolate": ["broker-1", "clients"]}},
     {"partition": {"as": "p6", "isolate": ["active controller"], "among": "controllers"}},
+    {"partition": {"as": "p7", "isolate": ["broker-1"], "by": "packets"}},
+    {"bandwidth": {"as": "b1", "of": "broker-1", "rate": "1500kbit"}},
     {"partition": {"as": "p2", "groups": [["broker-1"], "controllers"]}},
     {"partition": {"as": "p3", "from": "leader of t-0", "to": ["controllers"]}},
     {"partition": {"as": "p4", "shape": "majority-ring", "among": "brokers"}},
@@ -246,6 +252,14 @@ def test_a_play_says_whether_it_needs_the_wire_and_whether_for_clients() -> None
     assert uses_wire(play({"await": {"registered": "broker-1"}}))
     assert not uses_clients(play({"hold": {"as": "a", "from": "broker-1"}}))
     assert uses_clients(play({"choose": [[{"hold": {"as": "a", "from": "clients"}}]]}))
+    by_packets = play({"partition": {"isolate": "broker-1", "by": "packets"}})
+    assert not uses_wire(by_packets)
+    assert uses_packets(by_packets[0], wired=True)
+    either = play({"partition": {"isolate": "broker-1"}})
+    assert uses_wire(either)
+    assert not uses_wire(either, packets=True)
+    assert uses_packets(either[0], wired=False)
+    assert not uses_packets(either[0], wired=True)
     assert uses_clients(play({"partition": {"groups": ["clients", "brokers"]}}))
 
 

@@ -21,33 +21,16 @@ from clusters.cache import Progress
 from clusters.hosts.docker.container import ContainerProcess
 from clusters.hosts.docker.daemon import ContainerSpec, Daemon, NetworkSpec, connected
 from clusters.hosts.docker.image import image_named
+from clusters.hosts.docker.place import ContainerPlace
 from clusters.hosts.ledger import Ledger
-from clusters.hosts.local_host import LocalPlace
 from clusters.hosts.place import LOG
 from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_mark
 from clusters.hosts.subnet import Subnet, claim_subnet
 from clusters.hosts.undo import RemoveContainer, RemoveNetwork
-from clusters.port import NodeName, NodeState
+from clusters.port import NodeName
 from history.failure import HarnessError
 
-__all__ = ["ContainerPlace", "DockerHost"]
-
-
-class ContainerPlace(LocalPlace):
-    """A directory of this machine, and a process in a container that sees it."""
-
-    @property
-    def interface(self) -> str:
-        """The name, inside of its network namespace, of what its packets go through."""
-        return "eth0"
-
-    def namespace(self) -> Path | None:
-        """The file by which its network namespace is entered; None while there is none.
-
-        Each start of the process makes a new one.
-        """
-        process = self.process
-        return None if process.state() is NodeState.DOWN else Path(f"/proc/{process.pid}/ns/net")
+__all__ = ["DockerHost"]
 
 
 class DockerHost:
@@ -105,7 +88,12 @@ class DockerHost:
         self._ledger.note(RemoveContainer(name=spec.name))
         log = directory / LOG
         process = ContainerProcess(spec, node=node, daemon=self._daemon, log=log)
-        return ContainerPlace(directory, process=process, address=address)
+        return ContainerPlace(
+            directory,
+            process=process,
+            address=address,
+            machine_address=self._subnet.gateway,
+        )
 
     def link_address(self, source: int, target: int) -> str:
         """An address of the run's subnet that is this machine's own."""
