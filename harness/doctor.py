@@ -10,9 +10,11 @@ from pathlib import Path
 import psutil
 
 from clusters.cache import cache_dir
+from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
 from clusters.hosts.namespaces import why_no_namespaces
+from clusters.hosts.packets import why_no_rules
 from clusters.hosts.process import orphans
 from clusters.hosts.ssh.examination import examine_machine
 from clusters.hosts.ssh.inventory import Inventory
@@ -44,6 +46,7 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
         _link_addresses,
         _namespaces,
         docker_finding,
+        _packets,
         _left_behind,
     ]
     machines = () if inventory is None else _machines(load_inventory(inventory))
@@ -136,6 +139,19 @@ def _namespaces() -> Finding:
         ok=why is None,
         needed=False,
         found="--host netns" if why is None else "none",
+        way_out=why or "",
+    )
+
+
+def _packets() -> Finding:
+    why = why_no_namespaces() or why_no_rules() or why_no_limits()
+    return Finding(
+        what="packets",
+        ok=why is None,
+        needed=False,
+        found="dropped by rules, bounded by rate (`by: packets`, `bandwidth`)"
+        if why is None
+        else "none",
         way_out=why or "",
     )
 

@@ -156,6 +156,8 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
         "power": (Word.CUT_POWER, Word.START),
         "partition": ("partition", "heal"),
         "delay": ("delay", "release"),
+        "packets": ("partition", "heal"),
+        "bandwidth": ("bandwidth", "heal"),
     }[kind]
     assert words.count(first) > 3
     assert words.count(last) >= words.count(first) - 1
