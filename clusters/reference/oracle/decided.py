@@ -314,6 +314,11 @@ class Decided:
             offset -= 1
         return offset
 
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last committed record; -1: there is none."""
+        return self._log[-1][0] if self._log else -1
+
     def epochs(self, start: int) -> dict[int, int]:
         """The epochs of the committed records from `start` on, by offset."""
         return {start + place: epoch for place, (epoch, _) in enumerate(self._log[start:])}

@@ -8,11 +8,16 @@ A disk that loses records is a fault which the protocols survive only while anot
 ISR has them. Where every member has lost its disk since it was last seen to have left the ISR, the
 partition is *excused*: what it loses is no fault of the protocol, and the run is no evidence of
 anything either.
+
+Nobody may lead, join an ISR or be proposed for one that lacks what is committed; nothing may be
+committed that a member of the ISR lacks; and no member may cut off what is committed. A proposal
+that the controller has to refuse (of another epoch of anybody's) is not judged.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from clusters.reference.messages.control import AlterPartitionRequest
 from clusters.reference.oracle.decided import Decided, Led, Problem
 from clusters.reference.oracle.finding import Nodes
 from clusters.reference.storage import Batch, PartitionKey
@@ -74,11 +79,14 @@ class Kept:
         yield from self._complete(node, key, log, "unsafe-leader-candidate", "leads")
         yield from self._acknowledged(node, key, log)
 
-    def high_watermark(self, node: int, key: PartitionKey, offset: int) -> Iterator[Problem]:
+    def high_watermark(
+        self, node: int, key: PartitionKey, leader_epoch: int, offset: int
+    ) -> Iterator[Problem]:
         """A leader moves its high watermark: what is below it is committed."""
         log = self._of(key)
         if offset <= log.end:
             return
+        start = log.end
         for batch in self.nodes.records(node, key, log.end, offset):
             if batch.base_offset < log.end or batch.end_offset > offset:
                 continue
@@ -88,6 +96,38 @@ class Kept:
                 yield from _once(log, key, batch)
         if log.read_ahead:
             yield from self._compare_reads(key, log)
+        led = self.decided.partitions.get(key)
+        if led is not None and led.leader_epoch == leader_epoch and not log.excused:
+            yield from self._had_by_all(key, log, led, start)
+
+    def truncated(self, node: int, key: PartitionKey) -> Iterator[Problem]:
+        """A broker has cut its log."""
+        log, led = self._of(key), self.decided.partitions.get(key)
+        if led is None or node not in led.isr or log.excused or node in log.suspects:
+            return
+        yield from self._complete(
+            node, key, log, "truncated-below-high-watermark", "is in the isr, cuts its log"
+        )
+
+    def proposed(self, node: int, request: AlterPartitionRequest) -> Iterator[Problem]:
+        """A leader asks for ISRs: those it wants in count as members from here on."""
+        sender = self.decided.brokers.get(node)
+        if sender is None or sender.broker_epoch != request.broker_epoch:
+            return
+        for item in request.items:
+            led = self.decided.partitions.get(item.key)
+            known = None if led is None else (led.leader, led.leader_epoch, led.partition_epoch)
+            if led is None or known != (node, item.leader_epoch, item.partition_epoch):
+                continue
+            for member, broker_epoch in zip(item.isr, item.isr_epochs, strict=False):
+                if member not in led.isr and self._may_join(member, broker_epoch):
+                    yield from self._complete(
+                        member,
+                        item.key,
+                        self._of(item.key),
+                        "unsafe-leader-candidate",
+                        "is proposed for the isr",
+                    )
 
     def acknowledged(self, key: PartitionKey, base_offset: int, batch: Batch) -> Iterator[Problem]:
         """A client heard that its records are there, with acks=all."""
@@ -172,6 +212,35 @@ class Kept:
             for member in led.isr:
                 yield from self._complete(
                     member, key, log, "divergent-replicas", "is in the isr at the end"
+                )
+
+    def _may_join(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether the controller may let it in under this epoch."""
+        broker = self.decided.brokers.get(broker_id)
+        return (
+            broker is not None
+            and not broker.fenced
+            and broker.broker_epoch == broker_epoch
+            and not self._has_lost(broker_id)
+        )
+
+    def _had_by_all(self, key: PartitionKey, log: _Log, led: Led, start: int) -> Iterator[Problem]:
+        """The last that was committed, from `start` on, has to be with every member."""
+        if log.end == start:
+            return
+        last = log.committed[-1]
+        for member in led.isr:
+            mine = self.nodes.records(member, key, last.base_offset, log.end)
+            if mine and (mine[-1] is last or _same(mine[-1], last)):
+                continue
+            if member not in log.suspects and not self._has_lost(member):
+                found = mine[-1] if mine else None
+                yield (
+                    "unsafe-leader-candidate",
+                    (
+                        f"broker {member} is in the isr {led.isr} of {key} and has {found} "
+                        f"where {last} is committed"
+                    ),
                 )
 
     def _has_lost(self, broker_id: int) -> bool:

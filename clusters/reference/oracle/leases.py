@@ -169,8 +169,13 @@ class Leases:
                 f"broker {node} answers a client in state {BrokerState(state).name}",
             )
 
-    def decided_more(self, now: int) -> Iterator[Problem]:
-        """Something was committed: silent brokers should be fenced by now."""
+    def decided_more(self, now: int, epoch: int) -> Iterator[Problem]:
+        """Something of this epoch was committed: silent brokers should be fenced by now.
+
+        What a leader commits of its predecessors' before it is active itself counts for nothing.
+        """
+        if epoch != self._active_epoch:
+            return
         for broker_id, broker in self.decided.brokers.items():
             heard = max(self._heard.get(broker_id, 0), broker.registered_ns)
             if broker.fenced or now - heard <= self.lease_ns + _SLACK_NS:

@@ -72,7 +72,7 @@ class Oracle:
         """A node or a client says that something became true: (NOTE, subject, …)."""
         subject = note[1]
         if subject == notes.HIGH_WATERMARK:
-            self._add(now, node, self.kept.high_watermark(node, note[2], note[4]))
+            self._add(now, node, self.kept.high_watermark(node, *note[2:5]))
         elif subject == notes.ACKNOWLEDGED:
             self._add(now, node, self.kept.acknowledged(note[2], note[3], note[4]))
         elif subject == notes.READ_RECORDS:
@@ -95,6 +95,7 @@ class Oracle:
             self._add(now, source, self.leases.heartbeat_answered(source, target, message))
         elif kind == _ALTER:
             self.leases.proposed(source, message)
+            self._add(now, source, self.kept.proposed(source, message))
         elif kind == _ALTER_ANSWER:
             self._add(now, source, self.leases.proposal_answered(source, target, message))
 
@@ -114,6 +115,8 @@ class Oracle:
     def _rarer(self, now: int, node: int, subject: str, note: tuple[Any, ...]) -> None:
         if subject == notes.LEADS:
             self._add(now, node, self.kept.leads(node, note[2], note[3]))
+        elif subject == notes.TRUNCATED:
+            self._add(now, node, self.kept.truncated(node, note[2]))
         elif subject == notes.READ_BEGAN:
             self.shown.read_began(node, note[2])
         elif subject == notes.READ_METADATA:
@@ -153,7 +156,7 @@ class Oracle:
         decided.joined.clear()
         decided.changed.clear()
         self._add(now, node, decided.fenced_members())
-        self._add(now, node, self.leases.decided_more(now))
+        self._add(now, node, self.leases.decided_more(now, decided.last_epoch))
 
     def _add(self, now: int, node: int, problems: Iterable[Problem]) -> None:
         for anomaly, words in problems:

@@ -262,6 +262,76 @@ def test_who_hears_late_that_it_leads_an_epoch_that_is_over_is_no_candidate() ->
     assert story.found == ["unsafe-leader-candidate"]
 
 
+def test_what_is_committed_is_with_every_member_of_the_isr() -> None:
+    for having, expected in (((1, 2), []), ((1,), ["unsafe-leader-candidate"])):
+        story = Story()
+        story.begin(isr=(1, 2))
+        story.appended(*having, value=1, base=0)
+        story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+        assert story.found == expected
+
+
+def test_who_led_an_earlier_epoch_commits_for_whoever_was_in_the_isr_then() -> None:
+    story = Story()
+    story.begin(isr=(1, 2))
+    story.change(leader=2)
+    story.appended(1, value=1, base=0)
+    story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+    assert story.found == []
+
+
+def test_a_member_whose_disk_was_lost_need_not_have_what_is_committed() -> None:
+    story = Story()
+    story.begin(isr=(1, 2))
+    story.oracle.disk_lost(2)
+    story.appended(1, value=1, base=0)
+    story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+    assert story.found == []
+
+
+def test_a_member_cuts_nothing_off_that_is_committed() -> None:
+    for left, expected in ((1, []), (0, ["truncated-below-high-watermark"])):
+        story = Story()
+        story.begin(isr=(1, 2))
+        story.appended(1, 2, value=1, base=0)
+        story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+        del story.disks.records_of[2, KEY][left:]
+        story.note(2, notes.TRUNCATED, KEY, left, 2)
+        assert story.found == expected
+
+
+def test_who_is_out_of_the_isr_may_cut_its_log_anywhere() -> None:
+    story = Story()
+    story.begin(isr=(1, 2))
+    story.appended(1, 2, value=1, base=0)
+    story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+    story.note(3, notes.TRUNCATED, KEY, 0, 2)
+    assert story.found == []
+
+
+def test_whoever_is_proposed_has_what_is_committed() -> None:
+    for having, expected in (((1, 2, 3), []), ((1, 2), ["unsafe-leader-candidate"])):
+        story = Story()
+        story.begin(isr=(1, 2))
+        story.appended(*having, value=1, base=0)
+        story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+        asked = proposal((1, 2, 3), (100, 200, 300))
+        story.oracle.sent(story.now, 1, CONTROLLER, 24, asked)
+        assert story.found == expected
+
+
+def test_a_proposal_that_has_to_be_refused_is_not_judged() -> None:
+    story = Story()
+    story.begin(isr=(1, 2))
+    story.appended(1, 2, value=1, base=0)
+    story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
+    for asked in (proposal((1, 2, 3), (100, 200, 299)), proposal((1, 3), (100, 300), sender=2)):
+        story.oracle.sent(story.now, asked.broker_id, CONTROLLER, 24, asked)
+    story.change(leader=2)
+    story.oracle.sent(story.now, 1, CONTROLLER, 24, proposal((1, 2, 3), (100, 200, 300)))
+    assert story.found == []
+
+
 def test_two_leaders_in_one_leader_epoch() -> None:
     story = Story()
     story.begin()
@@ -311,11 +381,11 @@ def test_what_another_member_still_had_is_not_excused() -> None:
 def test_a_sequence_that_is_committed_twice_is_a_duplicate() -> None:
     story = Story()
     story.begin()
-    story.appended(1, value=1, base=0)
-    story.appended(1, value=2, base=1)
+    story.appended(1, 2, value=1, base=0)
+    story.appended(1, 2, value=2, base=1)
     story.note(1, notes.HIGH_WATERMARK, KEY, 0, 2)
     assert story.found == []
-    story.appended(1, value=1, base=2)
+    story.appended(1, 2, value=1, base=2)
     story.note(1, notes.HIGH_WATERMARK, KEY, 0, 3)
     assert story.found == ["duplicate"]
 
@@ -325,7 +395,7 @@ def test_what_was_read_ahead_and_came_out_otherwise_is_inconsistent() -> None:
         story = Story()
         story.begin()
         story.note(CLIENT, notes.READ_RECORDS, KEY, (batch(1, base=0),))
-        story.appended(1, value=committed, base=0)
+        story.appended(1, 2, value=committed, base=0)
         story.note(1, notes.HIGH_WATERMARK, KEY, 0, 1)
         assert story.found == expected
 
@@ -363,6 +433,19 @@ def test_a_silent_broker_is_fenced_while_others_are_decided_about() -> None:
     for number in range(6):
         story.commit(TopicRecord(f"y{number}", 10 + number))
     assert story.found == ["fencing-too-late"]
+
+
+def test_what_a_new_controller_commits_before_it_is_active_fences_nobody() -> None:
+    for active, expected in ((False, []), (True, ["fencing-too-late"])):
+        story = Story()
+        story.begin(1, isr=(1,))
+        story.note(CONTROLLER, notes.QUORUM_LEADER, 2)
+        if active:
+            story.note(CONTROLLER, notes.ACTIVE, 2)
+        story.now += 2 * LEASE
+        for number in range(6):
+            story.commit(TopicRecord(f"x{number}", number), epoch=2)
+        assert story.found == expected
 
 
 def test_who_leads_may_not_go() -> None:
