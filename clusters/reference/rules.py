@@ -244,6 +244,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "A follower's fetches from before its restart count for the one after it.",
         "stale-epoch-join",
         "lost-write",
+        "unsafe-leader-candidate",
         level_min=2,
     ),
     _rule(
@@ -378,6 +379,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "What comes from an older epoch of the quorum is refused.",
         "A deposed leader's word still counts.",
         "metadata-divergence",
+        "two-leaders",
     ),
     _rule(
         "replay_committed_only",
@@ -427,6 +429,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "A leader counts what a follower fetched under another one.",
         "divergent-replicas",
         "lost-write",
+        "truncated-below-high-watermark",
+        "unsafe-leader-candidate",
     ),
     _rule(
         "answer_epoch_checked",
@@ -435,6 +439,8 @@ RULES: Final[tuple[Rule, ...]] = (
         "A follower appends what a deposed leader sends.",
         "divergent-replicas",
         "lost-write",
+        "truncated-below-high-watermark",
+        "unsafe-leader-candidate",
     ),
     _rule(
         "truncate_by_epoch",
@@ -443,6 +449,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Replicas hold different records at one offset.",
         "divergent-replicas",
         "lost-write",
+        "truncated-below-high-watermark",
     ),
     _rule(
         "acks_all_waits",
@@ -532,5 +539,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "A broker offers an API that another one does not know yet.",
         "early-renegotiation",
         level_min=3,
+        # A client learns of a broker's APIs by a read, which waits until all have applied them.
+        beside=("read_waits",),
     ),
 )

@@ -249,6 +249,22 @@ def test_v05_who_raised_the_level_is_told_before_its_connection_is_closed() -> N
         assert (world.answers[asking].correlation, world.answers[asking].error) == (5, 0)
 
 
+def test_v05_alone_a_level_that_is_offered_early_reaches_no_client() -> None:
+    """Who asks for APIs waits as any reader does: until all have applied what its broker has."""
+    world = ready(settings={"level": 2, "noop_interval_ns": 0}, rules=without("renegotiates_late"))
+    world.run(300 * MS)
+    world.catches = metadata_to(3)
+    world.run(200 * MS)
+    world.send(2, UpdateFeaturesRequest(1, (("metadata.version", 3),)))
+    world.until(lambda: world.nodes[1].situation.level == 3)
+    asked = world.send(1, ApiVersionsRequest(1))
+    world.run(200 * MS)
+    assert asked not in world.answers
+    world.release()
+    world.until(lambda: asked in world.answers)
+    assert world.nodes[3].situation.level == 3
+
+
 def test_a_snapshot_is_shown_once_its_end_is_acknowledged_by_all() -> None:
     world = ready(settings={"metadata_snapshot_records": 20, "noop_interval_ns": 0})
     world.create("t", (1, 2, 3))
