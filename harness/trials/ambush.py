@@ -3,13 +3,20 @@
 Faults at random times rarely hit the millisecond between a vote and its answer. An ambush watches
 what nodes note for the oracle, and with some chance strikes the very node that noted it, at once or
 a moment later; it comes back soon. Only what the network and the disks have then counts.
+
+In a *regicidal* trial it is new leaders above all who are struck, before anybody has what they
+appended, so that logs part again and again; otherwise it is everything of note, now and then.
+While a leader commits what its predecessors left, all controllers may go down at once, as in a rack
+that loses its power: what one of them alone has, and what two have, is then what the next election
+is about.
 """
 
 import random
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.port import NodeName, NodeState
+from clusters.port import NodeName, NodeState, Role, role_of
 from clusters.reference import notes
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated import SimulatedCluster
@@ -17,29 +24,59 @@ from clusters.reference.simulated import SimulatedCluster
 __all__ = ["Ambush"]
 
 _MS: Final = 1_000_000
-_CHANCES: Final[Mapping[str, float]] = {
-    notes.VOTED: 0.25,
-    notes.QUORUM_LEADER: 0.35,
-    notes.APPENDED_METADATA: 0.02,
-    notes.ACTIVE: 0.1,
-}
-_FIRST_COMMIT_NS: Final = 60 * _MS
-"""So soon after its election, what a leader commits is mostly its predecessors'."""
-_FIRST_COMMIT_CHANCE: Final = 0.4
-_DELAYS_MS: Final = (0.0, 0.5, 2.0, 10.0)
-_BACK_MS: Final = (20.0, 100.0, 400.0, 1200.0)
-_STRIKES: Final = ("power", "power", "kill", "pause")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mood:
+    chances: Mapping[str, float]
+    """By what is noted."""
+    inherited: float
+    """When a leader commits what others appended, or the first record of its own."""
+    blackout: float
+    """Of the strikes then, the share that hits all controllers."""
+    delays_ms: tuple[float, ...]
+    backs_ms: tuple[float, ...]
+    """How long who was struck stays away, give or take a half."""
+    strikes: tuple[str, ...]
+
+
+_RESTLESS: Final = _Mood(
+    chances={
+        notes.VOTED: 0.25,
+        notes.QUORUM_LEADER: 0.35,
+        notes.APPENDED_METADATA: 0.02,
+        notes.ACTIVE: 0.1,
+    },
+    inherited=0.4,
+    blackout=0.0,
+    delays_ms=(0.0, 0.5, 2.0, 10.0),
+    backs_ms=(20.0, 100.0, 400.0, 1200.0),
+    strikes=("power", "power", "kill", "pause"),
+)
+_REGICIDAL: Final = _Mood(
+    chances={notes.QUORUM_LEADER: 0.6, notes.APPENDED_METADATA: 0.01},
+    inherited=0.5,
+    blackout=0.8,
+    delays_ms=(0.0, 0.0, 0.5),
+    backs_ms=(30.0, 300.0, 450.0),
+    strikes=("kill", "kill", "kill", "power"),
+)
 
 
 class Ambush:
     """A watcher of the world in front of the oracle: it passes everything on. `end` mends."""
 
-    def __init__(self, cluster: SimulatedCluster, oracle: Oracle, *, seed: int) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, oracle: Oracle, *, seed: int, regicidal: bool
+    ) -> None:
         self._cluster = cluster
         self._oracle = oracle
         self._draw = random.Random(f"ambush/{seed}")  # noqa: S311  # to be repeated
         self._names = {cluster.broker_id(node): node for node in cluster.nodes}
-        self._elected_ns: dict[int, int] = {}
+        self._controllers = [n for n in cluster.nodes if role_of(n) is Role.CONTROLLER]
+        self._mood = _REGICIDAL if regicidal else _RESTLESS
+        self._inherited: dict[int, int] = {}
+        """Below which offset a leader's log was there when it was elected; -1: not known yet."""
         self._armed = False
         self.started = oracle.started
         self.sent = oracle.sent
@@ -59,22 +96,31 @@ class Ambush:
         if not self._armed or node not in self._names:
             return
         if note[1] == notes.QUORUM_LEADER:
-            self._elected_ns[node] = now
-        if note[1] == notes.COMMITTED_METADATA:
-            elected_ns = self._elected_ns.pop(node, None)
-            is_first = elected_ns is not None and now - elected_ns < _FIRST_COMMIT_NS
-            if is_first and self._draw.random() < _FIRST_COMMIT_CHANCE:
-                self._strike(self._names[node], after_ms=0.0)
+            self._inherited[node] = -1
+        elif note[1] == notes.APPENDED_METADATA and self._inherited.get(node) == -1:
+            self._inherited[node] = note[2]
+        elif note[1] == notes.COMMITTED_METADATA:
+            if note[2] > self._inherited.get(node, -1):
+                is_first = self._inherited.pop(node, None) is not None
+            else:
+                is_first = True
+            if is_first and self._draw.random() < self._mood.inherited:
+                self._at_inherited(self._names[node])
             return
-        chance = _CHANCES.get(note[1])
+        chance = self._mood.chances.get(note[1])
         if chance is not None and self._draw.random() < chance:
-            self._strike(self._names[node], after_ms=self._draw.choice(_DELAYS_MS))
+            self._strike(self._names[node], after_ms=self._draw.choice(self._mood.delays_ms))
+
+    def _at_inherited(self, leader: NodeName) -> None:
+        is_blackout = self._draw.random() < self._mood.blackout
+        for node in self._controllers if is_blackout else [leader]:
+            self._strike(node, after_ms=0.0)
 
     def _strike(self, node: NodeName, *, after_ms: float) -> None:
         draw, world = self._draw, self._cluster.world
-        word = draw.choice(_STRIKES)
+        word = draw.choice(self._mood.strikes)
         at_ns = world.now_ns + int(after_ms * _MS)
-        back_ns = at_ns + int(draw.choice(_BACK_MS) * _MS * (0.5 + draw.random()))
+        back_ns = at_ns + int(draw.choice(self._mood.backs_ms) * _MS * (0.5 + draw.random()))
         world.call(at_ns, lambda: self._down(node, word))
         world.call(back_ns, lambda: self._up(node))
 

@@ -1,18 +1,20 @@
 """What a trial does: drawn from its seed, or stated by a scenario.
 
 A drawn plan is a small cluster with short time-outs, whose faults come in one of several *storms*:
-windows around one message, a mix with a budget, chaos, or ambushes on the quorum. Its random source
+windows around one message, relays of a leadership, a mix with a budget, chaos, or ambushes on the
+quorum. Its random source
 is the plan's own: the world's draws are the same whatever is drawn here, so that steps can be left
 out of a schedule.
 """
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.reference.levels import LEVEL_EPOCHS
 from harness.reference import refuse_what_is_kafkas
 from harness.scenario import Scenario, node_names
 from nemesis.mix import MixSpec
@@ -29,6 +31,7 @@ class Storm(StrEnum):
     PLAY = "play"
     MIX = "mix"
     WINDOWS = "windows"
+    RELAYS = "relays"
     CHAOS = "chaos"
     QUORUM = "quorum"
 
@@ -56,10 +59,14 @@ class TrialPlan:
     """Whether somebody creates topics, changes settings and moves partitions meanwhile."""
     upgrades: bool = False
     """The metadata.version goes up by one on the way."""
+    laggards: bool = False
+    """Now and then a broker is told nothing by the controllers, and is not fenced meanwhile."""
     duels: bool = False
     """Two controllers do not hear each other, so that both stand for election."""
     small_answers: bool = False
     """An answer to a fetch brings one batch, so that logs are met half way."""
+    regicidal: bool = False
+    """Leaders of the quorum fall one after the other, and elections are quick."""
     old_software: bool = False
     """Now and then a broker starts as a version that does not know the present level."""
     unformatted: bool = False
@@ -76,11 +83,26 @@ _QUICK: Final[Mapping[str, str]] = {
     "replica.socket.timeout.ms": "2000",
 }
 """Time-outs at which a fault shows within seconds."""
+_UPGRADES: Final = 0.3
+"""The share of plans that begin a level below; never below LEVEL_EPOCHS, where KAFKA-14139 is."""
 _EPISODES: Final = ("kill", "pause", "restart", "wipe", "power", "partition", "delay")
 _TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")
-_STORMS: Final = (Storm.WINDOWS,) * 8 + (Storm.CHAOS,) * 5 + (Storm.QUORUM,) * 5 + (Storm.MIX,) * 2
+_STORMS: Final = (
+    (Storm.WINDOWS,) * 7
+    + (Storm.RELAYS,) * 3
+    + (Storm.CHAOS,) * 4
+    + (Storm.QUORUM,) * 5
+    + (Storm.MIX,)
+)
+_BROKERS: Final = {Storm.RELAYS: (3,)}
 _CONTROLLERS: Final = {Storm.CHAOS: (1, 3, 3), Storm.QUORUM: (3,)}
-_LOSSES: Final = {Storm.WINDOWS: (0.0,), Storm.QUORUM: (0.0, 0.02, 0.05)}
+_LOSSES: Final = {
+    Storm.WINDOWS: (0.0,),
+    Storm.RELAYS: (0.0,),
+    Storm.QUORUM: (0.0, 0.02, 0.05),
+}
+_SMALL_ANSWERS: Final = {Storm.RELAYS: 0.6}
+_REGICIDES: Final = 0.45
 
 
 def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
@@ -89,14 +111,14 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
     level = draw.choices(levels, weights=range(1, len(levels) + 1))[0]
     storm = draw.choice(_STORMS)
     controllers = draw.choice(_CONTROLLERS.get(storm, (1, 3)))
-    upgrades = level > levels[0] and draw.random() < 0.3  # noqa: PLR2004
+    upgrades = level > LEVEL_EPOCHS and draw.random() < _UPGRADES
     cluster = ClusterSpec(
         controllers=controllers,
-        brokers=draw.choice((2, 3, 3)),
+        brokers=draw.choice(_BROKERS.get(storm, (2, 3, 3))),
         settings=_QUICK,
         metadata_version=str(level - upgrades),
     )
-    return TrialPlan(
+    plan = TrialPlan(
         seed=seed,
         cluster=cluster,
         topics=_topics(cluster.brokers),
@@ -117,10 +139,16 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
         wipes=draw.choice((0.0, 0.02, 0.1)),
         upgrades=upgrades,
         duels=storm is Storm.QUORUM and draw.random() < 0.6,  # noqa: PLR2004
-        small_answers=draw.random() < 0.3,  # noqa: PLR2004
+        small_answers=draw.random() < _SMALL_ANSWERS.get(storm, 0.3),
         old_software=draw.random() < 0.15,  # noqa: PLR2004
         unformatted=draw.random() < 0.2,  # noqa: PLR2004
+        laggards=draw.random() < (0.8 if upgrades else 0.1),
     )
+    if storm is Storm.QUORUM and draw.random() < _REGICIDES:
+        # Everybody hears everybody, but not all of it: a new leader's first words get lost.
+        loss = draw.choice((0.02, 0.05))
+        return replace(plan, regicidal=True, duels=False, small_answers=True, loss=loss)
+    return plan
 
 
 def plan_of(scenario: Scenario, seed: int) -> TrialPlan:

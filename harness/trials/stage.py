@@ -40,6 +40,7 @@ __all__ = ["Stage"]
 
 _S: Final = 1_000_000_000
 _STEP_NS: Final = 10_000_000
+_MOVE_S_MAX: Final = 1.5
 
 
 class Stage:
@@ -101,8 +102,8 @@ class Stage:
                 self._lift(name, discard=discard)
             case Heal():
                 self.heal()
-            case MoveLeader(leaders=leaders):
-                self._move(leaders)
+            case MoveLeader(leaders=leaders, within_s=within_s):
+                self._move(leaders, within_s=min(within_s, _MOVE_S_MAX))
             case _:
                 raise HarnessError(f"a trial cannot do {type(step).__name__}")
         return True
@@ -120,10 +121,10 @@ class Stage:
             elif state is NodeState.DOWN:
                 self._cluster.start_node(node)
 
-    def _move(self, leaders: Mapping[str, int]) -> None:
+    def _move(self, leaders: Mapping[str, int], *, within_s: float) -> None:
         for key, leader in leaders.items():
             with suppress(HarnessError):  # nobody grants it just now
-                self._cluster.move_leader(key, leader, within_s=1.5)
+                self._cluster.move_leader(key, leader, within_s=within_s)
 
     def _act(self, act: Act) -> None:
         try:

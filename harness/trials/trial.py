@@ -8,11 +8,12 @@ once it is quiet, what was acknowledged has to be everywhere.
 import random
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from clusters.port import NodeName, Role, role_of
+from clusters.reference.configuration import MS, Configuration
 from clusters.reference.oracle.finding import Finding
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
@@ -21,12 +22,14 @@ from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, build
 from clusters.simulation.network import Trouble
 from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
+from harness.trials.laggards import Laggards
 from harness.trials.misfits import Misfits
 from harness.trials.plan import Storm, TrialPlan
 from harness.trials.stage import Stage
 from history.failure import HarnessError
 from nemesis.chaos import Chaos
 from nemesis.mix import Mix
+from nemesis.relays import REPLICAS_MIN, drawn_relay
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Lay, Partition, Play, Step
 from nemesis.steps import flat as flat_steps
@@ -43,6 +46,7 @@ STUCK: Final = "stuck-isr"
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000
 _QUIET_NS: Final = 700_000_000
+_WIRED: Final = (Storm.WINDOWS, Storm.RELAYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ class _Trial:
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
         wire = None
-        if plan.storm is Storm.WINDOWS or _lays(plan.play or ()) or _delays(plan):
+        if plan.storm in _WIRED or _lays(plan.play or ()) or _delays(plan):
             wire = SimulatedWire(
                 self._world,
                 journal=None,
@@ -121,8 +125,9 @@ class _Trial:
             )
         self._wire = wire
         self._given_up = False
-        self._ambush = Ambush(self.cluster, self.oracle, seed=plan.seed)
+        self._ambush = Ambush(self.cluster, self.oracle, seed=plan.seed, regicidal=plan.regicidal)
         self._stage = Stage(self.cluster, wire=wire, oracle=self.oracle, draw=self._draw)
+        self._laggards = Laggards(self.cluster, self._stage, seed=plan.seed)
 
     def go(self) -> None:
         """All of it, up to the first finding."""
@@ -130,9 +135,8 @@ class _Trial:
         for node, drift_ppm in plan.drift_ppm.items():
             self.cluster.host(node).clock.run(drift_ppm=drift_ppm, now_ns=world.now_ns)
         watcher = self._ambush if plan.storm is Storm.QUORUM else self.oracle
-        if plan.small_answers:
-            for node, configuration in self.cluster.configurations.items():
-                self.cluster.configure(node, replace(configuration, fetch_records_max=1))
+        for node, configuration in self.cluster.configurations.items():
+            self.cluster.configure(node, _configured(configuration, plan))
         world.watch(watcher, sent=SENT, delivered=DELIVERED)
         if not self._begun():
             return
@@ -145,8 +149,11 @@ class _Trial:
         if plan.duels:
             self._duel()
         self._ambush.begin()
+        if plan.laggards:
+            self._laggards.begin()
         self._break(world.now_ns + int(plan.faults_s * _S))
         self._ambush.end()
+        self._laggards.end()
         world.network.trouble(None)
         self._stage.heal()
         self._recover()
@@ -217,7 +224,9 @@ class _Trial:
             case Storm.PLAY:
                 yield from self._of_play(tuple(self._plan.play or ()))
             case Storm.WINDOWS:
-                yield from self._of_windows(end_ns)
+                yield from self._of_plays(end_ns, self._window, replicas_min=2)
+            case Storm.RELAYS:
+                yield from self._of_plays(end_ns, self._relay, replicas_min=REPLICAS_MIN)
             case Storm.NONE:
                 while self._world.now_ns < end_ns:
                     self._run(10 * _TICK_NS)
@@ -231,28 +240,32 @@ class _Trial:
                 return
             yield step
 
-    def _of_windows(self, end_ns: int) -> Iterator[Step | None]:
+    def _of_plays(
+        self, end_ns: int, drawn: Callable[[str, tuple[int, ...]], Play], *, replicas_min: int
+    ) -> Iterator[Step | None]:
+        """Drawn plays, one after the other, each on a cluster that is whole if it can be."""
         keys = [
             (f"{topic.name}-{partition}", replicas)
             for topic in self._plan.topics
             for partition, replicas in enumerate(topic.assignment or ())
-            if len(replicas) > 1
+            if len(replicas) >= replicas_min
         ]
         while self._world.now_ns < end_ns:
             key, replicas = self._draw.choice(keys)
             self._given_up = False
-            window = drawn_window(
-                self._draw,
-                key=key,
-                replicas=self._led_first(key, replicas),
-                nodes=self.cluster.nodes,
-            )
-            yield from self._of_play(window)
+            yield from self._of_play(drawn(key, self._led_first(key, replicas)))
             self._stage.heal()
             whole_by_ns = min(end_ns, self._world.now_ns + 5 * _S)
             while self._stage.impaired() and self._world.now_ns < whole_by_ns:
                 self._run(5 * _TICK_NS)
                 yield None
+
+    def _window(self, key: str, replicas: tuple[int, ...]) -> Play:
+        nodes = self.cluster.nodes
+        return drawn_window(self._draw, key=key, replicas=replicas, nodes=nodes)
+
+    def _relay(self, key: str, replicas: tuple[int, ...]) -> Play:
+        return drawn_relay(self._draw, key=key, replicas=replicas)
 
     def _led_first(self, key: str, replicas: Sequence[int]) -> tuple[int, ...]:
         view = self.cluster.watch.view
@@ -330,6 +343,20 @@ class _Fleeting:
 
 def _as_client(node: Reader | Administrator) -> _Fleeting:
     return _Fleeting(node)
+
+
+def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
+    """What a node starts with. Where many leaders of the quorum fall, each is soon missed."""
+    if plan.small_answers:
+        own = replace(own, fetch_records_max=1)
+    if plan.regicidal:
+        own = replace(
+            own,
+            election_timeout_ns=75 * MS,
+            quorum_fetch_timeout_ns=150 * MS,
+            metadata_max_wait_ns=50 * MS,
+        )
+    return own
 
 
 def _lays(play: Play) -> bool:

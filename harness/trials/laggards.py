@@ -1,0 +1,59 @@
+"""Brokers that hear late of what was decided, one after the other, and stay unfenced meanwhile.
+
+A broker that is cut off from the controllers in both directions is soon fenced, and nobody waits
+for it. One that is not told anything, while its heartbeats arrive, counts as there for a lease:
+what the others do before it knows is what a laggard shows.
+"""
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from clusters.port import Role, role_of
+from clusters.reference.simulated import SimulatedCluster
+from harness.trials.stage import Stage
+from nemesis.steps import HealPartition, Partition
+from nemesis.topology import Flows
+
+__all__ = ["Laggards"]
+
+_S: Final = 1_000_000_000
+_GAPS_S: Final = (0.2, 1.0)
+_LATE_S: Final = (0.3, 1.6)
+"""Shorter than a lease of a quick cluster."""
+_NAME: Final = "laggard"
+
+
+class Laggards:
+    """At most one at a time, from `begin` to `end`."""
+
+    def __init__(self, cluster: SimulatedCluster, stage: Stage, *, seed: int) -> None:
+        self._cluster = cluster
+        self._stage = stage
+        self._draw = random.Random(f"laggards/{seed}")  # noqa: S311  # to be repeated
+        self._goes_on = False
+
+    def begin(self) -> None:
+        """The first one follows after a gap."""
+        self._goes_on = True
+        self._after(_GAPS_S, self._cut)
+
+    def end(self) -> None:
+        """No more; who is late hears of everything."""
+        self._goes_on = False
+        self._stage.perform(HealPartition(name=_NAME), end_s=0.0)
+
+    def _cut(self) -> None:
+        nodes = self._cluster.nodes
+        late = self._draw.choice([node for node in nodes if role_of(node) is Role.BROKER])
+        flows = {(node, late) for node in nodes if role_of(node) is Role.CONTROLLER}
+        self._stage.perform(Partition(name=_NAME, cut=Flows(flows=frozenset(flows))), end_s=0.0)
+        self._after(_LATE_S, self._mend)
+
+    def _mend(self) -> None:
+        self._stage.perform(HealPartition(name=_NAME), end_s=0.0)
+        self._after(_GAPS_S, self._cut)
+
+    def _after(self, bounds_s: tuple[float, float], what: Callable[[], None]) -> None:
+        at_ns = self._cluster.world.now_ns + int(self._draw.uniform(*bounds_s) * _S)
+        self._cluster.world.call(at_ns, lambda: what() if self._goes_on else None)
