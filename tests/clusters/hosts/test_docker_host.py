@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from clusters.hosts.docker.daemon import connected
-from clusters.hosts.docker.host import DockerHost
-from clusters.hosts.ledger import Ledger, undo_all
-from clusters.hosts.local_host import LocalPlace
+from clusters.hosts.docker.host import ContainerPlace, DockerHost
+from clusters.hosts.ledger import Ledger
 from clusters.hosts.tools import tool
 from clusters.port import NodeName, NodeState
 from history.failure import HarnessError, UsageError
@@ -20,6 +19,23 @@ from history.failure import HarnessError, UsageError
 pytestmark = [pytest.mark.docker, pytest.mark.alone]
 
 SLEEP = ["sh", "-c", "trap 'exit 5' TERM; echo up; while :; do sleep 0.05; done"]
+HARNESS = """
+import sys, time
+from pathlib import Path
+from clusters.hosts.docker.host import DockerHost
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.warden import Warden
+from clusters.port import NodeName
+
+ledger = Ledger(run_id="doomed", directory=Path(sys.argv[1]))
+warden = Warden(run_id="doomed", will=ledger.will)
+say = lambda _: None
+host = DockerHost(run_id="doomed", ledger=ledger, readable=(), image=None, progress=say).__enter__()
+place = host.place(NodeName("broker-1"), directory=Path(sys.argv[1]) / "broker-1")
+place.process.start(["sleep", "600"])
+print(place.process.pid, place.address, flush=True)
+time.sleep(600)
+"""
 DEAF = ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.05; done"]
 
 
@@ -36,14 +52,14 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerHost]:
 
 
 @pytest.fixture
-def place(host: DockerHost, tmp_path: Path) -> Iterator[LocalPlace]:
+def place(host: DockerHost, tmp_path: Path) -> Iterator[ContainerPlace]:
     place = host.place(NodeName("broker-1"), directory=tmp_path / "broker-1")
     yield place
     place.process.kill()
 
 
 @pytest.fixture
-def up(place: LocalPlace, until: Callable[..., bool]) -> Callable[[list[str]], None]:
+def up(place: ContainerPlace, until: Callable[..., bool]) -> Callable[[list[str]], None]:
     def start(argv: list[str]) -> None:
         said = place.size_bytes("server.log")
         place.process.start(argv)
@@ -53,7 +69,7 @@ def up(place: LocalPlace, until: Callable[..., bool]) -> Callable[[list[str]], N
 
 
 def test_it_goes_through_all_states_and_comes_back_with_its_address(
-    place: LocalPlace, up: Callable[[list[str]], None]
+    place: ContainerPlace, up: Callable[[list[str]], None]
 ) -> None:
     process = place.process
     assert (process.state(), process.pid, process.exit_code) == (NodeState.DOWN, None, None)
@@ -78,7 +94,7 @@ def test_it_goes_through_all_states_and_comes_back_with_its_address(
 
 
 def test_a_process_that_is_deaf_to_sigterm_is_killed_at_the_bound(
-    place: LocalPlace, up: Callable[[list[str]], None]
+    place: ContainerPlace, up: Callable[[list[str]], None]
 ) -> None:
     up(DEAF)
     assert not place.process.stop(timeout_s=0.1)
@@ -86,7 +102,7 @@ def test_a_process_that_is_deaf_to_sigterm_is_killed_at_the_bound(
 
 
 def test_an_environment_is_of_one_start_alone_and_its_output_is_appended(
-    place: LocalPlace, until: Callable[..., bool]
+    place: ContainerPlace, until: Callable[..., bool]
 ) -> None:
     said = ["sh", "-c", "echo $COLOUR.; exit 3"]
     for env in ({"COLOUR": "green"}, None):
@@ -96,7 +112,7 @@ def test_an_environment_is_of_one_start_alone_and_its_output_is_appended(
 
 
 def test_what_cannot_be_run_says_so_in_the_log(
-    place: LocalPlace, until: Callable[..., bool]
+    place: ContainerPlace, until: Callable[..., bool]
 ) -> None:
     place.process.start(["/nowhere/java"])
     assert until(lambda: place.process.exit_code == 127)
@@ -104,7 +120,7 @@ def test_what_cannot_be_run_says_so_in_the_log(
 
 
 def test_one_beyond_its_memory_is_killed_and_its_log_says_why(
-    place: LocalPlace, until: Callable[..., bool]
+    place: ContainerPlace, until: Callable[..., bool]
 ) -> None:
     grows = "s=x; while :; do s=$s$s; done  # -Xmx1m"
     place.process.start(["sh", "-c", grows, "sh", "-Xmx1m"])
@@ -114,15 +130,16 @@ def test_one_beyond_its_memory_is_killed_and_its_log_says_why(
 
 
 def test_a_node_reaches_a_link_address_of_this_machine_and_is_told_apart_by_it(
-    host: DockerHost, place: LocalPlace, up: Callable[[list[str]], None]
+    host: DockerHost, place: ContainerPlace, up: Callable[[list[str]], None]
 ) -> None:
+    assert place.namespace() is None
     up(SLEEP)
     address = host.link_address(1, 2)
     with socket.create_server((address, 0)) as server:
         server.settimeout(10)
         port = server.getsockname()[1]
         dial = f"import socket; socket.create_connection(('{address}', {port}), 10)"
-        enter = ["nsenter", f"--net=/proc/{place.process.pid}/ns/net"]
+        enter = ["nsenter", f"--net={place.namespace()}"]
         with subprocess.Popen([*enter, sys.executable, "-c", dial]) as dialling:
             connection, peer = server.accept()
             connection.close()
@@ -130,21 +147,22 @@ def test_a_node_reaches_a_link_address_of_this_machine_and_is_told_apart_by_it(
     assert peer[0] == place.address
 
 
-def test_the_ledger_undoes_all_of_it_from_another_process_too(tmp_path: Path) -> None:
-    ledger = Ledger(run_id="test/killed", directory=tmp_path)
-    with DockerHost(
-        run_id="test/killed", ledger=ledger, readable=(), image=None, progress=print
-    ) as host:
-        place = host.place(NodeName("broker-1"), directory=tmp_path / "broker-1")
-        place.process.start(SLEEP)
-    subnet = str(host._subnet.network)
-    assert f"unreachable {subnet}" in tool("ip", "route", "show", "table", "all")
-    assert place.process.state() is NodeState.RUNNING
-    subprocess.run(ledger.will, check=True, timeout=60)
-    assert place.process.state() is NodeState.DOWN
-    assert subnet not in tool("ip", "route", "show", "table", "all")
-    assert not ledger.path.exists()
-    assert undo_all(ledger.path) == []
+def test_nothing_is_left_of_a_run_whose_harness_is_killed(
+    tmp_path: Path, until: Callable[..., bool]
+) -> None:
+    command = [sys.executable, "-c", HARNESS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as harness:
+        assert harness.stdout is not None
+        pid, address = harness.stdout.readline().split()
+        [ledger] = tmp_path.glob("*.jsonl")
+        assert f"fpd-{harness.pid}" in tool("ip", "route", "get", address)
+        assert Path(f"/proc/{pid}").exists()
+        harness.kill()
+    assert until(lambda: not ledger.exists(), timeout_s=60)
+    assert not Path(f"/proc/{pid}").exists()
+    assert f"fpd-{harness.pid}" not in tool("ip", "link")
+    left = tool("ip", "route", "show", "table", "all", "to", "match", address)
+    assert all(line.startswith("default") for line in left.splitlines())
 
 
 def test_an_image_that_docker_has_not_is_refused_by_name(tmp_path: Path) -> None:
