@@ -102,11 +102,12 @@ class ApiVersionsResponse:
 
 @dataclass(slots=True)
 class FindCoordinatorRequest:
-    """Who keeps the offsets of these groups."""
+    """Who keeps the offsets of these groups; of transactional ids, which nobody keeps."""
 
     kind: ClassVar[int] = 66
     correlation: int
     groups: tuple[str, ...]
+    transactional: bool = False
 
 
 @dataclass(slots=True)

@@ -42,6 +42,7 @@ _CREATE_APART_NS: Final = 1_000 * MS
 _NONE: Final = int(Error.NONE)
 _NOT_COORDINATOR: Final = int(Error.NOT_COORDINATOR)
 _LOADING: Final = int(Error.COORDINATOR_LOAD_IN_PROGRESS)
+_NO_TRANSACTIONS: Final = int(Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 _NOT_AVAILABLE: Final = int(Error.COORDINATOR_NOT_AVAILABLE)
 
 _Place = tuple[str, int]
@@ -110,7 +111,15 @@ class Groups:
     def find(
         self, now: int, source: int, request: FindCoordinatorRequest, effects: Effects
     ) -> None:
-        """Say who leads the offsets; where there are none yet, have their topic created."""
+        """Say who leads the offsets; where there are none yet, have their topic created.
+
+        Nobody coordinates transactions. After other errors librdkafka asks again for ever; this one
+        all clients take for final.
+        """
+        if request.transactional:
+            refused = tuple((one, _NO_TRANSACTIONS, -1, "", -1) for one in request.groups)
+            effects.append((SEND, source, FindCoordinatorResponse(request.correlation, refused)))
+            return
         image = self._situation.image
         key = self._key()
         if key is None:

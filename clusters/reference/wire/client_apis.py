@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+from clusters.reference.errors import Error
 from clusters.reference.levels import LEVEL_EPOCHS, METADATA_VERSION
 from clusters.reference.messages.client import (
     ApiVersionsRequest,
@@ -33,10 +34,15 @@ API_VERSIONS_KNOWN: Final = (0, 3)
 _CLIENTS: Final = (Door.BROKER,)
 _NO_OPERATIONS: Final = -(1 << 31)
 """Authorized operations: not asked for."""
+_OF_TOPICS: Final = sum(1 << one for one in (3, 4, 5, 6, 7, 8, 10, 11))
+_OF_CLUSTERS: Final = sum(1 << one for one in (5, 7, 8, 9, 10, 11, 12))
+"""All that there are, by KIP-430's numbers: nobody is refused anything here."""
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
 _STRING: Final = 2
 _GROUP: Final = 0
+_REFUSED: Final = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+_NO_TRANSACTIONS: Final = "this cluster has no transactions"
 
 
 def versions_offered(response: ApiVersionsResponse, apis: Iterable[Api]) -> Values:
@@ -79,6 +85,7 @@ def _metadata_asked(entity: Any, correlation: int, _: Labels) -> MetadataRequest
 
 
 def _metadata_answer(response: MetadataResponse, asked: Asked) -> Values:
+    of_topics = _operations(asked, "include_topic_authorized_operations", _OF_TOPICS)
     nameable = asked.version < 12  # noqa: PLR2004 -- from it on a topic that was asked for by id may lack a name
     return {
         "brokers": [
@@ -94,12 +101,20 @@ def _metadata_answer(response: MetadataResponse, asked: Asked) -> Values:
                 "topic_id": uuid_of(topic_id),
                 "is_internal": name.startswith("__"),
                 "partitions": [_partition_values(one) for one in partitions],
-                "topic_authorized_operations": _NO_OPERATIONS,
+                "topic_authorized_operations": of_topics,
             }
             for name, topic_id, error, partitions in response.topics
         ],
-        "cluster_authorized_operations": _NO_OPERATIONS,
+        "cluster_authorized_operations": _of_cluster(asked),
     }
+
+
+def _of_cluster(asked: Asked) -> int:
+    return _operations(asked, "include_cluster_authorized_operations", _OF_CLUSTERS)
+
+
+def _operations(asked: Asked, field: str, found: int) -> int:
+    return found if getattr(asked.entity, field, False) else _NO_OPERATIONS
 
 
 def _partition_values(one: PartitionMetadata) -> Values:
@@ -114,7 +129,7 @@ def _partition_values(one: PartitionMetadata) -> Values:
     }
 
 
-def _cluster_answer(response: MetadataResponse, _: Asked) -> Values:
+def _cluster_answer(response: MetadataResponse, asked: Asked) -> Values:
     return {
         "error_code": response.error,
         "endpoint_type": 1,
@@ -124,7 +139,7 @@ def _cluster_answer(response: MetadataResponse, _: Asked) -> Values:
             {"broker_id": broker_id, "host": host, "port": port, "rack": rack}
             for broker_id, host, port, rack in response.brokers
         ],
-        "cluster_authorized_operations": _NO_OPERATIONS,
+        "cluster_authorized_operations": _of_cluster(asked),
     }
 
 
@@ -165,15 +180,21 @@ def _configs_answer(response: DescribeConfigsResponse, _: Asked) -> Values:
 
 
 def _coordinator_asked(entity: Any, correlation: int, _: Labels) -> FindCoordinatorRequest:
-    if getattr(entity, "key_type", _GROUP) != _GROUP:
-        raise Unreadable("a search for a coordinator of transactions: there are none here")
     groups = entity.coordinator_keys if hasattr(entity, "coordinator_keys") else (entity.key,)
-    return FindCoordinatorRequest(correlation, tuple(groups))
+    transactional = getattr(entity, "key_type", _GROUP) != _GROUP
+    return FindCoordinatorRequest(correlation, tuple(groups), transactional=transactional)
 
 
 def _coordinator_answer(response: FindCoordinatorResponse, asked: Asked) -> Values:
     found = [
-        {"key": group, "error_code": error, "node_id": broker_id, "host": host, "port": port}
+        {
+            "key": group,
+            "error_code": error,
+            "error_message": _NO_TRANSACTIONS if error == _REFUSED else None,
+            "node_id": broker_id,
+            "host": host,
+            "port": port,
+        }
         for group, error, broker_id, host, port in response.groups
     ]
     return {"coordinators": found} if hasattr(asked.entity, "coordinator_keys") else found[0]
