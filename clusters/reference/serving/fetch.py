@@ -54,7 +54,7 @@ class Fetching:
             leader = self._leaders.get(key)
             remote = None if leader is None else leader.remotes.get(replica_id)
             if leader is None or remote is None or -1 < replica_epoch < remote.broker_epoch:
-                refused.append(self._unled(key))
+                refused.append(self._unled(key, epoch))
                 continue
             log = leader.log
             end = log.end
@@ -90,7 +90,7 @@ class Fetching:
             key, offset, epoch, _ = entry
             leader = self._leaders.get(key)
             if leader is None:
-                found.append(self._unled(key))
+                found.append(self._unled(key, epoch))
                 has_news = True
                 continue
             refusal = None
@@ -116,23 +116,29 @@ class Fetching:
         key, offset, epoch, last_epoch = entry
         log = leader.log
         if epoch not in (NO_EPOCH, leader.leader_epoch) and self._fetch_epoch_checked:
-            return _error(leader, _FENCED_EPOCH if epoch < leader.leader_epoch else _UNKNOWN_EPOCH)
+            return _other_epoch(leader, epoch)
         if last_epoch != NO_EPOCH:
             known, end = log.end_of_epoch(last_epoch)
             if known == NO_EPOCH:
-                return _error(leader, _OUT_OF_RANGE, log.end if log.end < offset else 0)
+                return _out_of_range(leader, log.end if log.end < offset else 0)
             if known < last_epoch or end < offset:
                 return FetchedPartition(
                     key, _NONE, leader.leader_epoch, log.high_watermark, 0, (), known, end
                 )
-        return None if 0 <= offset <= log.end else _error(leader, _OUT_OF_RANGE, log.end)
+        return None if 0 <= offset <= log.end else _out_of_range(leader, log.end)
 
-    def _unled(self, key: PartitionKey) -> FetchedPartition:
-        is_known = key in self._situation.image.partitions
-        return FetchedPartition(key, _NOT_LEADER if is_known else _UNKNOWN, -1, -1, -1, ())
+    def _unled(self, key: PartitionKey, epoch: int) -> FetchedPartition:
+        error = _NOT_LEADER if key in self._situation.image.partitions else _UNKNOWN
+        return FetchedPartition(key, error, epoch, -1, -1, ())
 
 
-def _error(leader: Leader, error: int, end: int = -1) -> FetchedPartition:
+def _other_epoch(leader: Leader, asked: int) -> FetchedPartition:
+    """It names the epoch that was asked for: else who asked takes it for a late answer."""
+    error = _FENCED_EPOCH if asked < leader.leader_epoch else _UNKNOWN_EPOCH
+    return FetchedPartition(leader.key, error, asked, -1, 0, ())
+
+
+def _out_of_range(leader: Leader, end: int) -> FetchedPartition:
     return FetchedPartition(
-        leader.key, error, leader.leader_epoch, -1, 0, (), diverging_end_offset=end
+        leader.key, _OUT_OF_RANGE, leader.leader_epoch, -1, 0, (), diverging_end_offset=end
     )
