@@ -154,7 +154,7 @@ class BrokerNode:
         elif kind == _PRODUCE and now < self.life.serves_until_ns and source in self._sources:
             self._produce(now, source, message, effects)
         elif kind == TICK:
-            self._tick(now, source, effects)
+            self._tick(now, effects)
         elif kind > STOP and kind % 2 == 0:
             self._request(now, source, kind, message, effects)
         else:
@@ -204,8 +204,8 @@ class BrokerNode:
         is_leaving = self.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
         return is_leaving and self.situation.level >= LEVEL_VISIBILITY
 
-    def _tick(self, now: int, source: int, effects: Effects) -> None:
-        self.observer.handle(now, source, TICK, None, effects)
+    def _tick(self, now: int, effects: Effects) -> None:
+        self.observer.tick(now, effects)
         self.situation.controller_id = self.observer.leader_id
         self.life.tick(now, effects)
         if not self._is_over:

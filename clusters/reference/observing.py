@@ -8,6 +8,7 @@ answered goes to a `Notebook`, where somebody keeps one.
 from collections import Counter
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from clusters.port import ClusterView, PartitionView
@@ -65,6 +66,8 @@ class Watch:
         self._quorum_asked: dict[int, int] = {}
         self._quorum: dict[int, DescribeQuorumResponse] = {}
         self._quorum_ns = 0
+        self._rests_on: dict[int, tuple[Any, Any]] = {}
+        """By broker, the parts of the answers that the view was made of."""
 
     def notices(self, keys: AbstractSet[str]) -> bool:
         """Whether every broker that is unfenced showed a leader of each key in the last round."""
@@ -139,7 +142,15 @@ class Watch:
         self.ended_count = self.begun_count
         self._asked.clear()
         self.answers = self._answers
-        self.view = view_of(self._answers, time_ns=now) if self._answers else None
+        self.view = self._view(now)
+
+    def _view(self, now: int) -> ClusterView | None:
+        """Of the answers; brokers share the parts of theirs for as long as they show the same."""
+        parts = {broker: (one.brokers, one.topics) for broker, one in self._answers.items()}
+        before, self._rests_on = self._rests_on, parts
+        if self.view is None or not _are_shared(parts, before):
+            return view_of(self._answers, time_ns=now) if parts else None
+        return replace(self.view, time_ns=now)
 
     def _end_quorum(self) -> None:
         leaders = [
@@ -181,6 +192,16 @@ def view_of(answers: Mapping[int, MetadataResponse], *, time_ns: int) -> Cluster
             for one in partitions
         },
         topic_ids={text_of(topic_id): name for name, topic_id, _, _ in answers[best].topics},
+    )
+
+
+def _are_shared(
+    parts: Mapping[int, tuple[Any, Any]], before: Mapping[int, tuple[Any, Any]]
+) -> bool:
+    """Whether these are the very parts that were there before. Equal ones are not looked for."""
+    return parts.keys() == before.keys() and all(
+        brokers is before[broker][0] and topics is before[broker][1]
+        for broker, (brokers, topics) in parts.items()
     )
 
 

@@ -34,6 +34,7 @@ from clusters.reference.control.registration import registered
 from clusters.reference.control.sessions import Sessions
 from clusters.reference.effects import CLOSE, NOTE, SEND, Effects
 from clusters.reference.errors import Error
+from clusters.reference.levels import METADATA_VERSION
 from clusters.reference.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
@@ -277,6 +278,8 @@ class ActiveController:
         return False
 
     def _own_matters(self, now: int) -> tuple[MetadataRecord, ...]:
+        if not self._may_have_matters(now):
+            return ()
         view = self._view(now)
         features = first_features(view)
         if features:
@@ -292,6 +295,17 @@ class ActiveController:
             self._rebalance_at = now + rebalance_ns
             return tuple(moves.preferred_elections(view))
         return ()
+
+    def _may_have_matters(self, now: int) -> bool:
+        """Whether to look closer: in nearly all steps there is nothing to be seen."""
+        image = self._replayer.image
+        rebalances = self._configuration.auto_leader_rebalance_ns > 0
+        return (
+            self._unclean_allowed
+            or METADATA_VERSION not in image.features
+            or (rebalances and now >= self._rebalance_at)
+            or bool(self._sessions.leases.over(now, image))
+        )
 
     def _decide_waiting(self, now: int, waiting: Waiting, effects: Effects) -> bool:
         """Decide a request; whether its batch was appended, else it is answered."""

@@ -76,13 +76,22 @@ class Observer:
         elif not self._is_open:
             return
         elif kind == TICK:
-            self._tick(now, effects)
+            self.tick(now, effects)
         elif kind == MetadataFetchResponse.kind:
             self._fetched(now, message, effects)
         elif kind == FetchSnapshotResponse.kind:
             self._snapshot_fetched(now, message, effects)
         elif kind == UNREACHABLE:
             self._came_back(now, message)
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at the bound of the fetch under way, or of the pause; mostly it is not reached."""
+        exchange = self._fetcher.exchange
+        if now < exchange.due_at or not self._is_open:
+            return
+        if exchange.is_under_way:
+            self._give_up(now)
+        self._poll(now, effects)
 
     def snapshot(
         self, end_offset: int, epoch: int, records: tuple[Any, ...], effects: Effects
@@ -110,12 +119,6 @@ class Observer:
     def _came_back(self, now: int, request: Any) -> None:
         if request.kind in _FETCHES and self._fetcher.came_back(now, request.correlation):
             self._give_up(now)
-
-    def _tick(self, now: int, effects: Effects) -> None:
-        exchange = self._fetcher.exchange
-        if exchange.is_under_way and now >= exchange.due_at:
-            self._give_up(now)
-        self._poll(now, effects)
 
     def _poll(self, now: int, effects: Effects) -> None:
         voters = self._configuration.voters

@@ -20,7 +20,7 @@ from clusters.reference.serving.groups import CommitCodec, Groups
 from clusters.reference.serving.offsets import epoch_ends, listed
 from clusters.reference.serving.produce import Producing
 from clusters.reference.serving.producer_ids import ProducerIds
-from clusters.reference.serving.reading import api_versions, metadata
+from clusters.reference.serving.reading import MetadataReads, api_versions
 from clusters.reference.serving.visibility import Visibility
 from clusters.reference.situation import Situation
 
@@ -39,6 +39,7 @@ class Server:
         "_forwarding",
         "_groups",
         "_handlers",
+        "_metadata",
         "_offered_level",
         "_producer_ids",
         "_replicas",
@@ -57,6 +58,7 @@ class Server:
     ) -> None:
         self._situation = situation
         self._replicas = replicas
+        self._metadata = MetadataReads(situation)
         self._forwarding = Forwarding(situation)
         self._producer_ids = ProducerIds(situation)
         self.clients = Clients()
@@ -156,7 +158,7 @@ class Server:
         situation, image = self._situation, self.visibility.image
         response: Any
         if request.kind == client.MetadataRequest.kind:
-            response = metadata(request, situation=situation, image=image)
+            response = self._metadata.answer(request, image)
         elif request.kind == client.DescribeConfigsRequest.kind:
             response = described(request, situation=situation, image=image)
         else:
