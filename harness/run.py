@@ -44,7 +44,7 @@ from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from report.page import write_page
 
-__all__ = ["InterruptedRunError", "run_scenario"]
+__all__ = ["InterruptedRunError", "record_scenario", "run_scenario"]
 
 _FREE_BYTES_MIN = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
@@ -71,10 +71,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
         scenario = fitted_to_reference(scenario, options, progress)
     with _interruptible(), _alone(scenario, options):
         stage = _stage(scenario, options, progress)
-        run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
-        run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
-        manifest = _manifest(scenario, options, run, stage)
-        write_manifest(run.manifest_path, manifest)
+        run = _begun(scenario, options, stage)
         progress.say(f"recording to {run.root}")
         with _failure_written(run):
             stage.record(run)
@@ -83,6 +80,14 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
     if not options.keep_data and verdict.exit_code == 0:
         _drop_data(run)
     return _outcome(scenario, stage, run, verdict)
+
+
+def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunDirectory:
+    """Record it, neither sealed nor judged: the raw history and the manifest. For measuring."""
+    stage = _stage(scenario, options, progress)
+    run = _begun(scenario, options, stage)
+    stage.record(run)
+    return run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +144,14 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
         origin_utc_ns=time.time_ns() - clock.now_ns(),
         record=lambda run: record(scenario, options, None, run=run, clock=clock, progress=progress),
     )
+
+
+def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirectory:
+    """The directory of a run that begins now, with what is known of it."""
+    run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
+    run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
+    write_manifest(run.manifest_path, _manifest(scenario, options, run, stage))
+    return run
 
 
 def _prepared(scenario: Scenario, progress: Progress) -> Prepared:

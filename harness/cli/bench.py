@@ -1,5 +1,6 @@
 """`fencepost bench`: speed and memory, measured on this machine, never asserted."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -7,6 +8,8 @@ import click
 from harness.benchmarks.checker_sections import SECTIONS
 from harness.benchmarks.checkers import checkers_bench
 from harness.benchmarks.recorder import recorder_bench
+from harness.benchmarks.simulator import SECTIONS as SIMULATOR_SECTIONS
+from harness.benchmarks.simulator import simulator_bench
 from harness.benchmarks.start import start_bench
 from harness.benchmarks.wire import wire_bench
 from harness.cli.options import as_json, emit_json
@@ -98,7 +101,7 @@ def checkers(
     """Time, growth and peak memory of the checkers, on histories of any length."""
     with terminal_progress() as progress:
         figures = checkers_bench(
-            only=_sections(only),
+            only=_named(only, SECTIONS),
             sizes=sizes,
             repetitions=runs,
             directory=directory,
@@ -111,14 +114,34 @@ def checkers(
     return 0
 
 
-def _sections(text: str | None) -> tuple[str, ...]:
+@bench.command()
+@click.option(
+    "--only", metavar="SECTION,…", help=f"Of: {', '.join(SIMULATOR_SECTIONS)}. [default: all]"
+)
+@click.option("--runs", type=click.IntRange(1, 100), default=5, show_default=True)
+@as_json
+def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
+    """Events and virtual seconds of simulated clusters a second of one core, and where it goes."""
+    with terminal_progress() as progress:
+        figures = simulator_bench(
+            only=_named(only, SIMULATOR_SECTIONS), runs=runs, say=progress.say
+        )
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+def _named(text: str | None, sections: Iterable[str]) -> tuple[str, ...]:
     """Those that were named, in the order of all of them."""
+    known = tuple(sections)
     if text is None:
-        return tuple(SECTIONS)
+        return known
     named = {name.strip() for name in text.split(",")}
-    if unknown := named - SECTIONS.keys():
+    if unknown := named.difference(known):
         raise click.BadParameter(
-            f"no section {', '.join(sorted(unknown))}; there are: {', '.join(SECTIONS)}",
+            f"no section {', '.join(sorted(unknown))}; there are: {', '.join(known)}",
             param_hint="--only",
         )
-    return tuple(name for name in SECTIONS if name in named)
+    return tuple(name for name in known if name in named)
