@@ -200,9 +200,13 @@ class BrokerNode:
             self.server.request(now, source, kind, message, effects)
 
     def _may_be_gone(self) -> bool:
-        """It takes its leave: who let it go counts it no more, and its word may be on the way."""
+        """It takes its leave: who let it go counts it no more, and its word may be on the way.
+
+        Nor would it be waited for when the level is raised meanwhile, so what counts is which level
+        it knows, and not which one it has applied.
+        """
         is_leaving = self.life.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN
-        return is_leaving and self.situation.level >= LEVEL_VISIBILITY
+        return is_leaving and self.situation.configuration.level_max >= LEVEL_VISIBILITY
 
     def _tick(self, now: int, effects: Effects) -> None:
         self.observer.tick(now, effects)

@@ -265,6 +265,18 @@ def test_v05_alone_a_level_that_is_offered_early_reaches_no_client() -> None:
     assert world.nodes[3].situation.level == 3
 
 
+@pytest.mark.parametrize("level", [2, 3])
+def test_a_broker_that_takes_its_leave_shows_no_metadata_any_more(level: int) -> None:
+    """It may have been let go, and the level raised to 3 since, without its hearing of either."""
+    world = ready(settings={"level": level, "noop_interval_ns": 0})
+    world.run(300 * MS)
+    world.cut(world.voters, [1])
+    world.stop(1)
+    world.run(50 * MS)
+    assert world.ask(1, MetadataRequest(1, None)) == CLOSED
+    assert world.ask(1, ApiVersionsRequest(1)) == CLOSED
+
+
 def test_a_snapshot_is_shown_once_its_end_is_acknowledged_by_all() -> None:
     world = ready(settings={"metadata_snapshot_records": 20, "noop_interval_ns": 0})
     world.create("t", (1, 2, 3))
