@@ -16,7 +16,15 @@ from history.atomic import write_atomically
 from history.failure import HarnessError
 from history.models import MODEL_TABLES, Isolation, Model
 
-__all__ = ["FORMAT_VERSION", "Manifest", "Promises", "RunState", "read_manifest", "write_manifest"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Change",
+    "Manifest",
+    "Promises",
+    "RunState",
+    "read_manifest",
+    "write_manifest",
+]
 
 FORMAT_VERSION = 1
 
@@ -46,6 +54,17 @@ class Promises:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Something of what was under test became another version while the run went on."""
+
+    time_ns: int
+    subject: str
+    """A node, or a feature such as metadata.version."""
+    version: str
+    """The release that the node ran from then on, or the feature's level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """One run. Times are ns of the run's clock, unless they say UTC."""
 
@@ -65,7 +84,9 @@ class Manifest:
     """The command line that repeats the run, its seed included."""
     fencepost_version: str
     versions: Mapping[str, str] = field(default_factory=dict)
-    """What was under test, as the cluster tells it."""
+    """What was under test when the run began, as the cluster tells it."""
+    changes: tuple[Change, ...] = ()
+    """What became of that during the run, in order: releases of nodes, levels of features."""
     machine: Mapping[str, str] = field(default_factory=dict)
     keys: tuple[str, ...] = ()
     node_ids: Mapping[str, int] = field(default_factory=dict)
@@ -117,6 +138,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     for name in ("versions", "machine", "digests", "node_ids"):
         content[name] = dict(content[name])
     content["promises"] = asdict(manifest.promises)
+    content["changes"] = [asdict(change) for change in manifest.changes]
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
@@ -139,6 +161,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "damages": tuple(content.get("damages", ())),
                 "shortfalls": tuple(content.get("shortfalls", ())),
                 "promises": Promises(**content["promises"]),
+                "changes": tuple(Change(**one) for one in content.get("changes", ())),
             }
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -52,10 +52,15 @@ def head_of(run: RunDirectory, reading: Reading) -> Head:
 
 
 def release_of(manifest: Manifest) -> str:
-    """The release under test, as the cluster tells it; a build of the user's own with its path."""
+    """The release under test, as the cluster tells it; a build of the user's own with its path.
+
+    Where nodes came to run others, these follow, in the order in which they came.
+    """
     version = manifest.versions.get("kafka", "not recorded")
     name = manifest.versions.get("kafka_release", version)
-    return version if name == version else f"{version} ({name})"
+    first = version if name == version else f"{version} ({name})"
+    later = (one.version for one in manifest.changes if one.subject in manifest.node_ids)
+    return ", ".join(dict.fromkeys((first, *later)))
 
 
 def _identity(manifest: Manifest) -> Iterator[Fact]:

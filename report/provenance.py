@@ -10,6 +10,7 @@ from urllib.parse import quote
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from report.head import Fact
+from report.notation import length
 from report.reading import Reading
 
 __all__ = ["FileRow", "Folder", "Provenance", "provenance_of"]
@@ -83,6 +84,8 @@ def provenance_of(run: RunDirectory, reading: Reading) -> Provenance:
 def _versions(manifest: Manifest) -> Iterator[Fact]:
     yield Fact(label="fencepost", value=manifest.fencepost_version)
     yield from _facts(manifest.versions)
+    for change in manifest.changes:
+        yield Fact(label=f"{change.subject}, from {length(change.time_ns)}", value=change.version)
 
 
 def _promises(manifest: Manifest) -> Iterator[Fact]:

@@ -2,8 +2,9 @@
 
 - empty-isr: without eligible leader replicas (KIP-966) an ISR keeps its last member whatever
   happens to it. With them it may be empty, while nobody leads and until one of the ELR, or the last
-  known leader, is back. Whether a cluster has them is told by its feature level, or by any ELR in
-  its log.
+  known leader, is back. From when on a cluster has them is told by its feature level, or by the
+  first ELR in its log. A cluster that gives them up again may still have an ISR that was emptied
+  while it had them: nothing is accused after that.
 - isr-not-in-replicas: every member of the ISR is one of the partition's replicas.
 - elr-overlaps-isr: a replica is in the ISR or in the ELR.
 
@@ -30,11 +31,12 @@ _ELR_FEATURE: Final = "eligible.leader.replicas.version"
 def empty_isrs(tables: Tables, facts: Facts) -> Judged:
     """Versions without an ISR, by partition. Reads `metadata_log`."""
     seen = view(tables, facts)
-    elr = _has_elr(seen)
+    since = _elr_since(seen)
 
     def proofs(history: PartitionHistory) -> Iterator[Proof]:
         for version in history.versions:
-            if not version.isr and (version.leader != NO_LEADER or not elr):
+            early = since is None or version.metadata_offset < since
+            if not version.isr and (version.leader != NO_LEADER or early):
                 yield _proof(history, version, f"and its leader is {version.leader}")
 
     return by_partition(EMPTY, seen, proofs)
@@ -68,13 +70,20 @@ def elr_overlaps(tables: Tables, facts: Facts) -> Judged:
     return by_partition(ELR_OVERLAPS, view(tables, facts), proofs)
 
 
-def _has_elr(seen: View) -> bool:
-    levels = [one.value for one in seen.log.records if one.name == _ELR_FEATURE]
-    return any(level not in (None, "0") for level in levels) or any(
-        version.elr or version.last_known_elr
+def _elr_since(seen: View) -> int | None:
+    """The metadata offset from which on there may be an ELR; None: there never is one."""
+    stated = (
+        one.metadata_offset
+        for one in seen.log.records
+        if one.name == _ELR_FEATURE and one.value not in (None, "0")
+    )
+    found = (
+        version.metadata_offset
         for history in seen.histories()
         for version in history.versions
+        if version.elr or version.last_known_elr
     )
+    return min((*stated, *found), default=None)
 
 
 def _proof(history: PartitionHistory, version: PartitionVersion, what: str) -> Proof:

@@ -9,7 +9,7 @@ import pytest
 
 from history.atomic import write_atomically
 from history.failure import HarnessError
-from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
+from history.manifest import Change, Manifest, Promises, RunState, read_manifest, write_manifest
 
 MANIFEST = Manifest(
     run_id="r1",
@@ -31,7 +31,13 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     write_manifest(path, MANIFEST)
     assert read_manifest(path) == MANIFEST
-    moved_on = replace(MANIFEST, state=RunState.RECORDED, end_ns=9, digests={"a": "00"})
+    moved_on = replace(
+        MANIFEST,
+        state=RunState.RECORDED,
+        end_ns=9,
+        digests={"a": "00"},
+        changes=(Change(time_ns=7, subject="broker-1", version="4.3.1"),),
+    )
     write_manifest(path, moved_on)
     assert read_manifest(path) == moved_on
     assert [file.name for file in tmp_path.iterdir()] == ["manifest.json"]

@@ -82,6 +82,15 @@ def test_an_isr_is_empty() -> None:
     assert said(empty_isrs(tables(BEGIN + elr + "\n" + led.removeprefix(BEGIN)), FACTS))
 
 
+def test_an_isr_is_empty_before_the_cluster_had_eligible_leader_replicas() -> None:
+    early = BEGIN + "10 change t-0 isr none leader -1"
+    later = "\n11 feature eligible.leader.replicas.version 1"
+    assert said(empty_isrs(tables(early + later), FACTS))
+    given_up = "\n7 feature eligible.leader.replicas.version {}"
+    before = BEGIN + given_up.format(1) + given_up.format(0).replace("7", "8")
+    assert not said(empty_isrs(tables(before + early.removeprefix(BEGIN)), FACTS))
+
+
 def test_a_member_of_the_isr_is_no_replica() -> None:
     assert (
         "[3] are not among its replicas [1, 2]"
