@@ -103,6 +103,9 @@ class ClusterSpec:
     """A release of Apache Kafka ("4.3.1"), or `path:DIR` of a build of the user's own."""
     quorum: Quorum = Quorum.STATIC
     """Dynamic: from 3.9 on."""
+    spare_controllers: int = 0
+    """Beside them: nodes that are no members until they are added. Of a dynamic quorum."""
+    spare_brokers: int = 0
     metadata_version: str | None = None
     """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
     settings: Mapping[str, str] = field(default_factory=dict)

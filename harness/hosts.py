@@ -92,5 +92,5 @@ def refuse_unplaceable(options: RunOptions) -> None:
 
 
 def _luggage(prepared: Prepared) -> Luggage:
-    jars = sorted({jar.parent for jar in prepared.release.jars})
+    jars = sorted({jar.parent for release in prepared.releases for jar in release.jars})
     return Luggage(java_home=prepared.java.home, carried=(*jars, *LOGGING_FILES))

@@ -35,7 +35,7 @@ from clusters.port import NodeName, TopicSpec
 from history.failure import HarnessError
 from history.operation import Outcome
 
-__all__ = ["KafkaAdmin"]
+__all__ = ["KafkaAdmin", "Nodes"]
 
 _CLIENT_ID: Final = "fencepost-admin"
 _ATTEMPT_S_MAX: Final = 5.0
@@ -97,7 +97,7 @@ class KafkaAdmin:
         what = f"create topic {topic.name}"
         deadline = time.monotonic() + within_s
         # After an attempt without a clear answer, an existing topic may well be ours.
-        asked, answer = self._insist(
+        asked, answer = self.insist(
             write, what=what, via=via, deadline=deadline, done="TOPIC_ALREADY_EXISTS"
         )
         topic_id = f" with id {answer.topic_id}" if answer.topic_id else ""
@@ -110,7 +110,7 @@ class KafkaAdmin:
         said = ", ".join(f"{name}={value}" for name, value in settings.items())
         deadline = time.monotonic() + within_s
         write = alter_config(topic, settings)
-        asked, _ = self._insist(write, what=f"set {said} of {topic}", via=via, deadline=deadline)
+        asked, _ = self.insist(write, what=f"set {said} of {topic}", via=via, deadline=deadline)
         return f"{asked} set {said} of {topic}"
 
     def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
@@ -133,7 +133,7 @@ class KafkaAdmin:
             return f"{key} was led by broker {leader} already: {before}"
         topic, partition = _parts(key)
         write = elect_preferred(topic, partition, timeout_s=_ATTEMPT_S_MAX)
-        self._insist(write, what=f"elect {leader} for {key}", via=None, deadline=deadline)
+        self.insist(write, what=f"elect {leader} for {key}", via=None, deadline=deadline)
         after = self._await(
             key, lambda seen: seen.leader == leader, f"to be led by broker {leader}", deadline
         )
@@ -142,7 +142,7 @@ class KafkaAdmin:
     def _reassigned(self, key: str, replicas: tuple[int, ...], *, deadline: float) -> _Seen:
         topic, partition = _parts(key)
         write = reassign(topic, partition, replicas, timeout_s=_ATTEMPT_S_MAX)
-        self._insist(write, what=f"reassign {key}", via=None, deadline=deadline)
+        self.insist(write, what=f"reassign {key}", via=None, deadline=deadline)
         while self._is_being_reassigned(key) is not False:
             if time.monotonic() > deadline:
                 raise HarnessError(f"{key} was still being reassigned to {list(replicas)}")
@@ -151,7 +151,7 @@ class KafkaAdmin:
             key, lambda seen: seen.replicas == replicas, f"on brokers {list(replicas)}", deadline
         )
 
-    def _insist(
+    def insist(
         self,
         write: Write,
         *,

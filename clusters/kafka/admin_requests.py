@@ -51,6 +51,7 @@ __all__ = [
     "Answered",
     "Write",
     "alter_config",
+    "answer_of",
     "ask_write",
     "cancel_reassignment",
     "creatable",
@@ -123,7 +124,7 @@ def create_topic(topic: TopicSpec, *, timeout_s: float) -> Write:
     def answered(response: CreateTopicsResponse) -> Answered:
         (result,) = response.topics
         topic_id = topic_id_text(result.topic_id) if result.topic_id else None
-        return _answered(result.error_code, result.error_message, topic_id=topic_id)
+        return answer_of(result.error_code, result.error_message, topic_id=topic_id)
 
     return Write(request=request, response_type=CreateTopicsResponse, answered=answered)
 
@@ -140,7 +141,7 @@ def create_partitions(topic: str, count: int, *, timeout_s: float) -> Write:
 
     def answered(response: CreatePartitionsResponse) -> Answered:
         (result,) = response.results
-        answer = _answered(result.error_code, result.error_message)
+        answer = answer_of(result.error_code, result.error_message)
         if result.error_code is ErrorCode.invalid_partitions:
             return replace(answer, outcome=Outcome.INFO)
         return answer
@@ -157,7 +158,7 @@ def delete_topic(name: str, *, timeout_s: float) -> Write:
 
     def answered(response: DeleteTopicsResponse) -> Answered:
         (result,) = response.responses
-        return _answered(result.error_code, result.error_message)
+        return answer_of(result.error_code, result.error_message)
 
     return Write(request=request, response_type=DeleteTopicsResponse, answered=answered)
 
@@ -173,7 +174,7 @@ def alter_config(topic: str, settings: Mapping[str, str]) -> Write:
 
     def answered(response: IncrementalAlterConfigsResponse) -> Answered:
         (result,) = response.responses
-        return _answered(result.error_code, result.error_message)
+        return answer_of(result.error_code, result.error_message)
 
     return Write(request=request, response_type=IncrementalAlterConfigsResponse, answered=answered)
 
@@ -203,8 +204,8 @@ def elect_preferred(topic: str, partition: int, *, timeout_s: float) -> Write:
         ]
         for result in results:
             if result.error_code is not ErrorCode.election_not_needed:
-                return _answered(result.error_code, result.error_message)
-        return _answered(response.error_code, None)
+                return answer_of(result.error_code, result.error_message)
+        return answer_of(response.error_code, None)
 
     return Write(request=request, response_type=ElectLeadersResponse, answered=answered)
 
@@ -222,6 +223,14 @@ def creatable(topic: TopicSpec) -> CreatableTopic:
             for name, value in topic.settings.items()
         ),
     )
+
+
+def answer_of(code: ErrorCode, message: str | None, *, topic_id: str | None = None) -> Answered:
+    """What an error code proves of the write that it answers."""
+    if code is ErrorCode.none:
+        return Answered(outcome=Outcome.OK, topic_id=topic_id)
+    outcome = Outcome.FAIL if code in _CERTAIN_NO else Outcome.INFO
+    return Answered(outcome=outcome, error=error_name(code), message=message or "")
 
 
 def error_name(code: ErrorCode) -> str:
@@ -245,20 +254,13 @@ def _reassignment(
 
     def answered(response: AlterPartitionReassignmentsResponse) -> Answered:
         if response.error_code is not ErrorCode.none:
-            return _answered(response.error_code, response.error_message)
+            return answer_of(response.error_code, response.error_message)
         ((result,),) = (of_topic.partitions for of_topic in response.responses)
-        return _answered(result.error_code, result.error_message)
+        return answer_of(result.error_code, result.error_message)
 
     return Write(
         request=request, response_type=AlterPartitionReassignmentsResponse, answered=answered
     )
-
-
-def _answered(code: ErrorCode, message: str | None, *, topic_id: str | None = None) -> Answered:
-    if code is ErrorCode.none:
-        return Answered(outcome=Outcome.OK, topic_id=topic_id)
-    outcome = Outcome.FAIL if code in _CERTAIN_NO else Outcome.INFO
-    return Answered(outcome=outcome, error=error_name(code), message=message or "")
 
 
 def _assignments(assignment: Collection[Sequence[int]]) -> Iterable[CreatableReplicaAssignment]:

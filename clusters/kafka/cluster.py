@@ -1,13 +1,16 @@
 """A KRaft cluster of any release of Apache Kafka, as processes."""
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import Node, Route, direct, properties
+from clusters.kafka.configuration import Node, Route, direct, first_members, properties
 from clusters.kafka.formatting import first_voters, new_id
+from clusters.kafka.members import Acts, Members
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.software import KafkaSoftware
+from clusters.kafka.upgrade import Upgrades
 from clusters.kafka.voters import Seat, checkpoint_of
 from clusters.port import ClusterSpec, NodeName, Quorum, Role
 from clusters.processes.cluster import ProcessCluster
@@ -16,6 +19,7 @@ from clusters.processes.readiness import await_first_voters
 from clusters.protocol.metadata_records import Definitions
 from clusters.witness.definitions import definitions_of
 from history.clock import Clock
+from history.manifest import Change
 
 __all__ = ["KafkaCluster"]
 
@@ -35,15 +39,34 @@ class KafkaCluster(ProcessCluster):
         route: Route = direct,
     ) -> None:
         self._prepared = prepared
+        cluster_id = new_id()
+        self._software: dict[NodeName, KafkaSoftware] = {}
         super().__init__(
             spec,
             host=host,
             directory=directory,
             clock=clock,
-            software=lambda nodes: _software(spec, nodes, prepared=prepared),
+            software=lambda nodes: self._equip(nodes, cluster_id=cluster_id),
             port_base=port_base,
             route=route,
         )
+        self._upgrades = Upgrades(
+            prepared,
+            clock=clock,
+            admin=self._admin,
+            leader=self._leader,
+            brokers=lambda: self._running(Role.BROKER),
+        )
+        acts = Acts(
+            node=lambda name: self._nodes[name].node,
+            state=self.state,
+            start=self.start_node,
+            stop=lambda name, timeout_s: self.stop_node(name, timeout_s=timeout_s),
+            view=self.view,
+            controllers=lambda: self._running(Role.CONTROLLER),
+        )
+        first = self._first_members()
+        self._members = Members(first, cluster_id=cluster_id, admin=self._admin, acts=acts)
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -59,39 +82,74 @@ class KafkaCluster(ProcessCluster):
             "java_source": java.source,
         }
 
+    def change_release(self, node: NodeName, release: str) -> str:
+        """Have a node that is down run this release from its next start on; evidence in words."""
+
+        def use(prepared: Prepared) -> str:
+            before = self._software[node]
+            self._software[node] = self._nodes[node].software = before.of(prepared)
+            self._configure(self._nodes[node])
+            return before.prepared.release.version
+
+        return self._upgrades.change_release(node, release, use)
+
+    def changes(self) -> tuple[Change, ...]:
+        """What changed of the versions under test so far, in order."""
+        return self._upgrades.changes()
+
+    def finalise(self, version: str, *, within_s: float) -> str:
+        """Have the feature levels of this metadata.version; returns once every broker has them."""
+        return self._upgrades.finalise(version, within_s=within_s)
+
+    def members(self) -> frozenset[NodeName]:
+        """The nodes that belong to the cluster now, whether they run or not."""
+        return self._members.now()
+
+    def add_node(self, node: NodeName, *, within_s: float) -> str:
+        """Start a node that is no member, and have it taken for one: a broker, a voter."""
+        return self._members.add(node, within_s=within_s)
+
+    def remove_node(self, node: NodeName, *, within_s: float) -> str:
+        """Have a member give up its replicas or its vote, stop it, and have it forgotten."""
+        return self._members.remove(node, within_s=within_s)
+
+    def await_follower(self, controller: NodeName, *, within_s: float) -> str:
+        """Wait until it has what the leader appended after this call; evidence in words."""
+        return self._members.await_follower(controller, within_s=within_s)
+
     def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
         return properties(
             self._spec,
             node.node,
             nodes=nodes,
             data=node.data,
-            version=self._prepared.release.version,
+            version=self._software[node.node.name].prepared.release.version,
             route=self._route,
         )
 
     def _definitions(self) -> Definitions:
-        return definitions_of(self._prepared.release.jars)
+        return definitions_of(chain.from_iterable(one.jars for one in self._prepared.releases))
 
     def _await_quorum(self) -> None:
         if self._spec.quorum is Quorum.DYNAMIC:
             await_first_voters(self._nodes, lambda: self._running(Role.CONTROLLER))
 
-
-def _software(
-    spec: ClusterSpec, nodes: tuple[Node, ...], *, prepared: Prepared
-) -> dict[NodeName, KafkaSoftware]:
-    cluster_id = new_id()
-    seats = _seats(spec, nodes, template=prepared.bootstrap.voters)
-    return {
-        node.name: KafkaSoftware(
-            node=node,
-            prepared=prepared,
-            cluster_id=cluster_id,
-            options=spec.java_options,
-            seat=seats.get(node.name),
-        )
-        for node in nodes
-    }
+    def _equip(
+        self, nodes: tuple[Node, ...], *, cluster_id: str
+    ) -> Mapping[NodeName, KafkaSoftware]:
+        first = first_members(self._spec, nodes)
+        seats = _seats(self._spec, first, template=self._prepared.bootstrap.voters)
+        self._software = {
+            node.name: KafkaSoftware(
+                node=node,
+                prepared=self._prepared,
+                cluster_id=cluster_id,
+                options=self._spec.java_options,
+                seat=seats.get(node.name),
+            )
+            for node in nodes
+        }
+        return self._software
 
 
 def _seats(

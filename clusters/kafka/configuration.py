@@ -16,7 +16,7 @@ refuse that.
 
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -33,6 +33,7 @@ __all__ = [
     "Node",
     "Route",
     "direct",
+    "first_members",
     "hosts_file",
     "links_between",
     "nodes_of",
@@ -118,9 +119,12 @@ def direct(_source: NodeName, _target: NodeName) -> None:
 def nodes_of(spec: ClusterSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[Node, ...]:
     """The nodes of a cluster, controllers first. `ports` gives as many free ports as asked for.
 
-    Broker n has the id n, controller n the id 1000 + n.
+    Broker n has the id n, controller n the id 1000 + n. Spare ones follow on the others.
     """
-    counts = ((Role.CONTROLLER, spec.controllers), (Role.BROKER, spec.brokers))
+    counts = (
+        (Role.CONTROLLER, spec.controllers + spec.spare_controllers),
+        (Role.BROKER, spec.brokers + spec.spare_brokers),
+    )
     wanted = [(role, number) for role, count in counts for number in range(1, count + 1)]
     given = iter(ports(sum(len(_LISTENERS[role]) for role, _ in wanted)))
     return tuple(
@@ -133,6 +137,15 @@ def nodes_of(spec: ClusterSpec, *, ports: Callable[[int], tuple[int, ...]]) -> t
     )
 
 
+def first_members(spec: ClusterSpec, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Those of the nodes that make the cluster up when it starts: all but the spare ones."""
+    of_role = {role: [node for node in nodes if node.role is role] for role in Role}
+    return (
+        *of_role[Role.CONTROLLER][: spec.controllers],
+        *of_role[Role.BROKER][: spec.brokers],
+    )
+
+
 def refuse_impossible(spec: ClusterSpec) -> None:
     """Raise UsageError if the spec has no node of a role, or sets what the harness must decide."""
     if spec.controllers < 1 or spec.brokers < 1:
@@ -140,6 +153,8 @@ def refuse_impossible(spec: ClusterSpec) -> None:
             f"a cluster of {spec.controllers} controllers and {spec.brokers} brokers: "
             "there must be at least one of each"
         )
+    if spec.spare_controllers and spec.quorum is Quorum.STATIC:
+        raise UsageError("spare controllers are for a dynamic quorum: a static one has its voters")
     for settings in (spec.settings, spec.controller_settings, spec.broker_settings):
         if taken := sorted(_RESERVED.intersection(settings)):
             raise UsageError(
@@ -163,7 +178,7 @@ def properties(
         **_defaults(spec.brokers, version=version),
         **spec.settings,
         **own,
-        **_quorum(spec.quorum, nodes=nodes),
+        **_quorum(spec, nodes=nodes),
         **_identity(node, data=data, version=version, route=route),
     }
 
@@ -222,11 +237,11 @@ def _found_by(source: NodeName, target: Node, *, route: Route) -> str:
     return route(source, target.name) or target.address
 
 
-def _quorum(quorum: Quorum, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+def _quorum(spec: ClusterSpec, *, nodes: tuple[Node, ...]) -> dict[str, str]:
     """What says who votes, or where to ask for that."""
-    controllers = [node for node in nodes if node.role is Role.CONTROLLER]
+    controllers = [one for one in first_members(spec, nodes) if one.role is Role.CONTROLLER]
     found_at = [f"{one.host}:{one.ports[Listener.CONTROLLER]}" for one in controllers]
-    if quorum is Quorum.DYNAMIC:
+    if spec.quorum is Quorum.DYNAMIC:
         return {"controller.quorum.bootstrap.servers": ",".join(found_at)}
     voters = (f"{one.node_id}@{at}" for one, at in zip(controllers, found_at, strict=True))
     return {"controller.quorum.voters": ",".join(voters)}

@@ -18,14 +18,19 @@ _RUNNING_PARTS: Final = ("bin", "conf", "lib")
 
 
 def files_read(prepared: Prepared) -> tuple[Path, ...]:
-    """Files and directories that exist, absolute, none inside of another, by name."""
+    """Files and directories that exist, absolute, none inside of another, by name.
+
+    Of every release that a node may come to run.
+    """
     java = prepared.java.home
+    every = (prepared, *prepared.also.values())
+    archives = [archive for one in every for archive in one.class_archives.values()]
     return topmost(
         [
             java,
             *linked_directories(java),
-            *(jar.parent for jar in prepared.release.jars),
-            *(archive.parent for archive in prepared.class_archives.values()),
+            *(jar.parent for release in prepared.releases for jar in release.jars),
+            *(archive.parent for archive in archives),
             *LOGGING_FILES,
         ]
     )

@@ -22,7 +22,7 @@ from clusters.cache import Progress, cache_dir, kept
 from clusters.hosts.command import Completed, run_command
 from clusters.hosts.warden import Warden
 from clusters.java import Java
-from clusters.kafka.configuration import Listener, Node, nodes_of
+from clusters.kafka.configuration import Listener, Node, first_members, nodes_of
 from clusters.kafka.launch import tool_command
 from clusters.kafka.releases import Release, version_numbers
 from clusters.kafka.voters import CHECKPOINT as VOTERS
@@ -164,7 +164,8 @@ def first_voters(nodes: Sequence[Node]) -> tuple[Voter, ...]:
 def _run_tool(
     draft: Path, spec: ClusterSpec, *, unstable: str, java: Java, release: Release, warden: Warden
 ) -> Completed:
-    voters = placeholders(first_voters(nodes_of(spec, ports=lambda count: tuple(range(count)))))
+    nodes = nodes_of(spec, ports=lambda count: tuple(range(count)))
+    voters = placeholders(first_voters(first_members(spec, nodes)))
     dynamic = spec.quorum is Quorum.DYNAMIC
     first = voters[0]
     quorum = "bootstrap.servers" if dynamic else "voters"

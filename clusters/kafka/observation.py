@@ -32,6 +32,7 @@ __all__ = [
     "best_of",
     "quorum_high_watermark",
     "quorum_leader",
+    "quorum_log_ends",
     "view_of",
 ]
 
@@ -124,6 +125,18 @@ def quorum_high_watermark(controllers: Mapping[NodeName, Address]) -> int:
     """Up to where the metadata log is committed, as the leader knows it; -1 if nobody does."""
     latest = _described_by_leader(controllers)
     return -1 if latest is None else int(latest.high_watermark)
+
+
+def quorum_log_ends(controllers: Mapping[NodeName, Address]) -> tuple[int, Mapping[int, int]]:
+    """The leader's id, and where the log of each voter ends as far as it knows; -1: nobody leads.
+
+    What it says of a voter that was started again a moment ago may be of its predecessor.
+    """
+    latest = _described_by_leader(controllers)
+    if latest is None:
+        return -1, {}
+    ends = {int(one.replica_id): int(one.log_end_offset) for one in latest.current_voters}
+    return int(latest.leader_id), ends
 
 
 def _described_by_leader(controllers: Mapping[NodeName, Address]) -> QuorumPartition | None:

@@ -1,8 +1,9 @@
 """What a node of a Kafka cluster runs: a release in a JVM, on a directory formatted for it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from clusters.kafka.configuration import Node
 from clusters.kafka.formatting import directory_id_of, format_directory
@@ -29,6 +30,12 @@ class KafkaSoftware:
     def first_directory_id(self) -> str | None:
         """That of a voter, if it has a seat in the voter set."""
         return None if self.seat is None else self.seat.directory_id
+
+    def of(self, prepared: Prepared) -> Self:
+        """Another release of it. What is formatted from then on begins where this cluster began."""
+        names_directories = prepared.bootstrap.names_directories
+        bootstrap = replace(self.prepared.bootstrap, names_directories=names_directories)
+        return replace(self, prepared=replace(prepared, bootstrap=bootstrap))
 
     def command(self, *, properties: Path, hosts: Path) -> list[str]:
         """The JVM's command line."""

@@ -22,6 +22,7 @@ from clusters.kafka.configuration import (
     Listener,
     Node,
     Route,
+    first_members,
     hosts_file,
     links_between,
     nodes_of,
@@ -40,6 +41,7 @@ from clusters.port import (
     NodeUsage,
     Role,
     TopicSpec,
+    role_of,
 )
 from clusters.processes.networks import NodeNetworks
 from clusters.processes.node import ProcessNode, Software
@@ -137,22 +139,23 @@ class ProcessCluster(ABC):
         )
 
     def start(self) -> None:
-        """Format and start every node; return when each broker shows all brokers unfenced.
+        """Format all nodes, start all but spare ones; return when all brokers show all unfenced.
 
         Raises HarnessError with the node, its last words and its log if one dies, or with what is
         missing if they are not there after two minutes.
         """
-        nodes = tuple(node.node for node in self._nodes.values())
         for node in self._nodes.values():
-            hosts = hosts_file(node.node, nodes=nodes, route=self._route)
-            node.configure(self._properties(node, nodes=nodes), hosts=hosts)
+            self._configure(node)
             node.format()
+        first = self._first_members()
         for role in Role:
-            for name in self._names(role):
-                self._nodes[name].start()
+            for name in first:
+                if role_of(name) is role:
+                    self._nodes[name].start()
             if role is Role.CONTROLLER:
                 self._await_quorum()
-        await_brokers(self._nodes, {name: self._address(name) for name in self._names(Role.BROKER)})
+        brokers = [name for name in first if role_of(name) is Role.BROKER]
+        await_brokers(self._nodes, {name: self._address(name) for name in brokers})
 
     def stop(self) -> None:
         """Stop every node: brokers first, since they take their leave from a controller."""
@@ -350,11 +353,22 @@ class ProcessCluster(ABC):
         write_settings(raw, {name: node.settings for name, node in self._nodes.items()})
         write_log_findings(raw, {name: self.logs(name) for name in self._nodes}, clock=self._clock)
         return write_witness(
-            {name: self.data_of(name) for name in self._nodes},
+            # A spare node that nobody needed has nothing to tell.
+            {name: self.data_of(name) for name in self._nodes if self.pid_of(name) is not None},
             topics=topics,
             definitions=self._definitions(),
             raw=raw,
         )
+
+    def _first_members(self) -> tuple[NodeName, ...]:
+        nodes = tuple(node.node for node in self._nodes.values())
+        return tuple(node.name for node in first_members(self._spec, nodes))
+
+    def _configure(self, node: ProcessNode) -> None:
+        """Write what the node has to know of itself and of the others. A start reads it anew."""
+        nodes = tuple(one.node for one in self._nodes.values())
+        hosts = hosts_file(node.node, nodes=nodes, route=self._route)
+        node.configure(self._properties(node, nodes=nodes), hosts=hosts)
 
     def _stop_all(self, role: Role) -> None:
         """Ask all at once; kill those that do not go in time, or cannot hear."""

@@ -1,0 +1,64 @@
+"""What may change about a cluster while it runs: releases, feature levels, members.
+
+Abilities like those of `clusters.port`: each a small Protocol, asked for with `isinstance`.
+"""
+
+from typing import Protocol, runtime_checkable
+
+from clusters.port import Cluster, NodeName
+from history.manifest import Change
+
+__all__ = ["ChangesMembers", "ChangesReleases", "Finalises", "Follows", "members_of"]
+
+
+@runtime_checkable
+class ChangesReleases(Protocol):
+    """Can run a node on another release, on the disk that it has."""
+
+    def change_release(self, node: NodeName, release: str) -> str:
+        """Have a node that is down run this release from its next start on; evidence in words."""
+
+    def changes(self) -> tuple[Change, ...]:
+        """What changed of the versions under test so far, in order."""
+
+
+@runtime_checkable
+class Finalises(Protocol):
+    """Can move the metadata.version of the cluster, and the levels of the other features."""
+
+    def finalise(self, version: str, *, within_s: float) -> str:
+        """Ask for the levels of a new cluster of this metadata.version; evidence in words.
+
+        Returns once every broker that runs shows them. HarnessError with the cluster's words if
+        they are refused or not seen in time.
+        """
+
+
+@runtime_checkable
+class Follows(Protocol):
+    """Can say whether a controller is of use to its quorum again."""
+
+    def await_follower(self, controller: NodeName, *, within_s: float) -> str:
+        """Wait until it has what the leader appended after this call; evidence in words."""
+
+
+@runtime_checkable
+class ChangesMembers(Protocol):
+    """Can take nodes into the cluster and out of it. Each returns evidence, or HarnessError."""
+
+    def members(self) -> frozenset[NodeName]:
+        """The nodes that belong to the cluster now, whether they run or not."""
+
+    def add_node(self, node: NodeName, *, within_s: float) -> str:
+        """Start a node that is no member, and have it taken for one: a broker, a voter."""
+
+    def remove_node(self, node: NodeName, *, within_s: float) -> str:
+        """Have a member give up its replicas or its vote, stop it, and have it forgotten."""
+
+
+def members_of(cluster: Cluster) -> tuple[NodeName, ...]:
+    """The nodes that belong to the cluster now, in their order: all, where that never changes."""
+    if not isinstance(cluster, ChangesMembers):
+        return cluster.nodes
+    members = cluster.members()
+    return tuple(node for node in cluster.nodes if node in members)
