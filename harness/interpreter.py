@@ -10,9 +10,11 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from clusters.port import Administers, Cluster, LogEnds, NodeName
+from clusters.evolution import Follows, members_of
+from clusters.port import Cluster, LogEnds, NodeName, Role, role_of
 from harness.network import Network
 from harness.observer import Looks, whole_nodes
+from harness.operator import administer
 from harness.performer import Performer
 from harness.played import PerformedPlay
 from harness.timing import RealTime, Time
@@ -31,11 +33,13 @@ from nemesis.mix import Mix
 from nemesis.play import step_data
 from nemesis.steps import (
     Act,
+    AddNodes,
     Admin,
     Await,
     Bandwidth,
     Choose,
     CreateTopic,
+    Finalise,
     Heal,
     HealPartition,
     Lay,
@@ -44,15 +48,19 @@ from nemesis.steps import (
     Partition,
     Play,
     Reassign,
+    RemoveNodes,
     Repeat,
     Step,
     Wait,
+    Word,
 )
 from nemesis.targets import Scene, resolve
 
 __all__ = ["Interpreter"]
 
 _TICK_S = 0.05
+_RESTART_S = 60.0
+"""For a node that was restarted to be whole again: several times what it takes."""
 _NAMED_MAX = 4
 """Named causes in one message; the rest is counted."""
 
@@ -112,7 +120,7 @@ class Interpreter:
         end_s = self._now_s() + time_limit_s
         while self._now_s() < end_s:
             now = self._tick()
-            impaired = frozenset(self.cluster.nodes) - whole_nodes(now)
+            impaired = frozenset(members_of(self.cluster)) - whole_nodes(now)
             for step in mix.due(self._now_s(), scene=self._scene(now), impaired=impaired):
                 try:
                     self._perform(step, math.inf)  # what is due is done, however late
@@ -147,9 +155,13 @@ class Interpreter:
                 return self._await(condition, min(self._now_s() + within_s, end_s))
             case Heal():
                 return self._heal_all(end_s)
+            case Act(word=Word.RESTART):
+                return self._restart(step)
             case Act():
                 self._act(step)
-            case CreateTopic() | MoveLeader() | Reassign():
+            case (
+                CreateTopic() | MoveLeader() | Reassign() | Finalise() | AddNodes() | RemoveNodes()
+            ):
                 self._administer(step)
             case _:
                 self._on_the_wire(step)
@@ -173,22 +185,26 @@ class Interpreter:
                 raise AssertionError(step)
 
     def _administer(self, step: Admin) -> None:
-        cluster = self.cluster
-        assert isinstance(cluster, Administers)
         self.played.note(replace(step, at_s=self._now_s()))
-        match step:
-            case CreateTopic(topic=topic, via=via, within_s=within_s):
-                cluster.create_topic(topic, via=via, within_s=within_s)
-            case MoveLeader(leaders=leaders, within_s=within_s):
-                for key, leader in leaders.items():
-                    cluster.move_leader(key, leader, within_s=within_s)
-            case Reassign(replicas=replicas, within_s=within_s):
-                for key, wanted in replicas.items():
-                    cluster.reassign(key, wanted, within_s=within_s)
+        administer(self.cluster, step)
+        if isinstance(step, RemoveNodes):
+            self.performer.forget(step.nodes)
 
     def _act(self, act: Act) -> None:
         nodes = resolve(act.target, self._scene(self.observer.latest()), self.draw)
         self.performer.perform(act, nodes, now_s=self._now_s())
+
+    def _restart(self, act: Act) -> bool:
+        """Each in turn; whether the last, too, was seen back in time."""
+        for node in resolve(act.target, self._scene(self.observer.latest()), self.draw):
+            self.performer.perform(act, (node,), now_s=self._now_s())
+            end_s = self._now_s() + _RESTART_S
+            if role_of(node) is Role.CONTROLLER and isinstance(self.cluster, Follows):
+                self.cluster.await_follower(node, within_s=_RESTART_S)
+            self.observer.next_look(timeout_s=_RESTART_S)
+            if not self._until(lambda now, node=node: node in whole_nodes(now), end_s):  # type: ignore[misc]
+                return False
+        return True
 
     def _await(self, condition: Condition, end_s: float) -> bool:
         before = self.observer.latest()
@@ -244,7 +260,7 @@ class Interpreter:
 
     def _scene(self, now: Observation) -> Scene:
         return Scene(
-            nodes=self.cluster.nodes,
+            nodes=members_of(self.cluster),
             broker_ids=dict(now.broker_ids),
             view=now.view,
             active_controller=now.active_controller,
@@ -271,12 +287,14 @@ def _missing(now: Observation) -> str:
     if now.view is None:
         return "no broker answers"
     found: list[str] = [
-        f"{node} is {state}" for node, state in now.states.items() if state != "running"
+        f"{node} is {state}"
+        for node, state in now.states.items()
+        if state != "running" and node not in now.outsiders
     ]
     found += [
         f"{node} is fenced or does not answer"
         for node, broker_id in now.broker_ids.items()
-        if broker_id not in now.view.brokers & now.view.serving
+        if broker_id not in now.view.brokers & now.view.serving and node not in now.outsiders
     ]
     found += [
         f"{key} has leader {p.leader} and isr {list(p.isr)} of {list(p.replicas)}"

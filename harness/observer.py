@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol, Self
 
+from clusters.evolution import members_of
 from clusters.port import Cluster, ClusterView, NodeName, NodeState
 from harness.network import watch_name
 from history.failure import HarnessError
@@ -65,8 +66,12 @@ class Observer:
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""
-        return observed(
+        look = replace(
             self._latest,
+            outsiders=frozenset(self._cluster.nodes) - frozenset(members_of(self._cluster)),
+        )
+        return observed(
+            look,
             states=self._states(),
             acknowledged_count=self._acknowledged(),
             wire=self._wire(),

@@ -8,6 +8,7 @@ is appended to the performed play before it is tried, with the time and the node
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from clusters.evolution import ChangesReleases, members_of
 from clusters.port import Cluster, NodeName, NodeState, Pauses, Snapshots, Starts
 from harness.played import PerformedPlay
 from history.failure import HarnessError
@@ -53,7 +54,7 @@ class Performer:
                 self._cluster.snapshot_node(node, act.label)
         else:
             for node in nodes:
-                self._mend(act.word, node)
+                self._mend(act, node)
 
     @property
     def open_labels(self) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ class Performer:
 
     def heal_all(self) -> list[Act]:
         """The acts that would undo everything: resume the paused, start those that are down."""
-        states = {node: self._cluster.state(node) for node in self._cluster.nodes}
+        states = {node: self._cluster.state(node) for node in members_of(self._cluster)}
         words = {NodeState.PAUSED: Word.RESUME, NodeState.DOWN: Word.START}
         return [
             Act(word=words[state], target=NamedNodes(nodes=(node,)))
@@ -86,7 +87,7 @@ class Performer:
         ours = {node for fault in self.open_faults for node in fault.broken}
         return tuple(
             node
-            for node in self._cluster.nodes
+            for node in members_of(self._cluster)
             if node not in ours and self._cluster.state(node) is NodeState.DOWN
         )
 
@@ -104,6 +105,8 @@ class Performer:
         self.open_faults.append(opened)
         evidence = [fault.inject(self._cluster, node, act) for node in nodes]
         self._journal.effect(index, "; ".join(evidence))
+        if fault.mends_itself:
+            self._begin_healing(fault.healed_by, nodes)
 
     def _overtake(self, word: Word, nodes: Sequence[NodeName]) -> None:
         """End the faults that were mended on these nodes, which nobody will see whole again."""
@@ -115,19 +118,34 @@ class Performer:
                 self._journal.end(fault.index, evidence)
                 self.open_faults.remove(fault)
 
-    def _mend(self, word: Word, node: NodeName) -> None:
-        if word is Word.START:
+    def _mend(self, act: Act, node: NodeName) -> None:
+        if act.word is Word.START:
             assert isinstance(self._cluster, Starts)
+            if act.release is not None:
+                assert isinstance(self._cluster, ChangesReleases)
+                self._cluster.change_release(node, act.release)
             self._cluster.start_node(node)
         else:
             assert isinstance(self._cluster, Pauses)
             self._cluster.resume_node(node)
         if self._cluster.state(node) is not NodeState.RUNNING:
-            raise HarnessError(f"{node}: does not run after {word}")
+            raise HarnessError(f"{node}: does not run after {act.word}")
+        self._begin_healing(act.word, (node,))
+
+    def forget(self, nodes: Sequence[NodeName]) -> None:
+        """End the faults of nodes that are members no more: nobody will see them whole."""
+        for fault in list(self.open_faults):
+            fault.broken -= set(nodes)
+            fault.healing -= set(nodes)
+            if not fault.healing and not fault.broken:
+                self._journal.end(fault.index, "no member of the cluster any more")
+                self.open_faults.remove(fault)
+
+    def _begin_healing(self, word: str, nodes: Sequence[NodeName]) -> None:
         for fault in self.open_faults:
-            if fault.healed_by == word and node in fault.broken:
-                fault.broken.remove(node)
-                fault.healing.add(node)
+            if fault.healed_by == word:
+                fault.healing |= fault.broken.intersection(nodes)
+                fault.broken -= set(nodes)
 
 
 def _is_back(node: NodeName, now: Observation) -> bool:

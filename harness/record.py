@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
@@ -176,6 +177,8 @@ def _testify(
     progress: Progress,
 ) -> None:
     """Copy what the stopped nodes have on their disks; what cannot be read is a shortfall."""
+    if isinstance(cluster, ChangesReleases):
+        note(run, changes=cluster.changes())
     report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])
     damages = tuple(map(str, report.damages))
     unknown = sum(report.unknown_type_counts.values())

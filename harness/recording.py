@@ -9,11 +9,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from clusters.port import Administers, Cluster, DisturbsPackets, Explains, LogEnds, NodeName
+from clusters.evolution import ChangesMembers, ChangesReleases
+from clusters.port import Cluster, DisturbsPackets, Explains, LogEnds, NodeName
 from harness.clients import Together
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Looks, Observer
+from harness.operator import ability_for
 from harness.performer import Performer
 from harness.played import PerformedPlay
 from harness.progress import Progress, Status
@@ -29,7 +31,7 @@ from history.run_directory import RunDirectory
 from nemesis.conditions import log_ends_asked
 from nemesis.faults.catalogue import ABILITIES
 from nemesis.mix import EPISODE_WORDS, PACKET_EPISODES, Mix
-from nemesis.steps import Act, Await, CreateTopic, MoveLeader, Reassign, Step, flat, uses_packets
+from nemesis.steps import Act, Admin, Await, Step, flat, uses_packets
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
@@ -165,6 +167,9 @@ def refuse_missing_abilities(scenario: Scenario, cluster: Cluster, *, wired: boo
     for path in _packet_places(scenario, wired=wired):
         if (why := _why_no_packets(cluster)) is not None:
             raise scenario.document.error(SpecError(path, f"this cluster cannot do that: {why}"))
+    for key in ("spare_controllers", "spare_brokers"):
+        if getattr(scenario.cluster, key) and not isinstance(cluster, ChangesMembers):
+            raise scenario.document.error(_cannot(("cluster", key), ChangesMembers))
     for index, fault in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
         for word in EPISODE_WORDS.get(fault, ()):
             for ability in ABILITIES[word]:
@@ -199,14 +204,12 @@ def _cannot(path: tuple[str | int, ...], ability: type) -> SpecError:
 
 def _abilities(step: Step) -> tuple[type, ...]:
     match step:
-        case Act(word=word):
-            return ABILITIES[word]
-        case CreateTopic() | MoveLeader() | Reassign():
-            return (Administers,)
-        case Await(condition=condition) if log_ends_asked(condition):
-            return (LogEnds,)
+        case Act(word=word, release=release):
+            return (*ABILITIES[word], *(() if release is None else (ChangesReleases,)))
+        case Await(condition=condition):
+            return (LogEnds,) if log_ends_asked(condition) else ()
         case _:
-            return ()
+            return (ability_for(step),) if isinstance(step, Admin) else ()
 
 
 def _end_of(cluster: Cluster, node: NodeName) -> str:

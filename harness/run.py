@@ -38,6 +38,7 @@ from harness.reference import fitted_to_reference, promises_of, release_like
 from harness.scenario import Scenario
 from harness.simulated import prepare_simulated, record_simulated
 from harness.spark_start import SparkStart
+from harness.upgrades import with_upgrades
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 from history.manifest import Manifest, RunState, read_manifest, write_manifest
@@ -156,7 +157,7 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
 
 def _prepared(scenario: Scenario, progress: Progress) -> Prepared:
     try:
-        return prepare(scenario.cluster, progress.say)
+        return with_upgrades(scenario, prepare(scenario.cluster, progress.say), progress.say)
     except UsageError:
         raise
     except HarnessError as error:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
 from harness.border import build, mapping, refuse_unknown, settings, span_s
 from harness.expectation import Expectation, parse_expectations
 from harness.workload_words import RecordsSpec, parse_workloads, path_of_records
@@ -20,7 +20,7 @@ from history.manifest import Promises
 from nemesis.mix import EPISODES, NETWORK_EPISODES, MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
-from nemesis.steps import Play, Reassign, flat, uses_clients, uses_wire
+from nemesis.steps import Play, Reassign, RemoveNodes, flat, uses_clients, uses_wire
 from nemesis.targets import parse_target
 from nemesis.words import did_you_mean, duration_s
 from workloads.membership_spec import MembershipSpec
@@ -121,8 +121,11 @@ def parse_scenario(document: Document) -> Scenario:
 
 
 def node_names(spec: ClusterSpec) -> tuple[NodeName, ...]:
-    """The nodes of a cluster: controllers first, numbered from 1 in either role."""
-    counts = {Role.CONTROLLER: spec.controllers, Role.BROKER: spec.brokers}
+    """The nodes of a cluster, spare ones too: controllers first, from 1 on in either role."""
+    counts = {
+        Role.CONTROLLER: spec.controllers + spec.spare_controllers,
+        Role.BROKER: spec.brokers + spec.spare_brokers,
+    }
     return tuple(
         NodeName(f"{role}-{number}") for role in Role for number in range(1, counts[role] + 1)
     )
@@ -166,14 +169,26 @@ def _stage(
 
     `moving`: a workload reassigns all of them.
     """
+    nodes = node_names(cluster)
     stage = Stage(
-        nodes=node_names(cluster),
+        nodes=nodes,
         keys=tuple(key for topic in topics for key in topic.keys),
-        broker_ids=tuple(range(1, cluster.brokers + 1)),
+        broker_ids=tuple(range(1, cluster.brokers + cluster.spare_brokers + 1)),
+        spares=frozenset(nodes)
+        - frozenset(node_names(replace(cluster, spare_controllers=0, spare_brokers=0))),
+        fixed=frozenset(
+            node
+            for node in nodes
+            if cluster.quorum is Quorum.STATIC and role_of(node) is Role.CONTROLLER
+        ),
+        release=cluster.release,
+        metadata_version=cluster.metadata_version or "",
     )
     if "play" not in data or moving:
         return stage
     play = _at("play", data, lambda value: parse_play(value, stage))
+    if any(isinstance(step, RemoveNodes) for step in flat(play)):
+        return stage  # what a node leaves behind goes to any other
     moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}
     replicas = {
         f"{topic.name}-{partition}": ids
@@ -230,7 +245,16 @@ def _cluster(value: object) -> ClusterSpec:
         raise SpecError(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
     if not 1 <= spec.brokers <= 9:  # noqa: PLR2004  # one digit, one machine
         raise SpecError(("brokers",), f"1 to 9 brokers, found {spec.brokers}")
+    _refuse_spares(spec)
     return spec
+
+
+def _refuse_spares(spec: ClusterSpec) -> None:
+    for key, count in (("spare_controllers", 4), ("spare_brokers", 9 - spec.brokers)):
+        if not 0 <= getattr(spec, key) <= count:
+            raise SpecError((key,), f"0 to {count} of them, found {getattr(spec, key)}")
+    if spec.spare_controllers and spec.quorum is Quorum.STATIC:
+        raise SpecError(("spare_controllers",), "the voters of a static quorum are fixed: dynamic")
 
 
 def _topics(value: object, *, brokers: int) -> tuple[TopicSpec, ...]:

@@ -3,6 +3,9 @@
 - create_topic: {name: u, partitions: 1, replication_factor: 3, via: broker-1}
 - move_leader: {t-0: 2}          # reassign so that 2 is preferred, then elect it
 - reassign: {t-0: [1, 2, 4]}
+- finalise: '4.3'                # the metadata.version, and with it the levels of all features
+- add: broker-4                  # a node that is no member: a spare one, or one that was removed
+- remove: [broker-1]
 """
 
 from collections.abc import Mapping
@@ -10,13 +13,22 @@ from typing import Final
 
 from clusters.port import NodeName, TopicSpec
 from history.failure import SpecError
+from nemesis.release_words import parse_version
 from nemesis.stage import Stage
-from nemesis.steps import Admin, CreateTopic, MoveLeader, Reassign
+from nemesis.steps import (
+    AddNodes,
+    Admin,
+    CreateTopic,
+    Finalise,
+    MoveLeader,
+    Reassign,
+    RemoveNodes,
+)
 from nemesis.words import did_you_mean, duration_text
 
 __all__ = ["ADMIN_WORDS", "admin_data", "parse_admin"]
 
-ADMIN_WORDS: Final = ("create_topic", "move_leader", "reassign")
+ADMIN_WORDS: Final = ("create_topic", "move_leader", "reassign", "finalise", "add", "remove")
 _TOPIC_KEYS: Final = ("name", "partitions", "replication_factor", "settings", "via")
 
 
@@ -24,6 +36,20 @@ def parse_admin(
     word: str, operand: object, stage: Stage, *, within_s: float, at_s: float | None
 ) -> Admin:
     """The step. SpecError with the path to what cannot be."""
+    match word:
+        case "finalise":
+            return Finalise(version=parse_version(operand), within_s=within_s, at_s=at_s)
+        case "add":
+            return AddNodes(nodes=_nodes(operand, stage), within_s=within_s, at_s=at_s)
+        case "remove":
+            return RemoveNodes(nodes=_nodes(operand, stage), within_s=within_s, at_s=at_s)
+        case _:
+            return _of_topics(word, operand, stage, within_s=within_s, at_s=at_s)
+
+
+def _of_topics(
+    word: str, operand: object, stage: Stage, *, within_s: float, at_s: float | None
+) -> Admin:
     if not isinstance(operand, dict) or not operand:
         raise SpecError((), f"{word} takes keys and values, e.g. {_example(word)}")
     if word == "create_topic":
@@ -58,6 +84,12 @@ def admin_data(step: Admin) -> dict[str, object]:
         case Reassign(replicas=replicas):
             listed = {key: list(brokers) for key, brokers in replicas.items()}
             return within | {"reassign": listed}
+        case Finalise(version=version):
+            return within | {"finalise": version}
+        case AddNodes(nodes=nodes):
+            return within | {"add": _nodes_data(nodes)}
+        case RemoveNodes(nodes=nodes):
+            return within | {"remove": _nodes_data(nodes)}
 
 
 def _create_topic(
@@ -93,6 +125,20 @@ def _node(value: object, stage: Stage) -> NodeName | None:
     if value not in stage.nodes:
         raise SpecError(("via",), f"no such node: {value!r}; there are: {', '.join(stage.nodes)}")
     return NodeName(str(value))
+
+
+def _nodes(value: object, stage: Stage) -> tuple[NodeName, ...]:
+    items = value if isinstance(value, list) and value else [value]
+    for item in items:
+        if item not in stage.nodes:
+            raise SpecError((), f"no such node: {item!r}; there are: {', '.join(stage.nodes)}")
+        if item in stage.fixed:
+            raise SpecError((), f"{item} has its vote for good: say quorum: dynamic in the cluster")
+    return tuple(NodeName(str(item)) for item in items)
+
+
+def _nodes_data(nodes: tuple[NodeName, ...]) -> object:
+    return str(nodes[0]) if len(nodes) == 1 else [str(node) for node in nodes]
 
 
 def _broker(value: object, stage: Stage) -> int:

@@ -48,6 +48,14 @@ class Observation:
     registrations: Mapping[NodeName, int] = field(default_factory=dict)
     """Registrations that were granted to each broker since the await began."""
     log_ends: LogEnds = field(default_factory=dict)
+    outsiders: frozenset[NodeName] = frozenset()
+    """Nodes that are no members of the cluster now: nobody waits for them."""
+
+    @property
+    def member_ids(self) -> frozenset[int]:
+        """Kafka's ids of the brokers that are members."""
+        ids = self.broker_ids
+        return frozenset(ids[node] for node in ids if node not in self.outsiders)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,8 +224,12 @@ def _holds_in(condition: Condition, view: ClusterView, now: Observation) -> bool
 
 def _recovered(view: ClusterView, now: Observation) -> bool:
     return (
-        all(state is NodeState.RUNNING for state in now.states.values())
-        and view.brokers & view.serving >= set(now.broker_ids.values())
+        all(
+            state is NodeState.RUNNING
+            for node, state in now.states.items()
+            if node not in now.outsiders
+        )
+        and view.brokers & view.serving >= now.member_ids
         and all(
             partition.leader is not None and set(partition.isr) == set(partition.replicas)
             for partition in view.partitions.values()

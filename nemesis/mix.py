@@ -46,7 +46,7 @@ PACKET_EPISODES = frozenset({"packets", "bandwidth"})
 """Those that need a network of each node's own."""
 
 EPISODES = (
-    *("kill", "pause", "restart", "wipe", "rollback", "power"),
+    *("kill", "pause", "restart", "roll", "wipe", "rollback", "power"),
     *("partition", "delay", "packets", "bandwidth"),
 )
 """The kinds of fault that a mix draws from."""
@@ -55,6 +55,7 @@ EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
     "kill": (Word.KILL, Word.START),
     "pause": (Word.PAUSE, Word.RESUME),
     "restart": (Word.STOP, Word.START),
+    "roll": (Word.RESTART,),
     "wipe": (Word.KILL, Word.WIPE, Word.START),
     "rollback": (Word.SNAPSHOT, Word.KILL, Word.ROLLBACK, Word.START),
     "power": (Word.CUT_POWER, Word.START),
@@ -150,6 +151,9 @@ class Mix:
         if kind in NETWORK_EPISODES | PACKET_EPISODES:
             self._begin_on_the_network(kind, now_s, scene, busy)
             return
+        if kind == "roll":
+            self._begin_to_roll(now_s, scene, busy)
+            return
         try:
             wanted = resolve(self._target(), scene, self.draw)
         except HarnessError:
@@ -166,6 +170,18 @@ class Mix:
                     destructive=kind in _DESTRUCTIVE,
                 )
             )
+
+    def _begin_to_roll(
+        self, now_s: float, scene: Scene, busy: frozenset[NodeName] | set[NodeName]
+    ) -> None:
+        """Restart all nodes of a role in turn: one is down at a time, and nothing else."""
+        roles = sorted(role for role, count in self._budget.items() if count)
+        nodes = _in_turn(scene, self.draw.choice(roles)) if roles and not busy else ()
+        if nodes:
+            self._count += 1
+            turn = Act(word=Word.RESTART, target=NamedNodes(nodes=nodes))
+            # Whoever performs it waits for each node: it is over with this step.
+            self._episodes.append(_Episode(nodes=nodes, due=[(now_s, turn)], destructive=False))
 
     def _begin_on_the_network(
         self, kind: str, now_s: float, scene: Scene, busy: frozenset[NodeName] | set[NodeName]
@@ -197,13 +213,17 @@ class Mix:
         share, role = word.split()[0], word.split()[-1].removesuffix("s")
         return Choice(share=Share(share), role=Role(role))
 
-    def _within_budget(
-        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName] | set[NodeName]
-    ) -> tuple[NodeName, ...]:
-        budget: Mapping[Role, int] = {
+    @property
+    def _budget(self) -> Mapping[Role, int]:
+        return {
             Role.BROKER: self.spec.down_brokers_max,
             Role.CONTROLLER: self.spec.down_controllers_max,
         }
+
+    def _within_budget(
+        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName] | set[NodeName]
+    ) -> tuple[NodeName, ...]:
+        budget = self._budget
         kept = []
         used = {role: sum(role_of(node) is role for node in busy) for role in Role}
         for node in wanted:
@@ -245,3 +265,7 @@ class Mix:
                 ]
             case _:
                 raise AssertionError(kind)
+
+
+def _in_turn(scene: Scene, role: Role) -> tuple[NodeName, ...]:
+    return tuple(node for node in scene.nodes if role_of(node) is role)

@@ -21,6 +21,11 @@ A step is a mapping of one word and its operand, and modifiers beside it:
     - heal: alone                     # or all: whatever this play has broken so far
     - create_topic: {name: u}
     - move_leader: {t-0: 2}
+    - restart: all brokers            # one after the other
+      to: 4.3.1                       # of that release from then on, as `start` can, too
+    - finalise: '4.3'                 # the metadata.version
+    - add: broker-4                   # a spare one
+    - remove: broker-1
     - repeat: 3
       steps: [{kill: one broker}, {heal: all}]
     - choose: [[{kill: broker-1}], [{pause: broker-1}]]
@@ -38,14 +43,17 @@ from nemesis.partition_words import (
     parse_partition,
     partition_data,
 )
+from nemesis.release_words import parse_release
 from nemesis.stage import Stage
 from nemesis.steps import (
     AWAIT_BOUND_S,
     Act,
+    AddNodes,
     Await,
     Bandwidth,
     Choose,
     CreateTopic,
+    Finalise,
     Heal,
     HealPartition,
     Lay,
@@ -54,6 +62,7 @@ from nemesis.steps import (
     Partition,
     Play,
     Reassign,
+    RemoveNodes,
     Repeat,
     Step,
     Wait,
@@ -81,6 +90,8 @@ _MODIFIERS: Mapping[str, tuple[str, ...]] = {
     "repeat": ("steps",),
     Word.SNAPSHOT: ("as",),
     Word.ROLLBACK: ("to",),
+    Word.START: ("to",),
+    Word.RESTART: ("to",),
     Word.WIPE: ("keep_directory_id",),
     **dict.fromkeys(ADMIN_WORDS, ("within",)),
 }
@@ -98,13 +109,15 @@ _WORDS = (
     "repeat",
     "choose",
 )
+_LABELLED = (Word.SNAPSHOT, Word.ROLLBACK)
+_STARTS = (Word.START, Word.RESTART)
 _ALL_MODIFIERS = {"at", *(word for words in _MODIFIERS.values() for word in words)}
 
 
 def parse_play(data: object, stage: Stage) -> Play:
     """The steps of a play. SpecError with the path to the first thing that cannot be."""
     play = _parse_steps(data, stage)
-    refuse_contradictions(play)
+    refuse_contradictions(play, stage)
     return play
 
 
@@ -134,7 +147,7 @@ def _step_data(step: Step) -> dict[str, object]:
             return partition_data(step)
         case Bandwidth():
             return bandwidth_data(step)
-        case CreateTopic() | MoveLeader() | Reassign():
+        case CreateTopic() | MoveLeader() | Reassign() | Finalise() | AddNodes() | RemoveNodes():
             return admin_data(step)
         case Repeat(times=times, steps=steps):
             return {"repeat": times, "steps": [step_data(one) for one in steps]}
@@ -148,6 +161,8 @@ def _act_data(act: Act) -> dict[str, object]:
         modifiers = {"as": act.label}
     elif act.word is Word.ROLLBACK:
         modifiers = {"to": act.label}
+    elif act.release is not None:
+        modifiers = {"to": act.release}
     elif act.keep_directory_id:
         modifiers = {"keep_directory_id": True}
     return {str(act.word): target_data(act.target)} | modifiers
@@ -232,10 +247,20 @@ def _build_act(word: Word, item: Mapping[str, object], stage: Stage, *, at_s: fl
     return Act(
         word=word,
         target=parse_target(item[word], nodes=stage.nodes, keys=stage.keys),
-        label=str(item.get("as", item.get("to", "snapshot"))),
+        label=str(item.get("as", item.get("to", "snapshot"))) if word in _LABELLED else "snapshot",
         keep_directory_id=keep,
+        release=_release(item) if word in _STARTS else None,
         at_s=at_s,
     )
+
+
+def _release(item: Mapping[str, object]) -> str | None:
+    if "to" not in item:
+        return None
+    try:
+        return parse_release(item["to"])
+    except SpecError as error:
+        raise error.below("to") from None
 
 
 def _build_block(

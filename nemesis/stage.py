@@ -17,3 +17,11 @@ class Stage:
     broker_ids: tuple[int, ...]
     replicas: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Of the keys whose replicas the scenario states: by key, broker numbers."""
+    spares: frozenset[NodeName] = frozenset()
+    """The nodes that are no members until they are added."""
+    fixed: frozenset[NodeName] = frozenset()
+    """Those that can be neither added nor removed: the voters of a static quorum."""
+    release: str = ""
+    """Which every node starts on; empty: nobody says, and every other is taken for possible."""
+    metadata_version: str = ""
+    """Which the cluster starts at; empty: the release's own."""

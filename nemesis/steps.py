@@ -13,11 +13,13 @@ from nemesis.wire.rules import Action, Match
 __all__ = [
     "AWAIT_BOUND_S",
     "Act",
+    "AddNodes",
     "Admin",
     "Await",
     "Bandwidth",
     "Choose",
     "CreateTopic",
+    "Finalise",
     "Heal",
     "HealPartition",
     "Lay",
@@ -28,6 +30,7 @@ __all__ = [
     "Partition",
     "Play",
     "Reassign",
+    "RemoveNodes",
     "Repeat",
     "Step",
     "Wait",
@@ -48,6 +51,8 @@ class Word(StrEnum):
     KILL = "kill"
     STOP = "stop"
     START = "start"
+    RESTART = "restart"
+    """Stop and start, each node in turn: the next one once this one is back."""
     PAUSE = "pause"
     RESUME = "resume"
     WIPE = "wipe"
@@ -66,6 +71,8 @@ class Act:
     """Which snapshot, for snapshot and rollback."""
     keep_directory_id: bool = False
     """For wipe: the disk is empty, and Kafka takes it for the one it was."""
+    release: str | None = None
+    """For start and restart: the release that the node runs from then on; None: the one it ran."""
     at_s: float | None = None
 
 
@@ -196,6 +203,34 @@ class Reassign:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finalise:
+    """Have the cluster use what a metadata.version allows, or no more than that."""
+
+    version: str
+    """E.g. "4.3" or "3.9-IV0": the level of each feature becomes that of a new cluster of it."""
+    within_s: float = AWAIT_BOUND_S
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddNodes:
+    """Take nodes that are no members into the cluster."""
+
+    nodes: tuple[NodeName, ...]
+    within_s: float = AWAIT_BOUND_S
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveNodes:
+    """Take nodes out of the cluster for good: moved off, stopped, and no longer registered."""
+
+    nodes: tuple[NodeName, ...]
+    within_s: float = AWAIT_BOUND_S
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat:
     """The same steps again and again."""
 
@@ -212,7 +247,7 @@ class Choose:
     at_s: float | None = None
 
 
-Admin = CreateTopic | MoveLeader | Reassign
+Admin = CreateTopic | MoveLeader | Reassign | Finalise | AddNodes | RemoveNodes
 Step = (
     Act
     | Await
@@ -226,6 +261,9 @@ Step = (
     | CreateTopic
     | MoveLeader
     | Reassign
+    | Finalise
+    | AddNodes
+    | RemoveNodes
     | Repeat
     | Choose
 )

@@ -86,6 +86,10 @@ class Stage:
     def perform(self, step: Step, *, end_s: float) -> bool:
         """Do it; False if what it waits for did not come by its bound or `end_s`."""
         match step:
+            case Act(release=str()):
+                raise HarnessError("a trial has one release")
+            case Act(word=Word.RESTART):
+                return self._restart(step, end_s)
             case Act():
                 self._act(step)
             case Await(condition=condition, within_s=within_s):
@@ -133,6 +137,17 @@ class Stage:
             return  # nobody is that just now
         for node in nodes:
             self._do(act, node)
+
+    def _restart(self, act: Act, end_s: float) -> bool:
+        """Each in turn; whether the last, too, is whole again by then."""
+        for node in resolve(act.target, self.scene(), self._draw):
+            self._do(replace(act, word=Word.STOP), node)
+            self._do(replace(act, word=Word.START), node)
+            while node in self.impaired():
+                if self.now_s >= end_s:
+                    return False
+                self._cluster.run(_STEP_NS)
+        return True
 
     def _do(self, act: Act, node: NodeName) -> None:
         cluster, state = self._cluster, self._cluster.state(node)

@@ -8,6 +8,7 @@ from nemesis.faults.cut_power import CUT_POWER
 from nemesis.faults.fault import Fault
 from nemesis.faults.kill import KILL
 from nemesis.faults.pause import PAUSE
+from nemesis.faults.restart import RESTART
 from nemesis.faults.rollback import ROLLBACK
 from nemesis.faults.stop import STOP
 from nemesis.faults.wipe import WIPE
@@ -15,7 +16,7 @@ from nemesis.faults.wipe import WIPE
 __all__ = ["ABILITIES", "FAULTS"]
 
 FAULTS: Final[Mapping[str, Fault]] = {
-    fault.name: fault for fault in (KILL, STOP, PAUSE, WIPE, ROLLBACK, CUT_POWER)
+    fault.name: fault for fault in (KILL, STOP, RESTART, PAUSE, WIPE, ROLLBACK, CUT_POWER)
 }
 
 ABILITIES: Final[Mapping[str, tuple[type, ...]]] = {

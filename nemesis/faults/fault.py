@@ -26,6 +26,8 @@ class Fault:
     """Ports that the cluster must offer."""
     inject: Callable[[Cluster, NodeName, Act], str]
     """(cluster, node, the whole act) → evidence that it took effect."""
+    mends_itself: bool = False
+    """What it does ends with what `healed_by` would do; what is left is to see the node back."""
 
 
 def require_state(cluster: Cluster, node: NodeName, expected: NodeState) -> None:

@@ -15,6 +15,7 @@ from clusters.port import (
     TopicSpec,
 )
 from history.failure import HarnessError
+from history.manifest import Change
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 
@@ -24,6 +25,8 @@ class FakeCluster:
         self.states = dict.fromkeys(NODES, NodeState.RUNNING)
         self.calls: list[str] = []
         self.deaf_to_start: set[NodeName] = set()
+        self.outsiders: set[NodeName] = set()
+        self.fenced: set[NodeName] = set()
 
     spec = ClusterSpec()
     nodes = NODES
@@ -52,10 +55,16 @@ class FakeCluster:
         return (Path(f"{node}.log"),)
 
     def view(self) -> ClusterView:
-        up = [b for b in (1, 2, 3) if self.states[NODES[b]] is NodeState.RUNNING]
+        up = [
+            b
+            for b in (1, 2, 3)
+            if self.states[NODES[b]] is NodeState.RUNNING and NODES[b] not in self.fenced
+        ]
         if not up:
             raise HarnessError("nobody answers")
-        partition = PartitionView(leader=up[0], isr=tuple(up), replicas=(1, 2, 3))
+        replicas = tuple(b for b in (1, 2, 3) if NODES[b] not in self.outsiders)
+        isr = tuple(b for b in up if b in replicas)
+        partition = PartitionView(leader=isr[0] if isr else None, isr=isr, replicas=replicas)
         ids = frozenset(up)
         return ClusterView(time_ns=0, brokers=ids, serving=ids, partitions={"t-0": partition})
 
@@ -86,6 +95,30 @@ class FakeCluster:
 
     def rollback_node(self, node: NodeName, name: str) -> None:
         self.calls.append(f"rollback {node} {name}")
+
+    def change_release(self, node: NodeName, release: str) -> str:
+        self.calls.append(f"release {node} {release}")
+        return f"{node}: is of {release}"
+
+    def changes(self) -> tuple[Change, ...]:
+        return ()
+
+    def finalise(self, version: str, *, within_s: float) -> str:  # noqa: ARG002  # the port
+        self.calls.append(f"finalise {version}")
+        return version
+
+    def members(self) -> frozenset[NodeName]:
+        return frozenset(NODES) - self.outsiders
+
+    def add_node(self, node: NodeName, *, within_s: float) -> str:  # noqa: ARG002  # the port
+        self._to(node, "add", NodeState.RUNNING)
+        self.outsiders.remove(node)
+        return f"{node}: added"
+
+    def remove_node(self, node: NodeName, *, within_s: float) -> str:  # noqa: ARG002  # the port
+        self.outsiders.add(node)
+        self._to(node, "remove", NodeState.DOWN)
+        return f"{node}: removed"
 
     def _to(self, node: NodeName, word: str, state: NodeState) -> None:
         self.calls.append(f"{word} {node}")

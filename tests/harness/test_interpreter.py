@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from itertools import permutations
+from itertools import pairwise, permutations
 from pathlib import Path
 
 import pyarrow as pa
@@ -110,6 +110,57 @@ def test_a_play_is_performed_in_order_and_written_down_with_the_nodes_it_came_to
     ]
     for row in faults:
         assert row["begin_ns"] <= row["effect_ns"] <= row["end_ns"]
+
+
+def test_a_restart_is_of_each_node_in_turn_and_of_the_release_that_it_names(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.interpreter.perform_play(
+            play({"restart": "all brokers", "to": "4.3.1"}, {"finalise": "4.3"}), time_limit_s=20
+        )
+        assert b.interpreter.shortfalls == []
+        in_turn = [
+            call
+            for node in NODES[1:]
+            for call in (f"stop {node}", f"release {node} 4.3.1", f"start {node}")
+        ]
+        assert b.cluster.calls == [*in_turn, "finalise 4.3"]
+        assert [step["restart"] for step in b.performed()[:3]] == list(NODES[1:])
+        rows = b.faults().to_pylist()
+    assert [row["targets"] for row in rows] == [[node] for node in NODES[1:]]
+    for row, later in pairwise(rows):
+        assert row["begin_ns"] <= row["effect_ns"] <= row["end_ns"] <= later["begin_ns"]
+
+
+def test_a_restart_whose_node_does_not_come_back_ends_the_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.interpreter._RESTART_S", 0.2)
+    with bench(tmp_path) as b:
+        b.cluster.fenced.add(NODES[1])
+        steps = play({"restart": "broker-1"}, {"kill": "broker-2"})
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert b.cluster.calls == ["stop broker-1", "start broker-1"]
+        (shortfall,) = b.interpreter.shortfalls
+    assert "its bound passed; broker-1 is fenced" in shortfall
+
+
+def test_who_was_removed_is_neither_missed_nor_started_nor_drawn(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        steps = play(
+            {"kill": "broker-3"},
+            {"remove": "broker-3"},
+            {"await": "recovered"},
+            {"kill": "all brokers"},
+            {"heal": "all"},
+            {"add": "broker-3"},
+            {"await": "recovered"},
+        )
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert b.interpreter.shortfalls == []
+        assert "start broker-3" not in b.cluster.calls
+        assert b.cluster.calls.count("kill broker-3") == 1
+        assert b.performer.died_by_themselves() == ()
+        assert {row["end_ns"] is None for row in b.faults().to_pylist()} == {False}
 
 
 def test_an_await_that_passes_its_bound_ends_the_play_and_is_named(tmp_path: Path) -> None:

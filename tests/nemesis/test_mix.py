@@ -74,6 +74,9 @@ class Sim:
                 assert node in self.down, "mended though whole"
                 self.down.remove(node)
                 self.back_at_s[node] = now_s + self.recovery_s.uniform(0, 4)
+            elif act.word is Word.RESTART:
+                assert node not in self.gone(), "restarted though it is broken"
+                self.back_at_s[node] = now_s  # whoever performs it waits for each in turn
             elif act.word in (Word.WIPE, Word.ROLLBACK):
                 assert node in self.down, "disk touched while the node runs"
 
@@ -151,6 +154,7 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
         "kill": (Word.KILL, Word.START),
         "pause": (Word.PAUSE, Word.RESUME),
         "restart": (Word.STOP, Word.START),
+        "roll": (Word.RESTART, Word.RESTART),
         "wipe": (Word.WIPE, Word.START),
         "rollback": (Word.ROLLBACK, Word.START),
         "power": (Word.CUT_POWER, Word.START),
@@ -161,6 +165,18 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
     }[kind]
     assert words.count(first) > 3
     assert words.count(last) >= words.count(first) - 1
+
+
+def test_a_roll_is_of_a_whole_role_and_comes_only_when_all_is_whole() -> None:
+    rolled = set()
+    spec = MixSpec(faults=("roll", "kill"), overlap=True)
+    for _, impaired, acts in Sim(spec, seed=4).run(600):
+        for act in acts:
+            if isinstance(act, Act) and act.word is Word.RESTART:
+                assert isinstance(act.target, NamedNodes)
+                assert not impaired
+                rolled.add(act.target.nodes)
+    assert rolled == {NODES[:1], NODES[1:]}
 
 
 def test_one_seed_gives_one_schedule_and_another_seed_another() -> None:

@@ -19,7 +19,7 @@ STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3), replicas={"t-0":
 @pytest.mark.parametrize("seed", range(200))
 def test_a_window_reads_back_as_it_was_drawn_and_can_be_performed(seed: int) -> None:
     play = drawn_window(random.Random(seed), key="t-0", replicas=(1, 2, 3), nodes=NODES)
-    refuse_contradictions(play)
+    refuse_contradictions(play, STAGE)
     assert parse_play([step_data(step) for step in play], STAGE) == play
 
 

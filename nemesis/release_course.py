@@ -1,0 +1,101 @@
+"""Which release each node runs, and which metadata.version counts, as far as a play says so.
+
+Kafka goes up in the binaries first and in the metadata.version last, and down the other way round:
+a node of a release older than the metadata.version in force ends when it meets it. A step is
+refused only if it cannot be, whichever node a description or a choice will have come to; so what is
+not certain is kept as the set of what it may be.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from clusters.port import NodeName, role_of
+from history.failure import SpecError
+from nemesis.release_words import line_of
+from nemesis.stage import Stage
+from nemesis.targets import Choice, NamedNodes, Target
+
+__all__ = ["ReleaseCourse"]
+
+Line = tuple[int, int] | None
+"""Of a release or a metadata.version, e.g. (4, 3); None: nobody knows before it is looked at."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ReleaseCourse:
+    """What a play has come to. Copied for each of several courses that it may take."""
+
+    runs: dict[NodeName, frozenset[str]] = field(default_factory=dict)
+    """The releases of which a node may be."""
+    finalised: frozenset[str] = frozenset()
+    """The metadata.versions that may be in force."""
+
+    @classmethod
+    def at_the_start(cls, stage: Stage) -> Self:
+        """Every node on the cluster's release, at the metadata.version that it starts with."""
+        return cls(
+            runs=dict.fromkeys(stage.nodes, frozenset({stage.release})),
+            finalised=frozenset({stage.metadata_version or stage.release}),
+        )
+
+    def copy(self) -> Self:
+        """Another one, as far as this."""
+        return type(self)(runs=dict(self.runs), finalised=self.finalised)
+
+    def moved(self, target: Target, release: str) -> None:
+        """The target runs the release from here on. SpecError if it cannot."""
+        floor = _lowest(self.finalised)
+        line = line_of(release)
+        if line is not None and floor is not None and line < floor:
+            counts = " or ".join(sorted(self.finalised))
+            raise SpecError(
+                ("to",),
+                f"Kafka {release} does not know metadata.version {counts}, which counts at this "
+                "step; finalise an older one first",
+            )
+        if isinstance(target, NamedNodes):
+            self.runs |= dict.fromkeys(target.nodes, frozenset({release}))
+            return
+        for node in self.runs:
+            if not isinstance(target, Choice) or role_of(node) is target.role:
+                self.runs[node] |= {release}
+
+    def finalise(self, version: str, *, members: Iterable[NodeName]) -> None:
+        """The metadata.version counts from here on. SpecError if a member cannot know it."""
+        wanted = line_of(version)
+        for node in members:
+            newest = _highest(self.runs[node])
+            if wanted is not None and newest is not None and newest < wanted:
+                runs = " or ".join(sorted(self.runs[node]))
+                raise SpecError(
+                    ("finalise",),
+                    f"{node} runs Kafka {runs} at this step, which has no metadata.version "
+                    f"{version}; restart it to a newer release first",
+                )
+        self.finalised = frozenset({version})
+
+    def join(self, others: Iterable["ReleaseCourse"]) -> None:
+        """Any of the others may be what happened."""
+        for other in others:
+            self.finalised |= other.finalised
+            self.runs = _united(self.runs, other.runs)
+
+
+def _united(
+    one: Mapping[NodeName, frozenset[str]], other: Mapping[NodeName, frozenset[str]]
+) -> dict[NodeName, frozenset[str]]:
+    return {node: releases | other[node] for node, releases in one.items()}
+
+
+def _lowest(names: Iterable[str]) -> Line:
+    """The lowest line that may be; None if any of them may be anything."""
+    lines = [line_of(name) for name in names]
+    known = [line for line in lines if line is not None]
+    return min(known) if known and len(known) == len(lines) else None
+
+
+def _highest(names: Iterable[str]) -> Line:
+    lines = [line_of(name) for name in names]
+    known = [line for line in lines if line is not None]
+    return max(known) if known and len(known) == len(lines) else None
