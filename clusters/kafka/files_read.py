@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from clusters.kafka.launch import LOGGING_FILES
+import clusters
 from clusters.kafka.prepared import Prepared
 
 __all__ = ["files_read", "linked_directories", "topmost"]
@@ -31,7 +31,8 @@ def files_read(prepared: Prepared) -> tuple[Path, ...]:
             *linked_directories(java),
             *(jar.parent for release in prepared.releases for jar in release.jars),
             *(archive.parent for archive in archives),
-            *LOGGING_FILES,
+            # How to log, and whatever else a JVM is given of ours.
+            *map(Path, clusters.__path__),
         ]
     )
 
