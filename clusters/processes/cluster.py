@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from clusters.hosts.inside import socket_in
 from clusters.hosts.place import DATA, LOOPBACK, Host
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.admin import KafkaAdmin
@@ -299,15 +298,7 @@ class ProcessCluster(ABC):
     def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
         """Whether a request gets its answer that is sent on the way that the source takes."""
         link = next(one for one in self.links() if (one.source, one.target) == (source, target))
-        address = (self._route(source, target) or link.address, link.port)
-        if source == CLIENTS:
-            return is_answered(target, address, timeout_s=timeout_s)
-        namespace = self._networks.namespace(source)
-        if namespace is None:
-            return False
-        return is_answered(
-            target, address, timeout_s=timeout_s, opened=lambda: socket_in(namespace)
-        )
+        return self._networks.reaches(link, timeout_s=timeout_s)
 
     def answers(self, node: NodeName, *, timeout_s: float) -> bool:
         """Whether a request from this machine, on no link, gets its answer."""

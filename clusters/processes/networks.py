@@ -15,6 +15,7 @@ from clusters.hosts.bandwidth import (
     measured_rate,
     why_no_limits,
 )
+from clusters.hosts.inside import socket_in
 from clusters.hosts.packets import (
     Forbidden,
     drop_packets,
@@ -23,7 +24,8 @@ from clusters.hosts.packets import (
     why_no_rules,
 )
 from clusters.hosts.place import OwnNetwork, Place
-from clusters.port import NodeName
+from clusters.kafka.asking import is_answered
+from clusters.port import LinkEnd, NodeName
 from history.failure import HarnessError, UsageError
 
 __all__ = ["NodeNetworks", "forbidden"]
@@ -74,21 +76,30 @@ class NodeNetworks:
         """Drop no more for that name; so many packets were dropped."""
         dropped = self.dropped_count(name)
         for node in self._forbidden[name]:
-            if (namespace := self.namespace(node)) is not None:
+            if (namespace := self._namespace(node)) is not None:
                 pass_packets(namespace, self._chains[name])
         del self._forbidden[name], self._chains[name]
         return dropped
 
     def dropped_count(self, name: str) -> int:
         """So many packets were dropped so far."""
-        spaces = filter(None, map(self.namespace, self._forbidden[name]))
+        spaces = filter(None, map(self._namespace, self._forbidden[name]))
         chain = self._chains[name]
         return sum(dropped_counts(one).get(chain, 0) for one in spaces)
 
-    def namespace(self, node: NodeName) -> Path | None:
-        """The file by which the node's network is entered; None while it has none."""
-        place = self._places[node]
-        return place.namespace() if isinstance(place, OwnNetwork) else None
+    def reaches(self, link: LinkEnd, *, timeout_s: float) -> bool:
+        """Whether a request gets its answer that is sent on the way that the link's source takes.
+
+        A source that has no network just now reaches nobody.
+        """
+        address = (self._route(link.source, link.target) or link.address, link.port)
+        if link.source == self._clients:
+            return is_answered(link.target, address, timeout_s=timeout_s)
+        if (namespace := self._namespace(link.source)) is None:
+            return False
+        return is_answered(
+            link.target, address, timeout_s=timeout_s, opened=lambda: socket_in(namespace)
+        )
 
     def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
         """Bound what the node sends; the rate that was measured then, in bits a second."""
@@ -116,6 +127,10 @@ class NodeNetworks:
             namespace, network = self._entered(node)
             limit_bandwidth(namespace, network.interface, bits_per_s=rate)
 
+    def _namespace(self, node: NodeName) -> Path | None:
+        place = self._places[node]
+        return place.namespace() if isinstance(place, OwnNetwork) else None
+
     def _entered(self, node: NodeName) -> tuple[Path, OwnNetwork]:
         place = self._places[node]
         assert isinstance(place, OwnNetwork), self.refusal()
@@ -125,7 +140,7 @@ class NodeNetworks:
         return namespace, place
 
     def _lay(self, name: str, node: NodeName) -> None:
-        if (namespace := self.namespace(node)) is not None:
+        if (namespace := self._namespace(node)) is not None:
             drop_packets(namespace, self._chains[name], self._forbidden[name][node])
 
     def _refuse_clients(self, flows: Collection[Flow]) -> None:
