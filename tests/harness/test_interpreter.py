@@ -471,6 +471,7 @@ def test_packets_are_dropped_where_the_play_says_so_or_there_is_no_proxy(
         steps = play({"partition": {"as": "p", "isolate": "broker-1", **by}})
         b.interpreter.perform_play(steps, time_limit_s=20)
         assert cluster.dropped["p"]
+        assert b.performed()[0]["partition"]["by"] == "packets"
         assert b.wire.blocked == set()
         steps = play(
             {"bandwidth": {"as": "b", "of": "broker-2", "rate": "2Mbit"}},

@@ -1,0 +1,68 @@
+"""A whole run on nodes with networks of their own: packets are dropped, and nothing is left."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clusters.hosts.ledger import left_ledgers
+from clusters.hosts.namespaces import why_no_namespaces
+from clusters.hosts.packets import why_no_rules
+from history.manifest import read_manifest
+from history.reader import load_table
+from history.run_directory import RunDirectory
+
+WHY_NOT = why_no_namespaces() or why_no_rules()
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT)),
+]
+
+SCENARIO = """
+name: lines
+cluster: {controllers: 1, brokers: 3}
+topics:
+  - {name: t, partitions: 2, replication_factor: 3, settings: {min.insync.replicas: 2}}
+workload: {kind: produce-poll, rate: 300, producers: 1, consumers: 1, consume: assign}
+play:
+  - await: {acknowledged: 100}
+  - partition: {from: broker-2, to: controllers, as: mute, by: packets}
+  - await: {fenced: broker-2}
+  - heal: mute
+  - await: recovered
+  - bandwidth: {of: broker-1, rate: 5Mbit}
+  - await: {acknowledged: 100}
+  - heal: all
+time_limit: 60s
+"""
+
+
+def test_packets_are_dropped_the_line_is_thin_and_nothing_is_left(tmp_path: Path) -> None:
+    scenario = tmp_path / "lines.yaml"
+    scenario.write_text(SCENARIO)
+    ended = subprocess.run(
+        [
+            *(sys.executable, "-m", "harness.cli", "run", str(scenario), "--json"),
+            *("--cluster", "reference", "--host", "netns", "--alongside", "--seed", "5"),
+        ],
+        env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path / "results")},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    assert said["validity"] == "valid"
+    run = RunDirectory(Path(said["run"]))
+    assert read_manifest(run.manifest_path).versions["host"] == "netns"
+    cut, bound = load_table(run, "faults").to_pylist()
+    assert cut["evidence"].endswith("(packets are dropped)")
+    assert "packets were dropped" in cut["heal_evidence"]
+    assert "broker-1 sends" in bound["evidence"]
+    assert "by: packets" in run.play_path.read_text()
+    assert not [path for path in left_ledgers() if path.name.startswith("lines-")]
