@@ -4,6 +4,10 @@ As Kafka's brokers do it: the metadata log is fetched on one connection, registr
 go over another, AlterPartition has one alone, and each leader that is fetched from has one. So each
 can be held up without the others.
 
+A connection for AlterPartition begins with ApiVersions, and what is proposed over it is in a
+version that the controller offers (KIP-903). All else that nodes say to each other is gated by the
+metadata.version alone: where it is in force, every registered broker speaks it.
+
 A connection answers in order. A request that a node asks again, since its first one has no answer
 yet, goes over a new connection: the first one is given up with what it still has to say, while its
 bytes stay on their way. A connection that breaks, or has not answered for too long, returns what
@@ -18,12 +22,17 @@ from typing import Any, Final
 
 from clusters.protocol.framing import FrameBuffer, FrameError
 from clusters.reference.messages import control, data, quorum
+from clusters.reference.messages.control import AlterPartitionRequest
 from clusters.reference.wire.codec import Codec, correlation_of
 from clusters.reference.wire.entities import Unreadable
 
 __all__ = ["Outgoing", "Surroundings", "Traffic"]
 
 _CONNECT_S_MAX: Final = 10.0
+_VERSIONS: Final = 0
+"""The correlation id of ApiVersions, before all others of a connection."""
+_UNSENT: Final = -1
+"""The version of what waits for the answer to that."""
 
 Address = tuple[str, int]
 
@@ -128,22 +137,20 @@ class _Link(asyncio.Protocol):
         self._unsent: list[bytes] = []
         self._incoming = FrameBuffer()
         self._transport: asyncio.Transport | None = None
+        self._negotiates = traffic == Traffic.ALTER_PARTITION
+        """Whether what the node offers is not known yet, and has to be."""
+        self._highest: int | None = None
         self.is_over = False
         self._task = asyncio.get_running_loop().create_task(self._connect())
 
     def send(self, request: Any) -> None:
-        """Ask, as soon as there is a connection."""
+        """Ask, as soon as there is a connection, and it is known what may be asked."""
         around = self._surroundings
         correlation_id = next(self._correlations)
-        sent = around.codec.outgoing(
-            request, correlation_id=correlation_id, client_id=around.client_id(self._traffic)
-        )
         due_ns = around.now_ns() + around.timeout_ns(request.kind)
-        self._asked[correlation_id] = _Asked(request, sent.version, due_ns)
-        if self._transport is None:
-            self._unsent.append(sent.frame)
-        else:
-            self._transport.write(sent.frame)
+        self._asked[correlation_id] = _Asked(request, _UNSENT, due_ns)
+        if not self._negotiates:
+            self._write(correlation_id)
 
     def waits_for(self, kind: int) -> bool:
         """Whether a request of this kind has no answer yet."""
@@ -172,6 +179,12 @@ class _Link(asyncio.Protocol):
             transport.close()
             return
         self._transport = transport
+        if self._negotiates:
+            around = self._surroundings
+            client_id = around.client_id(self._traffic)
+            transport.write(
+                around.codec.asking_versions(correlation_id=_VERSIONS, client_id=client_id)
+            )
         transport.write(b"".join(self._unsent))
         self._unsent.clear()
         if self.is_over:
@@ -194,7 +207,24 @@ class _Link(asyncio.Protocol):
         if not self.is_over:
             self.fail()
 
+    def _write(self, correlation_id: int) -> None:
+        asked, around = self._asked[correlation_id], self._surroundings
+        sent = around.codec.outgoing(
+            asked.request,
+            correlation_id=correlation_id,
+            client_id=around.client_id(self._traffic),
+            highest=self._highest,
+        )
+        asked.version = sent.version
+        if self._transport is None:
+            self._unsent.append(sent.frame)
+        else:
+            self._transport.write(sent.frame)
+
     def _answered(self, frame: bytes) -> None:
+        if self._negotiates:
+            self._offered(frame)
+            return
         asked = self._asked.pop(correlation_of(frame), None)
         if asked is None:
             raise Unreadable("it answers nothing that was asked")
@@ -203,6 +233,14 @@ class _Link(asyncio.Protocol):
             frame, asked.request, version=asked.version, node=self._node
         )
         around.answered(self._node, response)
+
+    def _offered(self, frame: bytes) -> None:
+        """The node says what it offers: what has waited for that is asked."""
+        kind = AlterPartitionRequest.kind
+        self._highest = self._surroundings.codec.highest_offered(frame, kind)
+        self._negotiates = False
+        for correlation_id in list(self._asked):
+            self._write(correlation_id)
 
     def _end(self) -> None:
         self.is_over = True

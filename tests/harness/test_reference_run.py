@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clusters.hosts.process import orphans
+from harness.library import find_scenario
 from history.manifest import read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
@@ -82,6 +83,18 @@ def test_e08_the_race_loses_data_below_level_2_and_not_from_level_2_on(
     found = {name for name, check in said["checks"].items() if check["validity"] == "invalid"}
     assert ({"lost-write", "stale-epoch-join"} <= found) is lost
     assert (said["validity"] == "invalid") is lost
+
+
+def test_e07_under_an_old_version_of_alter_partition_the_hole_is_open_at_every_level(
+    tmp_path: Path,
+) -> None:
+    """As before a controller is upgraded: epochs of members have no place in version 2."""
+    old = "play:\n  - lower_version: {as: old, api: AlterPartition, to_version: 2, from: brokers}\n"
+    scenario = tmp_path / "old-controller.yaml"
+    scenario.write_text(find_scenario("kip-903").read_text().replace("play:\n", old, 1))
+    said = said_of(run(str(scenario), "--seed", "6", "--json", results=tmp_path))
+    found = {name for name, check in said["checks"].items() if check["validity"] == "invalid"}
+    assert {"lost-write", "stale-epoch-join"} <= found
 
 
 @pytest.mark.parametrize("level", ["2", "3"])

@@ -1,5 +1,6 @@
 """What brokers ask the active controller for themselves, but for the dialect's APIs."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from clusters.reference.messages.control import (
@@ -10,13 +11,28 @@ from clusters.reference.messages.control import (
     AlterPartitionResponse,
 )
 from clusters.reference.wire.api import Api, Asked, Door, Labels, grouped
-from clusters.reference.wire.entities import Values
+from clusters.reference.wire.entities import Unreadable, Values
 from clusters.reference.wire.identifiers import id_of_uuid, uuid_of
 
-__all__ = ["BROKER_APIS"]
+__all__ = ["BROKER_APIS", "lowered"]
 
+_LOWEST: Final = 2
 _EPOCHS_FROM: Final = 3
 """AlterPartition: the epochs of ISR members (KIP-903)."""
+
+
+def lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionRequest:
+    """The request in a version that a controller offers: below 3 it has no epochs of members.
+
+    Raises Unreadable if there is none. Source: KIP-903, "the brokers can use the
+    controller-supported version".
+    """
+    if request.version <= highest:
+        return request
+    if highest < _LOWEST:
+        raise Unreadable(f"AlterPartition is offered up to version {highest}, needed is {_LOWEST}")
+    items = tuple(replace(item, isr_epochs=()) for item in request.items)
+    return replace(request, version=highest, items=items)
 
 
 def _alter_partition_asked(entity: Any, correlation: int, _: Labels) -> AlterPartitionRequest:
@@ -134,7 +150,7 @@ BROKER_APIS: Final = (
         name="AlterPartition",
         key=56,
         kind=AlterPartitionRequest.kind,
-        versions=(2, 3),
+        versions=(_LOWEST, _EPOCHS_FROM),
         doors=(Door.CONTROLLER,),
         asked=_alter_partition_asked,
         answer=_alter_partition_answer,

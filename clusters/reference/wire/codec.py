@@ -12,11 +12,15 @@ from typing import Any, Final, NamedTuple
 from clusters.protocol.varints import VarintError, read_unsigned
 from clusters.reference.errors import Error
 from clusters.reference.messages.client import ApiVersionsResponse
-from clusters.reference.messages.control import BrokerHeartbeatRequest, BrokerRegistrationRequest
+from clusters.reference.messages.control import (
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+)
 from clusters.reference.messages.data import ProduceRequest
 from clusters.reference.wire import dialect
 from clusters.reference.wire.api import Api, Asked, Door, Labels, TopicNames
-from clusters.reference.wire.broker_apis import BROKER_APIS
+from clusters.reference.wire.broker_apis import BROKER_APIS, lowered
 from clusters.reference.wire.client_apis import (
     API_VERSIONS,
     API_VERSIONS_KNOWN,
@@ -114,16 +118,37 @@ class Codec:
             raise Unreadable(f"{api.name} version {header.version}, known are {api.versions}")
         return self._incoming(api, frame, header, correlation, door)
 
-    def outgoing(self, request: Any, *, correlation_id: int, client_id: str) -> Outgoing:
-        """A request to another node."""
+    def outgoing(
+        self, request: Any, *, correlation_id: int, client_id: str, highest: int | None = None
+    ) -> Outgoing:
+        """A request to another node, which offers its API up to version `highest`.
+
+        None: nobody asked it. Raises Unreadable if it offers no version that this node speaks.
+        """
         if request.kind in _DIALECT_KINDS:
             return _dialect_outgoing(request, correlation_id=correlation_id, client_id=client_id)
+        if highest is not None and request.kind == AlterPartitionRequest.kind:
+            request = lowered(request, highest)
         api = self._by_kind[request.kind]
         assert api.ask is not None
         version, values = api.ask(request, Labels(self._image()))
         kind = request_type(api.key, version)
         frame = request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
         return Outgoing(frame, version)
+
+    def asking_versions(self, *, correlation_id: int, client_id: str) -> bytes:
+        """The frame by which another node is asked what it offers."""
+        kind = request_type(API_VERSIONS, API_VERSIONS_KNOWN[1])
+        return request_frame(kind, {}, correlation_id=correlation_id, client_id=client_id)
+
+    def highest_offered(self, frame: bytes, kind: int) -> int:
+        """Up to which version a node's answer to that offers the API of this kind of request.
+
+        -1: not at all. Raises Unreadable.
+        """
+        entity = read(response_type(API_VERSIONS, API_VERSIONS_KNOWN[1]), frame)
+        key = self._by_kind[kind].key
+        return next((int(one.max_version) for one in entity.api_keys if one.api_key == key), -1)
 
     def answered(self, frame: bytes, request: Any, *, version: int, node: int) -> Any:
         """The response of another node to a request that it was asked in this version.

@@ -57,6 +57,21 @@ def test_a_request_and_its_response_come_over_the_wire_as_they_were(
     assert codec.answered(answer, request, version=sent.version, node=node) == response
 
 
+def test_e07_a_proposal_is_in_a_version_that_the_controller_offers() -> None:
+    codec = _codec()
+    asking = codec.asking_versions(correlation_id=0, client_id="1")[4:]
+    offered = codec.incoming(Door.CONTROLLER, asking, correlation=1).answer(None)[4:]
+    request = EXCHANGES["AlterPartition-3"][0]
+    assert codec.highest_offered(offered, request.kind) == 3
+    for highest, version in ((3, 3), (2, 2)):
+        sent = codec.outgoing(request, correlation_id=1, client_id="1", highest=highest)
+        came = codec.incoming(Door.CONTROLLER, sent.frame[4:], correlation=1).message
+        assert sent.version == came.version == version
+        assert all(bool(one.isr_epochs) is (version == 3) for one in came.items)
+    with pytest.raises(Unreadable, match="up to version 1"):
+        codec.outgoing(request, correlation_id=1, client_id="1", highest=1)
+
+
 def test_what_is_cut_or_of_nobody_is_refused() -> None:
     codec = _codec()
     for door in Door:
