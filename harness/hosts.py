@@ -1,11 +1,13 @@
 """The host that a run's nodes are placed on, as the options ask for it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 from clusters.cache import Progress
+from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.host import DockerHost
+from clusters.hosts.docker.jars import release_in
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.namespaces import NamespaceHost
@@ -18,10 +20,12 @@ from clusters.kafka.prepared import Prepared
 from clusters.port import NodeName
 from harness.inventory_file import load_inventory
 from harness.options import ClusterKind, HostKind, RunOptions
+from harness.scenario import Scenario
 from history.failure import UsageError
 
-__all__ = ["Needs", "host_of", "refuse_unplaceable"]
+__all__ = ["Needs", "host_of", "refuse_unplaceable", "with_release_of_image"]
 
+_IN_IMAGE: Final = "image:"
 _SHARE_NO_FILES = frozenset({HostKind.DOCKER, HostKind.SSH})
 """Nodes of our own need this Python and all its packages, which are not there."""
 
@@ -89,6 +93,19 @@ def refuse_unplaceable(options: RunOptions) -> None:
         if options.inventory is None:
             raise UsageError("--host ssh needs to know the machines: --inventory FILE")
         load_inventory(options.inventory)
+
+
+def with_release_of_image(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:
+    """The scenario, on a copy of the release if it names one inside of the containers' image."""
+    name = scenario.cluster.release
+    if not name.startswith(_IN_IMAGE):
+        return scenario
+    if options.image is None:
+        raise UsageError(f"{name} is a place in an image: pass --host docker --image NAME as well")
+    with connected() as daemon:
+        home = name.removeprefix(_IN_IMAGE)
+        copy = release_in(options.image, home, daemon=daemon, progress=progress)
+    return replace(scenario, cluster=replace(scenario.cluster, release=f"path:{copy}"))
 
 
 def _luggage(prepared: Prepared) -> Luggage:

@@ -27,7 +27,7 @@ from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from clusters.reference.specs import level_of
 from harness.expectation import expectation_for, is_met
-from harness.hosts import refuse_unplaceable
+from harness.hosts import refuse_unplaceable, with_release_of_image
 from harness.judge import judge
 from harness.lock import only_run
 from harness.options import ClusterKind, RunOptions
@@ -70,6 +70,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
     refuse_unplaceable(options)
     if options.cluster is ClusterKind.REFERENCE:
         scenario = fitted_to_reference(scenario, options, progress)
+    scenario = with_release_of_image(scenario, options, progress.say)
     with _interruptible(), _alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = _begun(scenario, options, stage)

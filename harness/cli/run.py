@@ -81,7 +81,10 @@ def with_run_options(command: Any) -> Any:
 
 @click.command()
 @click.argument("scenario")
-@click.option("--kafka", help="Release of Apache Kafka (4.3.1), or path:DIR of a build of yours.")
+@click.option(
+    "--kafka",
+    help="Release of Apache Kafka (4.3.1), path:DIR of a build of yours, or image:DIR in --image.",
+)
 @click.option("--metadata-version", help="Start the cluster at this metadata.version (3.5-IV1).")
 @click.option("--seed", type=click.IntRange(1, SEED_MAX), help="Repeat a run's random choices.")
 @click.option("--runs", type=click.IntRange(1), default=1, help="So many runs, seed by seed.")

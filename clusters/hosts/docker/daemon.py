@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import IO, Any, Final, Self
 
 import requests
 
@@ -115,6 +115,20 @@ class Daemon:
             said = self._client.import_image(str(archive), repository=repository, tag=tag)
         if self.image_id(f"{repository}:{tag}") is None:
             raise HarnessError(f"Docker cannot {doing}: {' '.join(str(said).split())}")
+
+    def read_directory(self, image: str, path: str, *, into: IO[bytes]) -> bool:
+        """Write a directory of an image as a tar archive. False if the image has none there."""
+        with self._asked(f"read {path} in the image {image}"):
+            # It is never started; a command is asked for all the same.
+            container = self._client.create_container(image, entrypoint=["-"])["Id"]
+            try:
+                chunks, _ = self._client.get_archive(container, path)
+                into.writelines(chunks)
+            except self._errors.NotFound:
+                return False
+            finally:
+                self._client.remove_container(container, force=True)
+        return True
 
     def create_network(self, spec: NetworkSpec) -> None:
         """Make a network."""

@@ -1,16 +1,20 @@
 """A container's process is seen to be what each call makes it, and nothing outlives the ledger."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from clusters.cache import CACHE_VARIABLE
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.host import ContainerPlace, DockerHost
+from clusters.hosts.docker.jars import release_in
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.tools import tool
 from clusters.port import NodeName, NodeState
@@ -172,6 +176,33 @@ def test_an_image_that_docker_has_not_is_refused_by_name(tmp_path: Path) -> None
         DockerHost(run_id="t", ledger=ledger, readable=(), image="nobody/has:this", progress=print),
     ):
         pass
+
+
+def test_the_jars_of_a_distribution_inside_an_image_are_copied_out_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    libs = tmp_path / "root" / "opt" / "kafka" / "libs"
+    libs.mkdir(parents=True)
+    (libs / "kafka-clients-9.9.9.jar").write_bytes(b"classes")
+    (libs / "README").touch()
+    with tarfile.open(tmp_path / "root.tar", "w") as archive:
+        archive.add(tmp_path / "root", arcname=".")
+    image = f"fencepost-test:{os.getpid()}"
+    said: list[str] = []
+    with connected() as daemon:
+        name, _, tag = image.partition(":")
+        daemon.import_image(tmp_path / "root.tar", repository=name, tag=tag)
+        try:
+            home = release_in(image, "/opt/kafka", daemon=daemon, progress=said.append)
+            assert release_in(image, "/opt/kafka/", daemon=daemon, progress=said.append) == home
+            with pytest.raises(UsageError, match=f"{image} has no /opt/none/libs"):
+                release_in(image, "/opt/none", daemon=daemon, progress=said.append)
+        finally:
+            daemon._client.remove_image(image)
+    assert [jar.name for jar in home.glob("libs/*")] == ["kafka-clients-9.9.9.jar"]
+    assert said[0] == f"copying /opt/kafka out of the image {image}"
+    assert len(said) == 2
 
 
 def test_no_daemon_is_one_line_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
