@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -11,7 +12,7 @@ from rich.table import Table
 
 from clusters.java import find_java
 from clusters.reference.rules import RULES, Rule
-from harness.cli.options import as_json, emit_json, spark_master_option
+from harness.cli.options import as_json, emit_json, results_option, spark_master_option
 from harness.library import find_scenario
 from harness.progress import Progress, terminal_progress
 from harness.reference import rules_without
@@ -21,6 +22,7 @@ from harness.spark_start import SparkStart
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.selftest import Detection, clean_series, detect
 from harness.trials.series import Plans, Series, Tally, enough
+from harness.trials.store import store_trial
 
 __all__ = ["selftest", "simulate"]
 
@@ -37,6 +39,7 @@ _FAILED: Final = 255
 @click.option("--metadata-version", type=click.Choice(["1", "2", "3"]), help="Of every cluster.")
 @click.option("--without-rule", "off", multiple=True, metavar="RULE", help="Switch a rule off.")
 @click.option("--until", type=click.IntRange(1), default=1, show_default=True, help="So many hits.")
+@results_option
 @spark_master_option
 @as_json
 def simulate(
@@ -47,12 +50,14 @@ def simulate(
     metadata_version: str | None,
     off: tuple[str, ...],
     until: int,
+    results: Path,
     spark_master: str,
     as_json: bool,
 ) -> int:
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step.
 
     SCENARIO is a name, a file, or `storm`: then each seed draws a small cluster and its faults.
+    The first trials that find something are carried out once more and stored under results.
     Exit codes: 0 nothing was found, 1 something was, 255 the simulation itself failed.
     """
     rules = rules_without(off)
@@ -63,10 +68,17 @@ def simulate(
         tally = Tally()
         for tally in series.run(until=enough(until)):
             progress.say(_line(tally, seeds))
+        repeat = _repeat(scenario, metadata_version, off)
+        stored = [
+            _store(plans(one.seed), off=off, scenario=scenario, repeat=repeat, results=results)
+            for one in tally.suspicious[:_SHOWN_MAX]
+        ]
     if as_json:
-        emit_json(_tally_json(tally))
+        emit_json(_tally_json(tally) | {"stored": [str(root) for root in stored]})
     else:
-        _say_tally(tally, _repeat(scenario, metadata_version, off))
+        _say_tally(tally, repeat)
+        for root in stored:
+            _console().print(f"stored: {root}", soft_wrap=True)
     if tally.suspicious:
         return 1
     return _FAILED if tally.crashes else 0
@@ -128,6 +140,17 @@ def _plans(scenario: str, metadata_version: str | None) -> Plans:
         return replace(plan, seed=seed)
 
     return planned
+
+
+def _store(
+    plan: TrialPlan, *, off: Sequence[str], scenario: str, repeat: str, results: Path
+) -> Path:
+    """Where the trial was stored: the same seed and rules go to the same place again."""
+    name = "-".join((Path(scenario).stem, f"seed-{plan.seed}", *(f"without-{one}" for one in off)))
+    root = results / "trials" / name
+    command = f"{repeat} --first {plan.seed} --seeds 1"
+    store_trial(plan, without_rules=off, command=command, root=root)
+    return root
 
 
 def _repeat(scenario: str, metadata_version: str | None, off: Sequence[str]) -> str:

@@ -20,6 +20,9 @@ from clusters.port import NodeName, NodeState, Role, role_of
 from clusters.reference import notes
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated import SimulatedCluster
+from harness.trials.stage import Stage
+from nemesis.steps import Act, Word
+from nemesis.targets import NamedNodes
 
 __all__ = ["Ambush"]
 
@@ -37,7 +40,7 @@ class _Mood:
     delays_ms: tuple[float, ...]
     backs_ms: tuple[float, ...]
     """How long who was struck stays away, give or take a half."""
-    strikes: tuple[str, ...]
+    strikes: tuple[Word, ...]
 
 
 _RESTLESS: Final = _Mood(
@@ -51,7 +54,7 @@ _RESTLESS: Final = _Mood(
     blackout=0.0,
     delays_ms=(0.0, 0.5, 2.0, 10.0),
     backs_ms=(20.0, 100.0, 400.0, 1200.0),
-    strikes=("power", "power", "kill", "pause"),
+    strikes=(Word.CUT_POWER, Word.CUT_POWER, Word.KILL, Word.PAUSE),
 )
 _REGICIDAL: Final = _Mood(
     chances={notes.QUORUM_LEADER: 0.6, notes.APPENDED_METADATA: 0.01},
@@ -59,7 +62,7 @@ _REGICIDAL: Final = _Mood(
     blackout=0.8,
     delays_ms=(0.0, 0.0, 0.5),
     backs_ms=(30.0, 300.0, 450.0),
-    strikes=("kill", "kill", "kill", "power"),
+    strikes=(Word.KILL, Word.KILL, Word.KILL, Word.CUT_POWER),
 )
 
 
@@ -67,10 +70,17 @@ class Ambush:
     """A watcher of the world in front of the oracle: it passes everything on. `end` mends."""
 
     def __init__(
-        self, cluster: SimulatedCluster, oracle: Oracle, *, seed: int, regicidal: bool
+        self,
+        cluster: SimulatedCluster,
+        oracle: Oracle,
+        stage: Stage,
+        *,
+        seed: int,
+        regicidal: bool,
     ) -> None:
         self._cluster = cluster
         self._oracle = oracle
+        self._stage = stage
         self._draw = random.Random(f"ambush/{seed}")  # noqa: S311  # to be repeated
         self._names = {cluster.broker_id(node): node for node in cluster.nodes}
         self._controllers = [n for n in cluster.nodes if role_of(n) is Role.CONTROLLER]
@@ -124,20 +134,14 @@ class Ambush:
         world.call(at_ns, lambda: self._down(node, word))
         world.call(back_ns, lambda: self._up(node))
 
-    def _down(self, node: NodeName, word: str) -> None:
-        cluster = self._cluster
-        if not self._armed or cluster.state(node) is not NodeState.RUNNING:
-            return
-        if word == "power":
-            cluster.cut_power(node)
-        elif word == "kill":
-            cluster.kill_node(node)
-        else:
-            cluster.pause_node(node)
+    def _down(self, node: NodeName, word: Word) -> None:
+        if self._armed and self._cluster.state(node) is NodeState.RUNNING:
+            self._act(word, node)
 
     def _up(self, node: NodeName) -> None:
-        cluster = self._cluster
-        if cluster.state(node) is NodeState.DOWN:
-            cluster.start_node(node)
-        elif cluster.state(node) is NodeState.PAUSED:
-            cluster.resume_node(node)
+        state = self._cluster.state(node)
+        if state is not NodeState.RUNNING:
+            self._act(Word.RESUME if state is NodeState.PAUSED else Word.START, node)
+
+    def _act(self, word: Word, node: NodeName) -> None:
+        self._stage.perform(Act(word=word, target=NamedNodes(nodes=(node,))), end_s=0.0)

@@ -6,7 +6,7 @@ by itself cannot be killed again. What steps mean is the same.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -53,11 +53,14 @@ class Stage:
         wire: SimulatedWire | None,
         oracle: Oracle,
         draw: random.Random,
+        told: Callable[[int, Step], None] | None = None,
     ) -> None:
+        """`told`: who is to hear of each step, with the time in ns, before it is done."""
         self._cluster = cluster
         self._wire = wire
         self._oracle = oracle
         self._draw = draw
+        self._told = told or _nobody_hears
         self._ids = {
             node: cluster.broker_id(node) for node in cluster.nodes if role_of(node) is Role.BROKER
         }
@@ -85,6 +88,7 @@ class Stage:
 
     def perform(self, step: Step, *, end_s: float) -> bool:
         """Do it; False if what it waits for did not come by its bound or `end_s`."""
+        self._told(self._cluster.world.now_ns, step)
         match step:
             case Act(release=str()):
                 raise HarnessError("a trial has one release")
@@ -273,3 +277,7 @@ class Stage:
 
     def _run_until(self, end_s: float) -> None:
         self._cluster.run(max(0, int(end_s * _S) - self._cluster.world.now_ns))
+
+
+def _nobody_hears(_now: int, _step: Step) -> None:
+    pass

@@ -20,8 +20,10 @@ from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, build
 from clusters.simulation.network import Trouble
+from clusters.simulation.world import Watcher
 from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
+from harness.trials.diary import Diary
 from harness.trials.laggards import Laggards
 from harness.trials.misfits import Misfits
 from harness.trials.plan import Storm, TrialPlan
@@ -74,11 +76,16 @@ class TrialResult:
 
 
 def run_trial(
-    plan: TrialPlan, rules: Rules, *, digest: bool = False, witnessed: bool = False
+    plan: TrialPlan,
+    rules: Rules,
+    *,
+    digest: bool = False,
+    witnessed: bool = False,
+    diary: Diary | None = None,
 ) -> TrialResult:
     """Carry a plan out. What fails in the simulation itself is in the result, too."""
     begin_s = time.process_time()
-    trial = _Trial(plan, rules, digest=digest, witnessed=witnessed)
+    trial = _Trial(plan, rules, digest=digest, witnessed=witnessed, diary=diary)
     crash = ""
     try:
         trial.go()
@@ -100,8 +107,11 @@ def run_trial(
 
 
 class _Trial:
-    def __init__(self, plan: TrialPlan, rules: Rules, *, digest: bool, witnessed: bool) -> None:
+    def __init__(
+        self, plan: TrialPlan, rules: Rules, *, digest: bool, witnessed: bool, diary: Diary | None
+    ) -> None:
         self._plan = plan
+        self._diary = diary
         self.cluster = build(
             plan.cluster, seed=plan.seed, rules=rules, digest=digest, witnessed=witnessed
         )
@@ -125,8 +135,11 @@ class _Trial:
             )
         self._wire = wire
         self._given_up = False
-        self._ambush = Ambush(self.cluster, self.oracle, seed=plan.seed, regicidal=plan.regicidal)
-        self._stage = Stage(self.cluster, wire=wire, oracle=self.oracle, draw=self._draw)
+        told = None if diary is None else diary.step
+        self._stage = Stage(self.cluster, wire=wire, oracle=self.oracle, draw=self._draw, told=told)
+        self._ambush = Ambush(
+            self.cluster, self.oracle, self._stage, seed=plan.seed, regicidal=plan.regicidal
+        )
         self._laggards = Laggards(self.cluster, self._stage, seed=plan.seed)
 
     def go(self) -> None:
@@ -134,9 +147,11 @@ class _Trial:
         plan, world = self._plan, self._world
         for node, drift_ppm in plan.drift_ppm.items():
             self.cluster.host(node).clock.run(drift_ppm=drift_ppm, now_ns=world.now_ns)
-        watcher = self._ambush if plan.storm is Storm.QUORUM else self.oracle
+        watcher: Watcher = self._ambush if plan.storm is Storm.QUORUM else self.oracle
         for node, configuration in self.cluster.configurations.items():
             self.cluster.configure(node, _configured(configuration, plan))
+        if self._diary is not None:
+            watcher = self._diary.before(watcher)
         world.watch(watcher, sent=SENT, delivered=DELIVERED)
         if not self._begun():
             return
