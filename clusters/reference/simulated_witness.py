@@ -278,21 +278,26 @@ def _record_table(
     within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
     values = np.fromiter(chain.from_iterable(batch.payload for batch in batches), np.int64, total)
     columns = {
-        "key": np.full(total, key),
-        "node": np.full(total, str(node)),
+        "key": pa.repeat(key, total),
+        "node": pa.repeat(str(node), total),
         "offset": each(batch.base_offset for batch in batches) + within,
         "leader_epoch": each(batch.leader_epoch for batch in batches),
         "timestamp_ms": each(times.stamp_ms(getattr(b.payload, "made_ns", 0)) for b in batches),
-        "control": np.zeros(total, np.bool_),
+        "control": pa.repeat(False, total),  # a value, not an option
         "committed": pa.nulls(total, pa.bool_()),
-        "transactional": np.zeros(total, np.bool_),
+        "transactional": pa.repeat(False, total),
         "producer_id": each(batch.producer_id for batch in batches),
         "producer_epoch": each(batch.producer_epoch for batch in batches),
         "value": values,
         "digest": values,
     }
-    arrays = [pa.array(columns[field.name]).cast(field.type) for field in REPLICA_RECORDS]
+    arrays = [_array(columns[field.name], field.type) for field in REPLICA_RECORDS]
     return pa.Table.from_arrays(arrays, schema=REPLICA_RECORDS)
+
+
+def _array(column: Any, wanted: pa.DataType) -> pa.Array:
+    found = column if isinstance(column, pa.Array) else pa.array(column)
+    return found if found.type == wanted else found.cast(wanted)
 
 
 def _digest(value: bytes) -> int:
