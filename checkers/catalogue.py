@@ -11,7 +11,7 @@ from typing import Final
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.cycles.entries import CYCLE, LIST_ENTRIES, TRANSACTION_CYCLE
 from checkers.entry import Entry, Kind, Strength
-from checkers.general.entries import FATAL_FAULT, HEALTHY_PROCESSES
+from checkers.general.entries import FATAL_FAULT, HEALTHY_PROCESSES, UNREADABLE_DISK
 from checkers.lag.entries import REAL_TIME_LAG
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 from checkers.linearizability.entries import MODEL_ENTRIES
@@ -310,6 +310,7 @@ CATALOGUE: Final = (
     *_GROUNDS,
     HEALTHY_PROCESSES,
     FATAL_FAULT,
+    UNREADABLE_DISK,
     *_DATA_PLANE,
     REAL_TIME_LAG,
     SKIPPED_SEND,

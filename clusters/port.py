@@ -16,11 +16,15 @@ from typing import NewType, Protocol, runtime_checkable
 
 __all__ = [
     "Administers",
+    "BitFlips",
     "Cluster",
     "ClusterSpec",
     "ClusterView",
+    "DiskTrouble",
+    "Disks",
     "DisturbsPackets",
     "Explains",
+    "FlippedPart",
     "Kills",
     "LinkEnd",
     "Links",
@@ -38,6 +42,7 @@ __all__ = [
     "Starts",
     "Stops",
     "TopicSpec",
+    "TroublesDisks",
     "Wipes",
     "role_of",
 ]
@@ -74,6 +79,41 @@ class Quorum(StrEnum):
     """By node id, from the configuration: whoever has the id votes, whatever it lost."""
     DYNAMIC = "dynamic"
     """By node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
+
+
+class Disks(StrEnum):
+    """What the nodes of a cluster of processes keep their data on."""
+
+    SHARED = "shared"
+    """Directories of the machine's own file system."""
+    IMAGE = "image"
+    """A file system of its own for each, which can lose power, fill up and fail. Needs root."""
+
+
+class DiskTrouble(StrEnum):
+    """What may be wrong with a node's disk, short of losing what it holds."""
+
+    FULL = "full"
+    """No block is free."""
+    READ_ONLY = "read-only"
+    """The file system met an error: writes are refused, and what was not synced is lost."""
+    FAILED = "failed"
+    """Everything is refused with an I/O error, and what was not synced is lost."""
+    STALLED = "stalled"
+    """Writers wait; nobody gets an error."""
+    SLOW = "slow"
+    """It is stalled for a while, again and again."""
+
+
+class FlippedPart(StrEnum):
+    """Where on a node's disk a bit is flipped."""
+
+    SEGMENT = "segment"
+    """The records of a replica's active segment."""
+    INDEX = "index"
+    """The offset index of a replica's active segment."""
+    METADATA = "metadata"
+    """The records of the metadata log's active segment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +154,8 @@ class ClusterSpec:
     broker_settings: Mapping[str, str] = field(default_factory=dict)
     java_options: tuple[str, ...] = ()
     """Extra options of each node's JVM."""
+    disks: Disks = Disks.SHARED
+    """Of processes. A fault that needs images brings them with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,22 +279,55 @@ class Pauses(Protocol):
 class Wipes(Protocol):
     """Can empty a node's disk."""
 
-    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
+    def wipe_node(
+        self, node: NodeName, *, keep_directory_id: bool = False, by_tool: bool = False
+    ) -> None:
         """Delete all data of a node that is down, and format it anew with its old id.
 
-        `keep_directory_id`: the empty disk passes for the one it was.
+        `keep_directory_id`: the empty disk passes for the one it was. `by_tool`: the release's own
+        tool formats it, under a new directory id, and nobody syncs what it leaves unsynced.
         """
 
 
 @runtime_checkable
 class LosesPower(Protocol):
-    """Can lose what a node wrote and never synced, as a power cut does."""
+    """Can lose what nodes wrote and never synced, as a power cut does."""
 
-    def cut_power(self, node: NodeName) -> str:
-        """End the node at once, and lose bytes that it had not made durable.
+    def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
+        """End the nodes at once, all together, and lose bytes that they had not made durable.
 
-        Returns what was lost, in words. What the disk had not written yet is gone from some point
-        on, which may be the end; what was synced is all there.
+        Returns what each lost, in words. What a disk had not written yet is gone from some point
+        on, which may be the end; what was synced is all there. `torn_seed`: parts of some logs,
+        drawn from it, reach the disk before. A node that is down loses what it left unsynced.
+        """
+
+
+@runtime_checkable
+class TroublesDisks(Protocol):
+    """Can bring trouble to the disk under a node, and mend it."""
+
+    def trouble_disk(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
+        """Let this happen to the node's disk; what shows that it has, in words.
+
+        `stall_s`: of a slow disk, how long each stall takes. A node may die of it.
+        """
+
+    def mend_disk(self, node: NodeName) -> None:
+        """End the trouble of the node's disk.
+
+        A node that died of it is started. One that runs on a disk which has to be mounted anew is
+        killed before, and started.
+        """
+
+
+@runtime_checkable
+class BitFlips(Protocol):
+    """Can flip a bit of what a node has on its disk."""
+
+    def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
+        """Flip one bit, drawn from the seed, on the disk of a node that is down.
+
+        Returns the file, the place, and the byte before and after, in words.
         """
 
 

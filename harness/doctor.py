@@ -11,6 +11,7 @@ import psutil
 
 from clusters.cache import cache_dir
 from clusters.hosts.bandwidth import why_no_limits
+from clusters.hosts.disks.trial import why_no_disks
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
 from clusters.hosts.namespaces import why_no_namespaces
@@ -47,6 +48,7 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
         _namespaces,
         docker_finding,
         _packets,
+        _own_disks,
         _left_behind,
     ]
     machines = () if inventory is None else _machines(load_inventory(inventory))
@@ -153,6 +155,18 @@ def _packets() -> Finding:
         if why is None
         else "none",
         way_out=why or "",
+    )
+
+
+def _own_disks() -> Finding:
+    """Power loss and faults of disks need a file system of each node's own."""
+    why = why_no_disks()
+    return Finding(
+        what="disks of nodes' own",
+        ok=why is None,
+        found=why or "one was made, lost its power and came back",
+        way_out="" if why is None else "without them: no cut_power, fill_disk and the like",
+        needed=False,
     )
 
 

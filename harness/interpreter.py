@@ -192,6 +192,8 @@ class Interpreter:
 
     def _act(self, act: Act) -> None:
         nodes = resolve(act.target, self._scene(self.observer.latest()), self.draw)
+        if act.seed is None and (act.torn or act.word is Word.FLIP_BIT):
+            act = replace(act, seed=self.draw.getrandbits(32))
         self.performer.perform(act, nodes, now_s=self._now_s())
 
     def _restart(self, act: Act) -> bool:
@@ -236,8 +238,9 @@ class Interpreter:
 
     def _heal_all(self, end_s: float) -> bool:
         self.network.heal_all(now_s=self._now_s())
-        for act in self.performer.heal_all():
-            self._act(act)
+        for acts in (self.performer.mend_all, self.performer.heal_all):
+            for act in acts():
+                self._act(act)
         return self._await(AllRecovered(), end_s)
 
     def _until(self, reached: Callable[[Observation], bool], end_s: float) -> bool:

@@ -6,10 +6,10 @@ is appended to the performed play before it is tried, with the time and the node
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from clusters.evolution import ChangesReleases, members_of
-from clusters.port import Cluster, NodeName, NodeState, Pauses, Snapshots, Starts
+from clusters.port import Cluster, NodeName, NodeState, Pauses, Snapshots, Starts, TroublesDisks
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
@@ -32,6 +32,8 @@ class OpenFault:
     """Nodes whose heal was not yet performed."""
     healing: set[NodeName]
     """Nodes whose heal was performed and not yet seen to work."""
+    late: set[NodeName] = field(default_factory=set)
+    """Nodes that died of their disk after it was mended, and were started then."""
 
 
 class Performer:
@@ -64,8 +66,22 @@ class Performer:
             for fault in self.open_faults
         )
 
+    def mend_all(self) -> list[Act]:
+        """The acts that would mend every disk. They start the nodes that died of theirs."""
+        troubled = {
+            node
+            for fault in self.open_faults
+            if fault.healed_by == Word.MEND_DISK
+            for node in fault.broken
+        }
+        return [
+            Act(word=Word.MEND_DISK, target=NamedNodes(nodes=(node,)))
+            for node in self._cluster.nodes
+            if node in troubled
+        ]
+
     def heal_all(self) -> list[Act]:
-        """The acts that would undo everything: resume the paused, start those that are down."""
+        """The acts that would undo the rest: resume the paused, start those that are down."""
         states = {node: self._cluster.state(node) for node in members_of(self._cluster)}
         words = {NodeState.PAUSED: Word.RESUME, NodeState.DOWN: Word.START}
         return [
@@ -77,6 +93,8 @@ class Performer:
     def settle(self, now: Observation) -> None:
         """End the faults whose heal this observation shows."""
         for fault in list(self.open_faults):
+            if fault.healed_by == Word.MEND_DISK:
+                self._start_late_dead(fault)
             fault.healing = {node for node in fault.healing if not _is_back(node, now)}
             if not fault.healing and not fault.broken:
                 self._journal.end(fault.index, _heal_evidence(fault.healed_by))
@@ -103,10 +121,17 @@ class Performer:
             healing=set(),
         )
         self.open_faults.append(opened)
-        evidence = [fault.inject(self._cluster, node, act) for node in nodes]
-        self._journal.effect(index, "; ".join(evidence))
+        self._journal.effect(index, fault.inject(self._cluster, nodes, act))
         if fault.mends_itself:
             self._begin_healing(fault.healed_by, nodes)
+
+    def _start_late_dead(self, fault: OpenFault) -> None:
+        """A node may be about to die of its disk when that is mended. Once it is started again."""
+        assert isinstance(self._cluster, TroublesDisks)
+        for node in sorted(fault.healing - fault.late):
+            if self._cluster.state(node) is NodeState.DOWN:
+                fault.late.add(node)
+                self._cluster.mend_disk(node)
 
     def _overtake(self, word: Word, nodes: Sequence[NodeName]) -> None:
         """End the faults that were mended on these nodes, which nobody will see whole again."""
@@ -119,18 +144,26 @@ class Performer:
                 self.open_faults.remove(fault)
 
     def _mend(self, act: Act, node: NodeName) -> None:
-        if act.word is Word.START:
-            assert isinstance(self._cluster, Starts)
-            if act.release is not None:
-                assert isinstance(self._cluster, ChangesReleases)
-                self._cluster.change_release(node, act.release)
-            self._cluster.start_node(node)
-        else:
-            assert isinstance(self._cluster, Pauses)
-            self._cluster.resume_node(node)
-        if self._cluster.state(node) is not NodeState.RUNNING:
+        match act.word:
+            case Word.START:
+                self._start(act, node)
+            case Word.MEND_DISK:
+                assert isinstance(self._cluster, TroublesDisks)
+                self._cluster.mend_disk(node)
+            case _:
+                assert isinstance(self._cluster, Pauses)
+                self._cluster.resume_node(node)
+        is_running = self._cluster.state(node) is NodeState.RUNNING
+        if act.word is not Word.MEND_DISK and not is_running:
             raise HarnessError(f"{node}: does not run after {act.word}")
         self._begin_healing(act.word, (node,))
+
+    def _start(self, act: Act, node: NodeName) -> None:
+        assert isinstance(self._cluster, Starts)
+        if act.release is not None:
+            assert isinstance(self._cluster, ChangesReleases)
+            self._cluster.change_release(node, act.release)
+        self._cluster.start_node(node)
 
     def forget(self, nodes: Sequence[NodeName]) -> None:
         """End the faults of nodes that are members no more: nobody will see them whole."""
@@ -157,6 +190,8 @@ def _is_back(node: NodeName, now: Observation) -> bool:
 
 
 def _heal_evidence(healed_by: str) -> str:
-    return {"start": "runs again, brokers are unfenced", "resume": "goes on, brokers are unfenced"}[
-        healed_by
-    ]
+    return {
+        "start": "runs again, brokers are unfenced",
+        "resume": "goes on, brokers are unfenced",
+        "mend_disk": "its disk is whole again, it runs, brokers are unfenced",
+    }[healed_by]

@@ -26,6 +26,7 @@ from clusters.java import Java, find_java
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from clusters.reference.specs import level_of
+from harness.disks import with_disks
 from harness.expectation import expectation_for, is_met
 from harness.hosts import refuse_unplaceable, with_release_of_image
 from harness.judge import judge
@@ -68,6 +69,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
             "without --no-wire"
         )
     refuse_unplaceable(options)
+    scenario = with_disks(scenario, options)
     if options.cluster is ClusterKind.REFERENCE:
         scenario = fitted_to_reference(scenario, options, progress)
     scenario = with_release_of_image(scenario, options, progress.say)

@@ -17,10 +17,18 @@ from harness.workload_words import RecordsSpec, parse_workloads, path_of_records
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
-from nemesis.mix import EPISODES, NETWORK_EPISODES, MixSpec
+from nemesis.mix import DISK_EPISODES, EPISODES, NETWORK_EPISODES, MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
-from nemesis.steps import Play, Reassign, RemoveNodes, flat, uses_clients, uses_wire
+from nemesis.steps import (
+    Play,
+    Reassign,
+    RemoveNodes,
+    flat,
+    uses_clients,
+    uses_disks,
+    uses_wire,
+)
 from nemesis.targets import parse_target
 from nemesis.words import did_you_mean, duration_s
 from workloads.membership_spec import MembershipSpec
@@ -87,6 +95,12 @@ class Scenario:
         drawn = set(self.mix.faults if self.mix is not None else ())
         needing = NETWORK_EPISODES - {"partition"} if packets else NETWORK_EPISODES
         return uses_wire(self.play or (), packets=packets) or bool(needing & drawn)
+
+    @property
+    def needs_disks(self) -> bool:
+        """Whether a step or a drawn fault is done to a disk of a node's own."""
+        drawn = self.mix.faults if self.mix is not None else ()
+        return uses_disks(self.play or ()) or bool(DISK_EPISODES.intersection(drawn))
 
     @property
     def wires_clients(self) -> bool:

@@ -270,7 +270,8 @@ LOG_FINDINGS: Final = pa.schema(
         pa.field("line", pa.int64(), nullable=False),
         # When it was logged, where the line says so; by the wall clock, to the millisecond.
         pa.field("time_ns", pa.int64()),
-        # "fatal-fault": a fault that the software holds impossible; "out-of-memory"; "jvm-crash".
+        # "fatal-fault": a fault that the software holds impossible; "unreadable-disk": nothing that
+        # it could start from; "out-of-memory"; "jvm-crash".
         pa.field("finding", pa.string(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
     ]

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 
 from clusters.port import NodeName
 from history.failure import SpecError
-from nemesis.conditions import rules_named
+from nemesis.conditions import Condition, Down, rules_named
 from nemesis.release_course import ReleaseCourse
 from nemesis.stage import Stage
 from nemesis.steps import (
+    DISK_WORDS,
     Act,
     AddNodes,
     Await,
@@ -39,8 +40,10 @@ from nemesis.words import did_you_mean
 
 __all__ = ["refuse_contradictions"]
 
-_NEEDS_DOWN = {Word.START, Word.WIPE, Word.ROLLBACK}
-_NEEDS_UP = {Word.KILL, Word.STOP, Word.RESTART, Word.PAUSE, Word.CUT_POWER}
+_NEEDS_DOWN = {Word.START, Word.WIPE, Word.ROLLBACK, Word.FLIP_BIT}
+_NEEDS_UP = {Word.KILL, Word.STOP, Word.RESTART, Word.PAUSE}
+_TROUBLED = "on a disk in trouble"
+"""It may go on, and may die of it: whatever follows may be."""
 _AFTER = {
     Word.KILL: "down",
     Word.STOP: "down",
@@ -49,6 +52,8 @@ _AFTER = {
     Word.RESTART: "up",
     Word.RESUME: "up",
     Word.PAUSE: "paused",
+    **dict.fromkeys(DISK_WORDS - {Word.CUT_POWER}, _TROUBLED),
+    Word.MEND_DISK: "up",
 }
 
 
@@ -121,10 +126,16 @@ def _follow_name(step: Step, course: _Course) -> None:
         case HealPartition(name=name):
             _end(name, course.partitions, course, path="heal")
         case Await(condition=condition):
-            for name in rules_named(condition):
-                _require(name, course.rules, course, path="await")
+            _follow_await(condition, course)
         case _:
             pass
+
+
+def _follow_await(condition: Condition, course: _Course) -> None:
+    for name in rules_named(condition):
+        _require(name, course.rules, course, path="await")
+    if isinstance(condition, Down) and course.nodes.get(condition.node) != _TROUBLED:
+        course.nodes[condition.node] = "down"
 
 
 def _follow_loop(steps: Play, times: int, course: _Course) -> None:
@@ -228,6 +239,11 @@ def _follow_act(act: Act, course: _Course) -> None:
 
 def _follow_node(word: Word, node: NodeName, state: dict[NodeName, str]) -> None:
     now = state.get(node, "up")
+    if now == _TROUBLED:
+        state[node] = "up" if word is Word.MEND_DISK else now
+        return
+    if word is Word.MEND_DISK:
+        raise SpecError((str(word),), f"{node}: no earlier step brings trouble to its disk")
     if word in _NEEDS_DOWN and now != "down":
         raise SpecError((str(word),), f"{node} is {now} at this step; kill or stop it first")
     if word in _NEEDS_UP and now == "down":

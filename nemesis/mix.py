@@ -7,13 +7,14 @@ the cluster are arguments, every choice is drawn from the random stream it was g
 
 Budget: a node counts as down from the first act of its episode until the cluster shows it whole
 again (process running, broker unfenced and back in the ISR of all its partitions). Faults that
-destroy data (wipe, rollback, power) begin only when everything has recovered: with every replica in
-sync one lost disk costs no acknowledged record, with one in sync it would, by design.
+destroy data (wipe, rollback, power and the like) begin only when everything has recovered: with
+every replica in sync one lost disk costs no acknowledged record, with one in sync it would, by
+design.
 """
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clusters.port import NodeName, Role, role_of
 from history.failure import HarnessError
@@ -31,6 +32,7 @@ from nemesis.targets import (
 )
 
 __all__ = [
+    "DISK_EPISODES",
     "EPISODES",
     "EPISODE_WORDS",
     "NETWORK_EPISODES",
@@ -39,6 +41,14 @@ __all__ = [
     "MixSpec",
 ]
 
+_TROUBLES: Mapping[str, Word] = {
+    "disk_full": Word.FILL_DISK,
+    "disk_read_only": Word.LOCK_DISK,
+    "disk_failed": Word.FAIL_DISK,
+    "disk_stalled": Word.STALL_DISK,
+    "disk_slow": Word.SLOW_DISK,
+}
+
 NETWORK_EPISODES = frozenset({"partition", "delay"})
 """Those that are done to the links, by a proxy on them; partitions may be done to packets."""
 
@@ -46,7 +56,8 @@ PACKET_EPISODES = frozenset({"packets", "bandwidth"})
 """Those that need a network of each node's own."""
 
 EPISODES = (
-    *("kill", "pause", "restart", "roll", "wipe", "rollback", "power"),
+    *("kill", "pause", "restart", "roll", "wipe", "rollback", "power", "torn", "bit_flip"),
+    *_TROUBLES,
     *("partition", "delay", "packets", "bandwidth"),
 )
 """The kinds of fault that a mix draws from."""
@@ -59,12 +70,20 @@ EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
     "wipe": (Word.KILL, Word.WIPE, Word.START),
     "rollback": (Word.SNAPSHOT, Word.KILL, Word.ROLLBACK, Word.START),
     "power": (Word.CUT_POWER, Word.START),
+    "torn": (Word.CUT_POWER, Word.START),
+    "bit_flip": (Word.KILL, Word.FLIP_BIT, Word.START),
+    **{kind: (word, Word.MEND_DISK) for kind, word in _TROUBLES.items()},
 }
 """What an episode does to nodes, by its kind: a cluster has to be able to do all of it."""
 
-_DESTRUCTIVE = frozenset({"wipe", "rollback", "power"})
+DISK_EPISODES = frozenset({"power", "torn", *_TROUBLES})
+"""Those that need disks of the nodes' own, where nodes are processes."""
 
-_LOSSES = frozenset({Word.KILL, Word.CUT_POWER})
+_DESTRUCTIVE = frozenset(
+    {"wipe", "rollback", "power", "torn", "bit_flip", "disk_read_only", "disk_failed"}
+)
+
+_LOSSES = frozenset({Word.KILL, Word.CUT_POWER, Word.LOCK_DISK, Word.FAIL_DISK})
 """With which a destructive episode goes beyond return."""
 
 
@@ -252,6 +271,14 @@ class Mix:
             case "wipe":
                 lost = [(now_s, act(Word.KILL)), (now_s, act(Word.WIPE))]
                 return [*lost, (heal_at_s, act(Word.START))]
+            case "torn":
+                torn = replace(act(Word.CUT_POWER), torn=True)
+                return [(now_s, torn), (heal_at_s, act(Word.START))]
+            case "bit_flip":
+                lost = [(now_s, act(Word.KILL)), (now_s, act(Word.FLIP_BIT))]
+                return [*lost, (heal_at_s, act(Word.START))]
+            case _ if kind in _TROUBLES:
+                return [(now_s, act(_TROUBLES[kind])), (heal_at_s, act(Word.MEND_DISK))]
             case "power":
                 return [(now_s, act(Word.CUT_POWER)), (heal_at_s, act(Word.START))]
             case "rollback":

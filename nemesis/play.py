@@ -33,6 +33,7 @@ A step is a mapping of one word and its operand, and modifiers beside it:
 
 from collections.abc import Mapping
 
+from clusters.port import FlippedPart
 from history.failure import SpecError
 from nemesis.admin_words import ADMIN_WORDS, admin_data, parse_admin
 from nemesis.condition_words import condition_data, parse_condition
@@ -92,7 +93,10 @@ _MODIFIERS: Mapping[str, tuple[str, ...]] = {
     Word.ROLLBACK: ("to",),
     Word.START: ("to",),
     Word.RESTART: ("to",),
-    Word.WIPE: ("keep_directory_id",),
+    Word.WIPE: ("keep_directory_id", "by_tool"),
+    Word.CUT_POWER: ("torn", "seed"),
+    Word.SLOW_DISK: ("by",),
+    Word.FLIP_BIT: ("in", "seed"),
     **dict.fromkeys(ADMIN_WORDS, ("within",)),
 }
 _WORDS = (
@@ -157,14 +161,26 @@ def _step_data(step: Step) -> dict[str, object]:
 
 def _act_data(act: Act) -> dict[str, object]:
     modifiers: dict[str, object] = {}
-    if act.word is Word.SNAPSHOT:
-        modifiers = {"as": act.label}
-    elif act.word is Word.ROLLBACK:
-        modifiers = {"to": act.label}
-    elif act.release is not None:
-        modifiers = {"to": act.release}
-    elif act.keep_directory_id:
-        modifiers = {"keep_directory_id": True}
+    match act.word:
+        case Word.SNAPSHOT:
+            modifiers = {"as": act.label}
+        case Word.ROLLBACK:
+            modifiers = {"to": act.label}
+        case Word.WIPE:
+            flags = {"keep_directory_id": act.keep_directory_id, "by_tool": act.by_tool}
+            modifiers = {name: True for name, is_set in flags.items() if is_set}
+        case Word.CUT_POWER if act.torn:
+            modifiers = {"torn": True}
+        case Word.SLOW_DISK:
+            modifiers = {"by": duration_text(act.stall_s)}
+        case Word.FLIP_BIT:
+            modifiers = {"in": str(act.part)}
+        case _ if act.release is not None:
+            modifiers = {"to": act.release}
+        case _:
+            pass
+    if act.seed is not None:
+        modifiers["seed"] = act.seed
     return {str(act.word): target_data(act.target)} | modifiers
 
 
@@ -241,16 +257,25 @@ def _build(word: str, item: Mapping[str, object], stage: Stage) -> Step:
 
 
 def _build_act(word: Word, item: Mapping[str, object], stage: Stage, *, at_s: float | None) -> Act:
-    keep = item.get("keep_directory_id", False)
-    if not isinstance(keep, bool):
-        raise SpecError(("keep_directory_id",), f"expected true or false, found {keep!r}")
+    part = str(item.get("in", FlippedPart.SEGMENT))
+    if part not in list(FlippedPart):
+        raise SpecError(("in",), f"unknown part {part!r}; {did_you_mean(part, FlippedPart)}")
+    seed = item.get("seed")
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
+        raise SpecError(("seed",), f"expected a whole number, found {seed!r}")
+    stall = {"stall_s": _duration(item, "by")} if "by" in item else {}
     return Act(
         word=word,
         target=parse_target(item[word], nodes=stage.nodes, keys=stage.keys),
         label=str(item.get("as", item.get("to", "snapshot"))) if word in _LABELLED else "snapshot",
-        keep_directory_id=keep,
         release=_release(item) if word in _STARTS else None,
+        keep_directory_id=_flag(item, "keep_directory_id"),
+        by_tool=_flag(item, "by_tool"),
+        torn=_flag(item, "torn"),
+        part=FlippedPart(part),
+        seed=seed,
         at_s=at_s,
+        **stall,
     )
 
 
@@ -261,6 +286,13 @@ def _release(item: Mapping[str, object]) -> str | None:
         return parse_release(item["to"])
     except SpecError as error:
         raise error.below("to") from None
+
+
+def _flag(item: Mapping[str, object], key: str) -> bool:
+    value = item.get(key, False)
+    if not isinstance(value, bool):
+        raise SpecError((key,), f"expected true or false, found {value!r}")
+    return value
 
 
 def _build_block(

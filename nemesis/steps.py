@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from clusters.port import NodeName, TopicSpec
+from clusters.port import FlippedPart, NodeName, TopicSpec
 from nemesis.conditions import Condition, Registered
 from nemesis.targets import Target
 from nemesis.topology import Cut
@@ -12,6 +12,7 @@ from nemesis.wire.rules import Action, Match
 
 __all__ = [
     "AWAIT_BOUND_S",
+    "DISK_WORDS",
     "Act",
     "AddNodes",
     "Admin",
@@ -37,6 +38,7 @@ __all__ = [
     "Word",
     "flat",
     "uses_clients",
+    "uses_disks",
     "uses_packets",
     "uses_wire",
 ]
@@ -59,6 +61,26 @@ class Word(StrEnum):
     SNAPSHOT = "snapshot"
     ROLLBACK = "rollback"
     CUT_POWER = "cut_power"
+    FILL_DISK = "fill_disk"
+    LOCK_DISK = "lock_disk"
+    FAIL_DISK = "fail_disk"
+    STALL_DISK = "stall_disk"
+    SLOW_DISK = "slow_disk"
+    MEND_DISK = "mend_disk"
+    FLIP_BIT = "flip_bit"
+
+
+DISK_WORDS = frozenset(
+    {
+        Word.CUT_POWER,
+        Word.FILL_DISK,
+        Word.LOCK_DISK,
+        Word.FAIL_DISK,
+        Word.STALL_DISK,
+        Word.SLOW_DISK,
+    }
+)
+"""What needs a disk of the node's own, where nodes are processes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +95,16 @@ class Act:
     """For wipe: the disk is empty, and Kafka takes it for the one it was."""
     release: str | None = None
     """For start and restart: the release that the node runs from then on; None: the one it ran."""
+    by_tool: bool = False
+    """For wipe: the release's own tool formats the disk, which is not synced then."""
+    torn: bool = False
+    """For cut_power: parts of some logs, drawn from the seed, are on the disk all the same."""
+    part: FlippedPart = FlippedPart.SEGMENT
+    """For flip_bit."""
+    stall_s: float = 0.2
+    """For slow_disk: how long each stall takes."""
+    seed: int | None = None
+    """What is drawn for a torn log or a flipped bit; None until it is performed."""
     at_s: float | None = None
 
 
@@ -310,6 +342,11 @@ def uses_packets(step: Step, *, wired: bool) -> bool:
             return by is Means.PACKETS or (by is None and not wired)
         case _:
             return False
+
+
+def uses_disks(play: Iterable[Step]) -> bool:
+    """Whether some step does what only a disk of the node's own can do."""
+    return any(isinstance(step, Act) and step.word in DISK_WORDS for step in flat(play))
 
 
 def uses_clients(play: Iterable[Step]) -> bool:

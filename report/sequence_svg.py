@@ -39,6 +39,11 @@ _STATES: Final = {
     "wipe": "wiped",
     "rollback": "rolled back",
     "cut_power": "without power",
+    "fill_disk": "disk full",
+    "lock_disk": "disk read-only",
+    "fail_disk": "disk failed",
+    "stall_disk": "disk stalled",
+    "slow_disk": "disk slow",
     "partition": "cut off",
 }
 _TONES: Final = {

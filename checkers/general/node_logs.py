@@ -1,4 +1,4 @@
-"""G4 fatal-fault and G5 healthy-processes: what the logs of the nodes say of their processes.
+"""G4 healthy-processes, G5 fatal-fault, G6 unreadable-disk: what the logs of nodes say of them.
 
 A log is prose; what was recorded of it are the few lines that nothing else writes
 (`history.cluster_schema.LOG_FINDINGS`).
@@ -6,7 +6,11 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
 - *fatal-fault*: Kafka's own code met what it holds impossible ("Encountered fatal fault"), and
   ended the process or left it useless. No schedule of kills, pauses and cut links may bring that
   about. It is allowed where the run itself changed the disk of this node or of a controller (wiped
-  it, put an old copy in its place): the metadata logs may contradict each other then.
+  it, put an old copy in its place): the metadata logs may contradict each other then. Nor can a
+  node go on whose disk the run filled up, or let fail.
+- *unreadable-disk*: a node says at its start that its bootstrap metadata or its `meta.properties`
+  are not there, or not readable. A loss of power leaves what was synced, and a wiped disk was
+  formatted: neither may bring that about. Every other change of its disk may.
 - *healthy-processes*: a JVM ran out of memory, or crashed by itself. That says more of the heap it
   was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
   unknown.
@@ -21,16 +25,27 @@ from typing import Any, Final
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import clock, spelled
-from checkers.kernels.disk_faults import DISK_FAULTS
+from checkers.kernels.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.log_of_record import controllers_of
 
-__all__ = ["FATAL", "HEALTHY", "fatal_faults", "sick_processes"]
+__all__ = [
+    "FATAL",
+    "HEALTHY",
+    "UNREADABLE",
+    "fatal_faults",
+    "sick_processes",
+    "unreadable_disks",
+]
 
 FATAL: Final = "fatal-fault"
 HEALTHY: Final = "healthy-processes"
+UNREADABLE: Final = "unreadable-disk"
 
 _FATAL: Final = ("fatal-fault",)
+_UNREADABLE: Final = ("unreadable-disk",)
+_SOUND: Final = frozenset({"cut_power", "wipe"})
+"""Changes of a disk after which a node has to start."""
 _SICK: Final = ("out-of-memory", "jvm-crash")
 
 Row = Mapping[str, Any]
@@ -39,22 +54,36 @@ Row = Mapping[str, Any]
 
 def fatal_faults(tables: Tables, facts: Facts) -> Judged:
     """Fatal faults, by node. Reads `log_findings` and `faults`."""
-    changed = {
-        node
-        for row in tables["faults"].select(["fault", "targets"]).to_pylist()
-        for node in row["targets"]
-        if row["fault"] in DISK_FAULTS
-    }
+    changed = _targets(tables, faults=DISK_FAULTS)
+    refused = _targets(tables, faults=DISK_REFUSALS)
     controllers = controllers_of(facts)
     for node, proofs in _proofs(tables, facts, findings=_FATAL):
-        allowed = not changed.isdisjoint({node, *controllers})
+        allowed = node in refused or not changed.isdisjoint({node, *controllers})
         yield node, spelled(FATAL, node, proofs, allowed_count=len(proofs) if allowed else 0)
+
+
+def unreadable_disks(tables: Tables, facts: Facts) -> Judged:
+    """Disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
+    changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
+    for node, proofs in _proofs(tables, facts, findings=_UNREADABLE):
+        allowed_count = len(proofs) if node in changed else 0
+        yield node, spelled(UNREADABLE, node, proofs, allowed_count=allowed_count)
 
 
 def sick_processes(tables: Tables, facts: Facts) -> Judged:
     """JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, proofs in _proofs(tables, facts, findings=_SICK):
         yield node, spelled(HEALTHY, node, proofs)
+
+
+def _targets(tables: Tables, *, faults: frozenset[str]) -> set[str]:
+    """The nodes that one of these faults was done to."""
+    return {
+        node
+        for row in tables["faults"].select(["fault", "targets"]).to_pylist()
+        for node in row["targets"]
+        if row["fault"] in faults
+    }
 
 
 def _proofs(

@@ -1,13 +1,21 @@
-"""Faults that change a node's disk from outside: what is missing afterwards, no replica cut off."""
+"""Faults of a node's disk: which change what lies on it, and which it may only die of.
+
+What is missing after a change from outside no replica has cut off.
+"""
 
 from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["DISK_FAULTS", "last_disk_fault_ns"]
+__all__ = ["DISK_FAULTS", "DISK_REFUSALS", "last_disk_fault_ns"]
 
-DISK_FAULTS: Final = frozenset({"wipe", "rollback", "cut_power"})
+DISK_FAULTS: Final = frozenset(
+    {"wipe", "rollback", "cut_power", "flip_bit", "lock_disk", "fail_disk"}
+)
 """By their names in the table `faults`. All others leave what was written."""
+
+DISK_REFUSALS: Final = frozenset({"fill_disk", "stall_disk", "slow_disk"})
+"""They keep what was written, and refuse or delay what comes: a node may end because of them."""
 
 
 def last_disk_fault_ns(faults: pa.Table, node: str) -> int:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from clusters.hosts.disks.calls import thaw
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.tools import tool
 from history.failure import HarnessError
@@ -23,6 +24,7 @@ __all__ = [
     "RemoveNetwork",
     "RemoveRoute",
     "Undo",
+    "Unmount",
     "undo_data",
     "undo_of",
 ]
@@ -36,6 +38,22 @@ class Undo(Protocol):
 
     def undo(self) -> None:
         """Do it; nothing if there is nothing left of the deed. HarnessError if it stays undone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmount:
+    """Take a mounted disk of a node's away. Its loop device goes with it."""
+
+    directory: str
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        path = Path(self.directory)
+        if path.is_mount():
+            with contextlib.suppress(OSError):  # shut down: then nobody waits for it
+                thaw(path)
+            tool("umount", self.directory)
+            _require_gone(f"the disk at {self.directory}", there=path.is_mount())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +132,14 @@ class RemoveNetwork:
 
 _KINDS: Final[Mapping[str, type[Any]]] = {
     kind.__name__: kind
-    for kind in (RemoveContainer, RemoveInterface, RemoveNamespace, RemoveNetwork, RemoveRoute)
+    for kind in (
+        RemoveContainer,
+        RemoveInterface,
+        RemoveNamespace,
+        RemoveNetwork,
+        RemoveRoute,
+        Unmount,
+    )
 }
 """Every kind that a ledger may hold."""
 

@@ -1,8 +1,9 @@
 """What the harness itself knows of each node, as tables: its settings, and its log's worst words.
 
-A node's log is prose, and prose is no evidence. Three kinds of lines are, since nothing else writes
-them: Kafka's fault handlers say "Encountered fatal fault" (`FaultHandler` in server-common) when
-something happened that the code holds impossible; the JVM names an `OutOfMemoryError`, and says
+A node's log is prose, and prose is no evidence. A few lines are, since nothing else writes them:
+Kafka's fault handlers say "Encountered fatal fault" (`FaultHandler` in server-common) when
+something happened that the code holds impossible; `BootstrapDirectory` and `MetaPropertiesEnsemble`
+say at a start that there is nothing to start from; the JVM names an `OutOfMemoryError`, and says
 when it ends because of one or crashes itself.
 """
 
@@ -21,6 +22,10 @@ __all__ = ["Finding", "findings_in", "write_log_findings", "write_settings"]
 
 _PATTERNS: Final = {
     "fatal-fault": re.compile(rb"Encountered fatal fault"),
+    "unreadable-disk": re.compile(
+        rb"No FeatureLevelRecord for metadata\.version was found in the bootstrap metadata"
+        rb"|No readable meta\.properties files found"
+    ),
     "out-of-memory": re.compile(rb"java\.lang\.OutOfMemoryError"),
     "jvm-crash": re.compile(rb"A fatal error has been detected by the Java Runtime Environment"),
 }

@@ -7,7 +7,7 @@ from typing import Self
 
 from clusters.kafka.configuration import Node
 from clusters.kafka.formatting import directory_id_of, format_directory
-from clusters.kafka.launch import server_command
+from clusters.kafka.launch import server_command, tool_command
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.voters import Seat
 
@@ -57,6 +57,19 @@ class KafkaSoftware:
             node_id=self.node.node_id,
             directory_id=directory_id,
             seat=self.seat,
+        )
+
+    def format_command(self, *, properties: Path) -> list[str] | None:
+        """The StorageTool's command line: a voter of a dynamic quorum comes back as an observer."""
+        arguments = ["format", "--cluster-id", self.cluster_id, "--config", str(properties)]
+        arguments += ["--release-version", self.prepared.bootstrap.metadata_version]
+        if self.seat is not None:
+            arguments.append("--no-initial-controllers")
+        return tool_command(
+            "kafka.tools.StorageTool",
+            arguments,
+            java=self.prepared.java,
+            release=self.prepared.release,
         )
 
     def directory_id(self, data: Path) -> str | None:

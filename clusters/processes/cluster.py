@@ -34,6 +34,9 @@ from clusters.kafka.topics import create_topics
 from clusters.port import (
     ClusterSpec,
     ClusterView,
+    Disks,
+    DiskTrouble,
+    FlippedPart,
     LinkEnd,
     NodeName,
     NodeState,
@@ -42,6 +45,7 @@ from clusters.port import (
     TopicSpec,
     role_of,
 )
+from clusters.processes.disks import NodeDisks
 from clusters.processes.networks import NodeNetworks
 from clusters.processes.node import ProcessNode, Software
 from clusters.processes.readiness import await_brokers, listed
@@ -95,6 +99,9 @@ class ProcessCluster(ABC):
             for node in nodes
         }
         self._networks = NodeNetworks(places, route=route, clients=CLIENTS)
+        self._disks: NodeDisks | None = None
+        if spec.disks is Disks.IMAGE:
+            self._disks = NodeDisks(self._nodes, host=host)
         self._admin = KafkaAdmin(
             leader=self._leader,
             brokers=lambda: self._running(Role.BROKER),
@@ -143,9 +150,12 @@ class ProcessCluster(ABC):
         Raises HarnessError with the node, its last words and its log if one dies, or with what is
         missing if they are not there after two minutes.
         """
+        if self._disks is not None:
+            self._disks.make()
         for node in self._nodes.values():
             self._configure(node)
             node.format()
+            self._sync_disk(node.node.name)
         first = self._first_members()
         for role in Role:
             for name in first:
@@ -250,11 +260,13 @@ class ProcessCluster(ABC):
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
         """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
-        return self._nodes[node].process.stop(timeout_s=timeout_s)
+        self._let_disk_go(node)
+        return self._nodes[node].stop(timeout_s=timeout_s)
 
     def kill_node(self, node: NodeName) -> None:
         """SIGKILL, also of a paused node; returns when the process is gone."""
-        self._nodes[node].process.kill()
+        self._let_disk_go(node)
+        self._nodes[node].kill()
 
     def pause_node(self, node: NodeName) -> None:
         """SIGSTOP; returns when every thread is stopped."""
@@ -264,13 +276,20 @@ class ProcessCluster(ABC):
         """SIGCONT; returns when it runs."""
         self._nodes[node].process.resume()
 
-    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
+    def wipe_node(
+        self, node: NodeName, *, keep_directory_id: bool = False, by_tool: bool = False
+    ) -> None:
         """Delete all data of a node that is down, and format it anew with its old node id.
 
         `keep_directory_id`: as if only the data were lost. A new directory id (KIP-858, since 3.7)
-        is a change of the registration by itself, which some bugs do not survive.
+        is a change of the registration by itself, which some bugs do not survive. `by_tool`: the
+        release's own tool formats it, and nobody syncs what it leaves unsynced.
         """
-        self._nodes[node].wipe(keep_directory_id=keep_directory_id)
+        if by_tool:
+            self._nodes[node].wipe_by_tool()
+        else:
+            self._nodes[node].wipe(keep_directory_id=keep_directory_id)
+            self._sync_disk(node)
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
         """Copy the node's data under `name`, replacing an older copy.
@@ -282,6 +301,23 @@ class ProcessCluster(ABC):
     def rollback_node(self, node: NodeName, name: str) -> None:
         """Replace the data of a node that is down by the copy `name`."""
         self._nodes[node].rollback(name)
+        self._sync_disk(node)
+
+    def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
+        """End the nodes at once, all together, and lose what their disks had not synced."""
+        return self._own_disks().cut_power(nodes, torn_seed=torn_seed)
+
+    def trouble_disk(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
+        """Let this happen to the node's disk; what shows that it has, in words."""
+        return self._own_disks().bring_trouble(node, trouble, stall_s=stall_s)
+
+    def mend_disk(self, node: NodeName) -> None:
+        """End the trouble of the node's disk, and start the node if it died of it."""
+        self._own_disks().mend(node)
+
+    def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
+        """Flip one bit, drawn from the seed, on the disk of a node that is down."""
+        return self._nodes[node].flip_bit(part, seed=seed)
 
     def why_no_packets(self) -> str | None:
         """Why nothing can be done to packets where the nodes run; None if it can."""
@@ -364,6 +400,7 @@ class ProcessCluster(ABC):
     def _stop_all(self, role: Role) -> None:
         """Ask all at once; kill those that do not go in time, or cannot hear."""
         for name in self._names(role):
+            self._let_disk_go(name)
             if self.state(name) is NodeState.PAUSED:
                 self.kill_node(name)
             else:
@@ -371,6 +408,20 @@ class ProcessCluster(ABC):
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         for name in self._names(role):
             self.stop_node(name, timeout_s=max(0.0, deadline - time.monotonic()))
+
+    def _own_disks(self) -> NodeDisks:
+        if self._disks is None:
+            raise HarnessError("the nodes have no disks of their own; they do with: disks: image")
+        return self._disks
+
+    def _sync_disk(self, node: NodeName) -> None:
+        """A power cut is to tell of what a node does, not of how we set it up."""
+        if self._disks is not None:
+            self._disks.sync(node)
+
+    def _let_disk_go(self, node: NodeName) -> None:
+        if self._disks is not None:
+            self._disks.let_go(node)
 
     def _names(self, role: Role) -> tuple[NodeName, ...]:
         return tuple(name for name, node in self._nodes.items() if node.node.role is role)

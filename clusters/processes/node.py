@@ -6,6 +6,7 @@ was seen on the host, or raises HarnessError.
 
 import re
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
@@ -13,7 +14,8 @@ from typing import Final, Protocol
 from clusters.hosts.place import DATA, LOG, NodeProcess, Place
 from clusters.kafka.configuration import Node, properties_file
 from clusters.kafka.logs import last_words
-from clusters.port import NodeState
+from clusters.port import FlippedPart, NodeState
+from clusters.witness.bits import flip_bit
 from history.failure import HarnessError, UsageError
 
 __all__ = ["ProcessNode", "Software"]
@@ -22,6 +24,9 @@ _PROPERTIES: Final = "server.properties"
 _HOSTS: Final = "hosts"
 _META: Final = "meta.properties"
 _SNAPSHOTS: Final = "snapshots"
+_TOOL_TIMEOUT_S: Final = 60.0
+"""A tool's JVM takes two seconds; on a machine that does much else, several times that."""
+_POLL_S: Final = 0.02
 
 
 class Software(Protocol):
@@ -36,6 +41,9 @@ class Software(Protocol):
 
     def format(self, data: Path, *, directory_id: str | None) -> None:
         """Make a formatted data directory where there is none; None: with a new id."""
+
+    def format_command(self, *, properties: Path) -> list[str] | None:
+        """The command of its own tool that formats a node's data; None: it has none."""
 
     def directory_id(self, data: Path) -> str | None:
         """The id that the `meta.properties` in this directory states; None if there is none."""
@@ -53,6 +61,8 @@ class ProcessNode:
         """Its configuration, once it has one."""
         self.env: Mapping[str, str] = {}
         """What its next start adds to the environment."""
+        self.wanted = False
+        """Whether it was started and nobody of ours has ended it since: it may have died."""
         self._log_start_bytes = 0
         self._snapshots: set[str] = set()
 
@@ -87,6 +97,17 @@ class ProcessNode:
         properties = self.place.directory / _PROPERTIES
         command = self.software.command(properties=properties, hosts=self.hosts)
         self.process.start(command, self.env or None)
+        self.wanted = True
+
+    def stop(self, *, timeout_s: float) -> bool:
+        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
+        self.wanted = False
+        return self.process.stop(timeout_s=timeout_s)
+
+    def kill(self) -> None:
+        """SIGKILL, also of a paused one; returns when the process is gone."""
+        self.wanted = False
+        self.process.kill()
 
     def wipe(self, *, keep_directory_id: bool) -> None:
         """Delete all its data and format anew, which fails on what is not gone. It must be down."""
@@ -96,6 +117,32 @@ class ProcessNode:
             kept_id = self.software.directory_id(self.place.fetch(f"{DATA}/{_META}").parent)
         self.place.remove(DATA)
         self._format(directory_id=kept_id)
+
+    def wipe_by_tool(self) -> None:
+        """Delete all its data, and have its own tool format them where it runs. It must be down."""
+        self._require_down("wiped")
+        command = self.software.format_command(properties=self.place.directory / _PROPERTIES)
+        if command is None:
+            raise HarnessError(f"{self.node.name}: what it runs has no tool to format with")
+        self.place.remove(DATA)
+        self._log_start_bytes = self.place.size_bytes(LOG)
+        self.process.start(command)
+        deadline = time.monotonic() + _TOOL_TIMEOUT_S
+        while self.process.exit_code is None:
+            if time.monotonic() > deadline:
+                self.process.kill()
+                raise HarnessError(f"{command[0]} had not formatted after {_TOOL_TIMEOUT_S:.0f} s")
+            time.sleep(_POLL_S)
+        if self.process.exit_code != 0:
+            raise HarnessError(f"its own tool did not format it: {self.obituary()}")
+
+    def flip_bit(self, part: FlippedPart, *, seed: int) -> str:
+        """Flip one bit of its data, drawn from the seed; which, in words. It must be down."""
+        self._require_down("changed")
+        found = self.place.fetch(DATA)
+        if found != self.data:
+            raise HarnessError(f"{self.node.name}: its disk is not on this machine")
+        return flip_bit(found, part, seed=seed)
 
     def snapshot(self, name: str) -> None:
         """Copy its data under a name. A running node stands still meanwhile: one point in time."""

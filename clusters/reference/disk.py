@@ -115,7 +115,7 @@ class Disk:
         directory = min(self._directories, key=self._count) / f"{topic}-{log[1]}"
         self._set_aside(directory)
         directory.mkdir()
-        (directory / PARTITION_NAME).write_text(topic_id_text(log[0]))
+        _replace(directory / PARTITION_NAME, topic_id_text(log[0]).encode())
         self._logs[log] = LogFile(directory)
         self._topics[log] = topic
 
@@ -219,7 +219,7 @@ class Disk:
     def _write_snapshot(self, snapshot: Snapshot) -> None:
         """The new one is whole before the old one goes."""
         path = self._path(SNAPSHOT, f"{snapshot.end_offset:020}-{snapshot.epoch:010}.checkpoint")
-        _replace(path, encoded_snapshot(snapshot, time_ms=time.time_ns() // 1_000_000), sync=True)
+        _replace(path, encoded_snapshot(snapshot, time_ms=time.time_ns() // 1_000_000))
         for other in path.parent.glob("*.checkpoint"):
             if other != path:
                 other.unlink()
@@ -287,13 +287,13 @@ def _parsed(path: Path, reader: Callable[[str], Any]) -> Any:
         raise HarnessError(f"{path}: {error}") from error
 
 
-def _replace(path: Path, data: bytes, *, sync: bool = False) -> None:
+def _replace(path: Path, data: bytes) -> None:
+    """Synced before it takes its name: after a power cut it is the old or the new, never empty."""
     beside = path.with_name(f"{path.name}.new")
     with beside.open("wb") as file:
         file.write(data)
-        if sync:
-            file.flush()
-            os.fsync(file.fileno())
+        file.flush()
+        os.fsync(file.fileno())
     beside.replace(path)
 
 

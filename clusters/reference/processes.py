@@ -102,6 +102,11 @@ class _ReferenceSoftware:
             directory_id=None if directory_id is None else int(directory_id),
         )
 
+    def format_command(self, *, properties: Path) -> list[str] | None:
+        """None: what `format` makes is what its tool makes."""
+        del properties
+        return None
+
     def directory_id(self, data: Path) -> str | None:
         """The id of a formatted directory, in decimal digits; None if it is not formatted."""
         meta = looked_at(data).meta

@@ -268,8 +268,12 @@ class SimulatedCluster:
         if self.state(node) is not NodeState.DOWN:
             self.world.kill(self._hosts[node])
 
-    def cut_power(self, node: NodeName) -> str:
-        """End the machine at once: a random part of what was not synced is lost."""
+    def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
+        """End the machines at once: a random part of what was not synced is lost, torn or not."""
+        del torn_seed
+        return "; ".join(f"{node}: {self._cut_power(node)}" for node in nodes)
+
+    def _cut_power(self, node: NodeName) -> str:
         host = self._hosts[node]
         before = host.disk.batch_count
         if host.state is not HostState.DOWN:
@@ -289,8 +293,12 @@ class SimulatedCluster:
             raise HarnessError(f"{node} is not paused")
         self.world.resume(self._hosts[node])
 
-    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
+    def wipe_node(
+        self, node: NodeName, *, keep_directory_id: bool = False, by_tool: bool = False
+    ) -> None:
         """Delete all data of a node that is down, and format it anew with its old node id."""
+        if by_tool:
+            raise HarnessError(f"{node}: what it runs has no tool to format with")
         self._require_down(node)
         host = self._hosts[node]
         old = host.disk.files.get(META_PROPERTIES)

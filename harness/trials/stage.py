@@ -162,7 +162,7 @@ class Stage:
             case Word.STOP if state is NodeState.RUNNING:
                 cluster.stop_node(node, timeout_s=5.0)
             case Word.CUT_POWER if not down:
-                cluster.cut_power(node)
+                cluster.cut_power([node])
                 self._disk_lost(node)
             case Word.START if down:
                 cluster.start_node(node)

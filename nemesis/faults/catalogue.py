@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.port import Pauses, Snapshots, Starts
+from clusters.port import Pauses, Snapshots, Starts, TroublesDisks
 from nemesis.faults.cut_power import CUT_POWER
+from nemesis.faults.disk_troubles import DISK_TROUBLES
 from nemesis.faults.fault import Fault
+from nemesis.faults.flip_bit import FLIP_BIT
 from nemesis.faults.kill import KILL
 from nemesis.faults.pause import PAUSE
 from nemesis.faults.restart import RESTART
@@ -16,7 +18,12 @@ from nemesis.faults.wipe import WIPE
 __all__ = ["ABILITIES", "FAULTS"]
 
 FAULTS: Final[Mapping[str, Fault]] = {
-    fault.name: fault for fault in (KILL, STOP, RESTART, PAUSE, WIPE, ROLLBACK, CUT_POWER)
+    fault.name: fault
+    for fault in (
+        *(KILL, STOP, RESTART, PAUSE, WIPE, ROLLBACK, CUT_POWER),
+        *DISK_TROUBLES,
+        FLIP_BIT,
+    )
 }
 
 ABILITIES: Final[Mapping[str, tuple[type, ...]]] = {
@@ -24,4 +31,5 @@ ABILITIES: Final[Mapping[str, tuple[type, ...]]] = {
     "start": (Starts,),
     "resume": (Pauses,),
     "snapshot": (Snapshots,),
+    "mend_disk": (TroublesDisks,),
 }

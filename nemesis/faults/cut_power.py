@@ -1,4 +1,10 @@
-"""A power cut: the process is gone, and with it what it had written and not made durable."""
+"""A power cut: the processes are gone, and with them what they had written and not made durable.
+
+All nodes of one act lose their power together: that is what takes records which every replica has,
+and none has synced.
+"""
+
+from collections.abc import Sequence
 
 from clusters.port import Cluster, LosesPower, NodeName, NodeState, Starts
 from nemesis.faults.fault import Fault, require_state
@@ -7,11 +13,12 @@ from nemesis.steps import Act
 __all__ = ["CUT_POWER"]
 
 
-def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
+def _inject(cluster: Cluster, nodes: Sequence[NodeName], act: Act) -> str:
     assert isinstance(cluster, LosesPower)
-    lost = cluster.cut_power(node)
-    require_state(cluster, node, NodeState.DOWN)
-    return f"{node}: without power, {lost}"
+    lost = cluster.cut_power(nodes, torn_seed=act.seed if act.torn else None)
+    for node in nodes:
+        require_state(cluster, node, NodeState.DOWN)
+    return f"without power: {lost}"
 
 
 CUT_POWER = Fault(

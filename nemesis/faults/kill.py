@@ -1,7 +1,7 @@
 """kill -9: the process is gone at once; what it had written to the page cache survives."""
 
 from clusters.port import Cluster, Kills, NodeName, NodeState, Starts
-from nemesis.faults.fault import Fault, require_state
+from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 
 __all__ = ["KILL"]
@@ -14,4 +14,4 @@ def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
     return f"{node}: killed with SIGKILL, no process left"
 
 
-KILL = Fault(name="kill", healed_by="start", abilities=(Kills, Starts), inject=_inject)
+KILL = Fault(name="kill", healed_by="start", abilities=(Kills, Starts), inject=one_by_one(_inject))

@@ -1,7 +1,7 @@
 """SIGSTOP: the process holds its sockets and its leases and does nothing, like a long GC pause."""
 
 from clusters.port import Cluster, NodeName, NodeState, Pauses
-from nemesis.faults.fault import Fault, require_state
+from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 
 __all__ = ["PAUSE"]
@@ -14,4 +14,4 @@ def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
     return f"{node}: every thread is stopped"
 
 
-PAUSE = Fault(name="pause", healed_by="resume", abilities=(Pauses,), inject=_inject)
+PAUSE = Fault(name="pause", healed_by="resume", abilities=(Pauses,), inject=one_by_one(_inject))

@@ -2,7 +2,7 @@
 
 from clusters.evolution import ChangesReleases
 from clusters.port import Cluster, NodeName, NodeState, Starts, Stops
-from nemesis.faults.fault import Fault, require_state
+from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 
 __all__ = ["RESTART"]
@@ -23,5 +23,9 @@ def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
 
 
 RESTART = Fault(
-    name="restart", healed_by="start", abilities=(Stops, Starts), inject=_inject, mends_itself=True
+    name="restart",
+    healed_by="start",
+    abilities=(Stops, Starts),
+    inject=one_by_one(_inject),
+    mends_itself=True,
 )

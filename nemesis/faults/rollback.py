@@ -1,7 +1,7 @@
 """An old backup, a lost tail: the disk of a node that is down is put back to an earlier copy."""
 
 from clusters.port import Cluster, NodeName, NodeState, Snapshots, Starts
-from nemesis.faults.fault import Fault, require_state
+from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 
 __all__ = ["ROLLBACK"]
@@ -14,4 +14,6 @@ def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
     return f"{node}: its data is that of snapshot {act.label!r}"
 
 
-ROLLBACK = Fault(name="rollback", healed_by="start", abilities=(Snapshots, Starts), inject=_inject)
+ROLLBACK = Fault(
+    name="rollback", healed_by="start", abilities=(Snapshots, Starts), inject=one_by_one(_inject)
+)

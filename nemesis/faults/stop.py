@@ -1,7 +1,7 @@
 """A graceful stop: controlled shutdown, as in a rolling restart."""
 
 from clusters.port import Cluster, NodeName, NodeState, Starts, Stops
-from nemesis.faults.fault import Fault, require_state
+from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 
 __all__ = ["STOP"]
@@ -14,4 +14,4 @@ def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
     return f"{node}: {'shut down by itself' if by_itself else 'had to be killed after SIGTERM'}"
 
 
-STOP = Fault(name="stop", healed_by="start", abilities=(Stops, Starts), inject=_inject)
+STOP = Fault(name="stop", healed_by="start", abilities=(Stops, Starts), inject=one_by_one(_inject))

@@ -1,7 +1,7 @@
 """A lost disk: the data of a node that is down is deleted, and its disk formatted anew."""
 
 from clusters.port import Cluster, NodeName, NodeState, Starts, Wipes
-from nemesis.faults.fault import Fault, require_state
+from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 
 __all__ = ["WIPE"]
@@ -10,8 +10,9 @@ __all__ = ["WIPE"]
 def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
     assert isinstance(cluster, Wipes)
     require_state(cluster, node, NodeState.DOWN)
-    cluster.wipe_node(node, keep_directory_id=act.keep_directory_id)
-    return f"{node}: its data is deleted, its disk formatted anew"
+    cluster.wipe_node(node, keep_directory_id=act.keep_directory_id, by_tool=act.by_tool)
+    by = ", by the release's own tool, and not synced" if act.by_tool else ""
+    return f"{node}: its data is deleted, its disk formatted anew{by}"
 
 
-WIPE = Fault(name="wipe", healed_by="start", abilities=(Wipes, Starts), inject=_inject)
+WIPE = Fault(name="wipe", healed_by="start", abilities=(Wipes, Starts), inject=one_by_one(_inject))

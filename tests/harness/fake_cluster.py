@@ -9,6 +9,7 @@ from pathlib import Path
 from clusters.port import (
     ClusterSpec,
     ClusterView,
+    DiskTrouble,
     NodeName,
     NodeState,
     PartitionView,
@@ -87,8 +88,28 @@ class FakeCluster:
     def resume_node(self, node: NodeName) -> None:
         self._to(node, "resume", NodeState.RUNNING)
 
-    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:  # noqa: ARG002  # the port
+    def wipe_node(
+        self,
+        node: NodeName,
+        *,
+        keep_directory_id: bool = False,  # noqa: ARG002  # the port
+        by_tool: bool = False,  # noqa: ARG002
+    ) -> None:
         self.calls.append(f"wipe {node}")
+
+    def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
+        self.calls.append(f"cut_power {', '.join(nodes)} {torn_seed}")
+        self.states |= dict.fromkeys(nodes, NodeState.DOWN)
+        return "all is lost"
+
+    def trouble_disk(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
+        self.calls.append(f"{trouble} {node} {stall_s}")
+        if trouble is DiskTrouble.FULL:
+            self.states[node] = NodeState.DOWN
+        return "it is seen"
+
+    def mend_disk(self, node: NodeName) -> None:
+        self._to(node, "mend", NodeState.RUNNING)
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
         self.calls.append(f"snapshot {node} {name}")

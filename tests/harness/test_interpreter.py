@@ -198,6 +198,45 @@ def test_healing_resumes_the_paused_and_starts_the_dead(tmp_path: Path) -> None:
         assert {row["end_ns"] is None for row in b.faults().to_pylist()} == {False}
 
 
+def test_healing_mends_disks_and_starts_what_died_of_them_once(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        steps = play({"fill_disk": "broker-1"}, {"stall_disk": "broker-2"}, {"kill": "broker-3"})
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        assert b.performer.died_by_themselves() == ()
+        b.interpreter.heal(limit_s=10)
+        assert b.interpreter.shortfalls == []
+        assert b.cluster.calls[-3:] == ["mend broker-1", "mend broker-2", "start broker-3"]
+        rows = b.faults().to_pylist()
+    assert [row["evidence"] for row in rows[:2]] == [
+        "broker-1: its disk is full, it is seen",
+        "broker-2: its disk is stalled, it is seen",
+    ]
+    assert {row["end_ns"] is None for row in rows} == {False}
+
+
+def test_a_node_that_dies_of_its_disk_after_that_was_mended_is_started_once(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.interpreter.perform_play(
+            play({"slow_disk": "broker-1"}, {"mend_disk": "broker-1"}), time_limit_s=20
+        )
+        for calls in (2, 3, 3):
+            assert len(b.cluster.calls) == calls
+            b.cluster.states[NODES[1]] = NodeState.DOWN
+            b.performer.settle(b.observer.latest())
+        assert b.cluster.calls[1:] == ["mend broker-1", "mend broker-1"]
+
+
+def test_nodes_that_lose_power_lose_it_together_and_a_torn_tail_is_replayed(tmp_path: Path) -> None:
+    with bench(tmp_path) as b:
+        b.interpreter.perform_play(
+            play({"cut_power": ["broker-1", "broker-2"], "torn": True}), time_limit_s=20
+        )
+        (call,) = b.cluster.calls
+        performed = b.performed()
+    assert call.startswith("cut_power broker-1, broker-2 ")
+    assert performed[0]["seed"] == int(call.split()[-1])
+
+
 def test_a_cluster_that_does_not_recover_is_a_shortfall_that_says_what_is_missing(
     tmp_path: Path,
 ) -> None:

@@ -10,13 +10,25 @@ from hypothesis import strategies as st
 from clusters.port import ClusterView, NodeName, PartitionView, Role, role_of
 from nemesis.mix import EPISODES, Mix, MixSpec
 from nemesis.play import step_data
-from nemesis.steps import Act, Bandwidth, HealPartition, Lay, Lift, Partition, Step, Word
+from nemesis.steps import (
+    DISK_WORDS,
+    Act,
+    Bandwidth,
+    HealPartition,
+    Lay,
+    Lift,
+    Partition,
+    Step,
+    Word,
+)
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import Flows, cut_off
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 IDS = {node: int(node[-1]) for node in NODES[1:]}
 STEP_S = 0.25
+BREAKING = {Word.KILL, Word.STOP, Word.PAUSE} | DISK_WORDS
+LOSING = {Word.WIPE, Word.ROLLBACK, Word.CUT_POWER, Word.FLIP_BIT, Word.LOCK_DISK, Word.FAIL_DISK}
 
 
 class Sim:
@@ -67,17 +79,17 @@ class Sim:
     def apply_act(self, act: Act, now_s: float) -> None:
         assert isinstance(act.target, NamedNodes)
         for node in act.target.nodes:
-            if act.word in (Word.KILL, Word.STOP, Word.PAUSE, Word.CUT_POWER):
+            if act.word in BREAKING:
                 assert node not in self.down, "broken twice"
                 self.down.add(node)
-            elif act.word in (Word.START, Word.RESUME):
+            elif act.word in (Word.START, Word.RESUME, Word.MEND_DISK):
                 assert node in self.down, "mended though whole"
                 self.down.remove(node)
                 self.back_at_s[node] = now_s + self.recovery_s.uniform(0, 4)
             elif act.word is Word.RESTART:
                 assert node not in self.gone(), "restarted though it is broken"
                 self.back_at_s[node] = now_s  # whoever performs it waits for each in turn
-            elif act.word in (Word.WIPE, Word.ROLLBACK):
+            elif act.word in (Word.WIPE, Word.ROLLBACK, Word.FLIP_BIT):
                 assert node in self.down, "disk touched while the node runs"
 
     def scene(self) -> Scene:
@@ -121,7 +133,7 @@ def test_never_more_nodes_are_down_than_the_budget_allows(spec: MixSpec, seed: i
 def test_a_disk_is_lost_only_while_every_replica_is_in_sync(spec: MixSpec, seed: int) -> None:
     for _, impaired, acts in Sim(spec, seed).run(300):
         for act in acts:
-            if isinstance(act, Act) and act.word in (Word.WIPE, Word.ROLLBACK):
+            if isinstance(act, Act) and act.word in LOSING:
                 assert isinstance(act.target, NamedNodes)
                 assert not impaired
                 assert len(act.target.nodes) == 1
@@ -158,6 +170,13 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
         "wipe": (Word.WIPE, Word.START),
         "rollback": (Word.ROLLBACK, Word.START),
         "power": (Word.CUT_POWER, Word.START),
+        "torn": (Word.CUT_POWER, Word.START),
+        "bit_flip": (Word.FLIP_BIT, Word.START),
+        "disk_full": (Word.FILL_DISK, Word.MEND_DISK),
+        "disk_read_only": (Word.LOCK_DISK, Word.MEND_DISK),
+        "disk_failed": (Word.FAIL_DISK, Word.MEND_DISK),
+        "disk_stalled": (Word.STALL_DISK, Word.MEND_DISK),
+        "disk_slow": (Word.SLOW_DISK, Word.MEND_DISK),
         "partition": ("partition", "heal"),
         "delay": ("delay", "release"),
         "packets": ("partition", "heal"),

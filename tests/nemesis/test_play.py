@@ -6,7 +6,7 @@ from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.conditions import AllRecovered, Fenced, Isr
 from nemesis.play import Act, Await, Heal, Play, Stage, Wait, Word, parse_play, step_data
-from nemesis.steps import Lay, Parties, uses_clients, uses_packets, uses_wire
+from nemesis.steps import Lay, Parties, uses_clients, uses_disks, uses_packets, uses_wire
 from nemesis.targets import NamedNodes
 from nemesis.wire.rules import Clause, Hold, Match, Operator
 
@@ -56,6 +56,8 @@ def test_a_play_of_every_word_is_read_as_written() -> None:
         ([{"await": {"leader": {"t-9": 1}}}], (0, "await", "leader"), "no such partition"),
         ([{"await": {"unfenced": "controller-1"}}], (0, "await", "unfenced"), "broker-1"),
         ([{"await": {"acknowledged": 0}}], (0, "await", "acknowledged"), "1 or more"),
+        ([{"flip_bit": "broker-1", "in": "logs"}], (0, "in"), "allowed: index, metadata, segment"),
+        ([{"cut_power": "broker-1", "torn": "yes"}], (0, "torn"), "expected true or false"),
         ([{"await": {"isrs": {}}}], (0, "await", "isrs"), "did you mean 'isr'"),
         ([{"await": {}}], (0, "await"), "one condition"),
         ([{"kill": "broker-1", "start": "broker-1"}], (0,), "exactly one word"),
@@ -136,6 +138,8 @@ def test_what_cannot_be_is_refused_with_its_place(
         ([{"kill": "broker-1"}, {"pause": "broker-1"}], "broker-1 is down already"),
         ([{"resume": "broker-1"}], "broker-1 is up at this step; pause it first"),
         ([{"pause": "broker-1"}, {"wipe": "broker-1"}], "broker-1 is paused at this step"),
+        ([{"mend_disk": "broker-1"}], "no earlier step brings trouble to its disk"),
+        ([{"flip_bit": "broker-1"}], "broker-1 is up at this step"),
         ([{"kill": "broker-1"}, {"rollback": "broker-1"}], "no earlier step takes a snapshot"),
         (
             [{"hold": {"as": "a"}}, {"hold": {"as": "a"}}],
@@ -233,6 +237,47 @@ WIRE_STEPS = (
     {"heal": "p1"},
     {"discard": "h"},
 )
+
+DISK_STEPS = (
+    {"cut_power": ["broker-1", "broker-2"]},
+    {"start": "all brokers"},
+    {"cut_power": "one broker", "torn": True, "seed": 7},
+    {"flip_bit": "broker-1", "in": "metadata", "seed": 8},
+    {"wipe": "broker-2", "by_tool": True},
+    {"fill_disk": "broker-1"},
+    {"lock_disk": "broker-2"},
+    {"fail_disk": "broker-3"},
+    {"stall_disk": "leader of t-0"},
+    {"slow_disk": "controller-1", "by": "0.3s"},
+    {"mend_disk": "all brokers"},
+)
+
+
+def test_every_word_of_disks_written_down_is_read_back_the_same() -> None:
+    steps = play(*DISK_STEPS)
+    assert play(*[step_data(step) for step in steps]) == steps
+    assert [step_data(step) for step in steps] == list(DISK_STEPS)
+
+
+def test_a_play_says_whether_it_needs_disks_of_the_nodes_own() -> None:
+    assert not uses_disks(
+        play({"kill": "broker-1"}, {"wipe": "broker-1"}, {"flip_bit": "broker-1"})
+    )
+    assert uses_disks(play({"choose": [[{"fill_disk": "broker-1"}], []]}))
+
+
+def test_a_node_that_was_seen_to_be_down_may_be_wiped() -> None:
+    assert len(play({"await": {"down": "broker-1"}}, {"wipe": "broker-1"})) == 2
+
+
+def test_a_node_on_a_disk_in_trouble_may_have_died_of_it() -> None:
+    steps = play(
+        {"fail_disk": "broker-1"},
+        {"stop": "broker-1"},
+        {"mend_disk": "broker-1"},
+        {"kill": "broker-1"},
+    )
+    assert len(steps) == 4
 
 
 def test_every_word_of_the_wire_written_down_is_read_back_the_same() -> None:

@@ -6,7 +6,7 @@ import pytest
 from metadata_logs import FACTS, doubts, never, said, sentence, tables
 from replica_disks import disks, faults, sends
 
-from checkers.kernels.disk_faults import DISK_FAULTS
+from checkers.kernels.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.replicas.divergent import divergent_replicas
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
@@ -157,7 +157,7 @@ def test_a_topic_that_was_created_again_is_a_doubt() -> None:
 
 
 def test_every_kind_of_fault_is_known_to_change_disks_or_to_leave_them() -> None:
-    assert set(FAULTS) - {"kill", "pause", "stop"} == DISK_FAULTS
+    assert set(FAULTS) - {"kill", "pause", "stop", "restart"} == DISK_FAULTS | DISK_REFUSALS
 
 
 def candidates(lines: str, log: str = LOG) -> list[str]:

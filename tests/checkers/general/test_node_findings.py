@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from checkers.anomaly import Found
-from checkers.general.node_logs import fatal_faults, sick_processes
+from checkers.general.node_logs import fatal_faults, sick_processes, unreadable_disks
 from checkers.kernels.facts import Facts
 from history.schema import FAULTS, TABLES
 
@@ -64,6 +64,25 @@ def test_a_fatal_fault_is_allowed_where_its_own_or_a_controller_s_disk_was_chang
     ):
         one = fatal(tables(("broker-1", "fatal-fault"), faults=((fault, target),)))["broker-1"]
         assert (one.never_count, one.allowed_count) == (not allowed, allowed), (fault, target)
+
+
+def test_a_fatal_fault_is_allowed_where_its_own_disk_refused_it_alone() -> None:
+    for target, allowed in (("broker-1", True), ("controller-1", False)):
+        given = tables(("broker-1", "fatal-fault"), faults=(("fill_disk", target),))
+        one = fatal(given)["broker-1"]
+        assert (one.never_count, one.allowed_count) == (not allowed, allowed), target
+
+
+def test_a_node_has_to_start_on_what_a_loss_of_power_leaves() -> None:
+    for faults, allowed in (
+        ((), False),
+        ((("wipe", "broker-1"), ("cut_power", "broker-1")), False),
+        ((("cut_power", "broker-1"), ("flip_bit", "broker-1")), True),
+        ((("flip_bit", "broker-2"),), False),
+    ):
+        given = tables(("broker-1", "unreadable-disk"), faults=faults)
+        one = dict(unreadable_disks(given, FACTS))["broker-1"]
+        assert (one.never_count, one.allowed_count) == (not allowed, allowed), faults
 
 
 def test_a_jvm_in_trouble_is_no_ground_for_a_verdict() -> None:

@@ -138,7 +138,7 @@ def test_a_copy_of_a_disk_can_be_put_back_and_only_one_that_there_is() -> None:
 
 def test_a_node_without_power_says_what_it_lost_and_comes_back() -> None:
     cluster = _started()
-    assert "that it had written are lost" in cluster.cut_power(C1)
+    assert "that it had written are lost" in cluster.cut_power([C1])
     assert cluster.state(C1) is NodeState.DOWN
     cluster.start_node(C1)
     _until(cluster, lambda _: cluster.controller_leader() == C1)

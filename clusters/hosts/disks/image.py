@@ -1,0 +1,106 @@
+"""A file system of its own for a node: ext4 on a sparse image file, by way of a loop device.
+
+That makes a power cut exact: what a process wrote lies in the page cache of *this* file system, and
+shutting it down drops precisely that. The file system's own journal then decides what the next
+mount finds. (Why not cut files at Kafka's recovery point, or shadow them: decision 18.)
+
+The loop device is marked to go with the last mount, so a mount is all that there is to undo. The
+image stays where it is: `mount -o loop,ro disk.img DIR` shows it later.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from clusters.hosts.disks.calls import shut_down, sync_all
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.tools import tool, tool_missing
+from clusters.hosts.undo import Unmount
+from history.failure import HarnessError
+
+__all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing"]
+
+SIZE_BYTES: Final = 4 << 30
+"""Of an image: more than a run writes. It is sparse, and takes what is written to it."""
+_OPTIONS: Final = "noatime,errors=remount-ro"
+"""An error of the file system makes it read-only, which is how disks become that."""
+
+
+class ImageDisk:
+    """One image, one mount. Not thread-safe; every method raises HarnessError if it fails."""
+
+    def __init__(self, image: Path, *, mount_point: Path, ledger: Ledger) -> None:
+        self.image: Final = image
+        self.mount_point: Final = mount_point
+        self._ledger = ledger
+
+    @property
+    def mounted(self) -> bool:
+        """Whether it is there."""
+        return os.path.ismount(self.mount_point)
+
+    def make(self, *, size_bytes: int = SIZE_BYTES) -> None:
+        """Make an empty one, and mount it."""
+        self.mount_point.mkdir(parents=True, exist_ok=True)
+        with self.image.open("wb") as image:
+            image.truncate(size_bytes)
+        # -m 0: none of it is kept for root, or a full disk would not be full for root's processes.
+        lazily = "lazy_itable_init=1,lazy_journal_init=1,nodiscard"
+        tool("mkfs.ext4", "-q", "-F", "-m", "0", "-E", lazily, str(self.image))
+        self._ledger.note(Unmount(directory=str(self.mount_point)))
+        self.mount()
+        (self.mount_point / "lost+found").rmdir()
+        sync_all(self.mount_point)
+
+    def mount(self) -> None:
+        """Mount it: its journal is replayed."""
+        device = _attached(self.image)
+        try:
+            tool("mount", "-t", "ext4", "-o", _OPTIONS, device, str(self.mount_point))
+        finally:
+            # In use, it goes with its last user; not mounted, it goes at once.
+            tool("losetup", "--detach", device)
+
+    def sync(self) -> None:
+        """Make everything durable that was written to it."""
+        sync_all(self.mount_point)
+
+    def lose_power(self) -> None:
+        """From now on nothing reaches it, and what was not written is lost."""
+        shut_down(self.mount_point)
+
+    def unmount(self) -> None:
+        """Take it away; nobody may use it any more. Nothing if it is not there."""
+        Unmount(directory=str(self.mount_point)).undo()
+
+    def renew(self) -> None:
+        """Take it away and mount it again, as a machine does that comes back."""
+        self.unmount()
+        self.mount()
+
+
+def missing() -> str | None:
+    """Why this machine can have no such disk, in words; None if, as far as one sees, it can."""
+    if os.geteuid() != 0:
+        return "only root may mount"
+    if absent := tool_missing("mkfs.ext4", "losetup", "mount", "umount"):
+        return f"{absent} is not installed (e2fsprogs, util-linux)"
+    if not Path("/dev/loop-control").exists():
+        return "the kernel has no loop devices, or /dev/loop-control is kept from this container"
+    if "\text4" not in Path("/proc/filesystems").read_text():
+        return "the kernel has no ext4 (modprobe ext4)"
+    return None
+
+
+def device_of(directory: Path) -> str:
+    """The name of the block device that a directory lies on, e.g. `loop3`."""
+    number = directory.stat().st_dev
+    return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
+
+
+def _attached(image: Path) -> str:
+    """A loop device on the image. Past the page cache of the machine's disk, where it can be."""
+    try:
+        return tool("losetup", "--find", "--show", "--direct-io=on", str(image)).strip()
+    except HarnessError:
+        return tool("losetup", "--find", "--show", str(image)).strip()

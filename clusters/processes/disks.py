@@ -1,0 +1,108 @@
+"""Disks of their own under the nodes of a cluster: made with it, cut from power, troubled, mended.
+
+A node's disk is mounted at `<node>/disk`, where its data lie; its image is `<node>/disk.img`. Logs
+and configuration stay outside, so that they survive whatever happens to it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from clusters.hosts.disks.image import ImageDisk, missing
+from clusters.hosts.disks.tearing import tear
+from clusters.hosts.disks.troubles import TroubledDisk
+from clusters.hosts.place import DATA, Host
+from clusters.port import DiskTrouble, NodeName, NodeState
+from clusters.processes.node import ProcessNode
+from clusters.witness.losses import Holdings, holdings_of, loss
+from history.failure import HarnessError, UsageError
+
+__all__ = ["NodeDisks"]
+
+_IMAGE: Final = "disk.img"
+_MOUNT_POINT: Final = "disk"
+
+
+class NodeDisks:
+    """The disks of some nodes. Raises UsageError if this machine or this host can have none."""
+
+    def __init__(self, nodes: Mapping[NodeName, ProcessNode], *, host: Host) -> None:
+        if why := missing():
+            raise UsageError(f"a disk of its own for each node is not possible here: {why}")
+        self._nodes = nodes
+        self._disks: dict[NodeName, ImageDisk] = {}
+        for name, node in nodes.items():
+            home = node.place.directory
+            if host.ledger is None or node.place.fetch(_MOUNT_POINT) != home / _MOUNT_POINT:
+                raise UsageError("disks of their own are for nodes on this machine")
+            image = home / _IMAGE
+            self._disks[name] = ImageDisk(
+                image, mount_point=home / _MOUNT_POINT, ledger=host.ledger
+            )
+        self._troubled = {name: TroubledDisk(disk) for name, disk in self._disks.items()}
+
+    def make(self) -> None:
+        """Make and mount them all, empty."""
+        for disk in self._disks.values():
+            disk.make()
+
+    def sync(self, node: NodeName) -> None:
+        """Make durable what is on the node's disk."""
+        self._disks[node].sync()
+
+    def let_go(self, node: NodeName) -> None:
+        """Let who waits for the disk go on: a process that does cannot be ended."""
+        self._troubled[node].let_go()
+
+    def cut_power(self, names: Sequence[NodeName], *, torn_seed: int | None) -> str:
+        """See `clusters.port.LosesPower`: all stand still, all lose power, then all are ended."""
+        nodes = [self._nodes[name] for name in names]
+        for node in nodes:
+            self.let_go(node.node.name)
+            if node.process.state() is NodeState.RUNNING:
+                # Else it would see I/O errors before it is gone, which is another fault.
+                node.process.pause()
+        before = [self._holdings(name) for name in names]
+        torn = [self._tear(name, torn_seed) for name in names]
+        begin_s = time.monotonic()
+        for name in names:
+            self._disks[name].lose_power()
+        took_ms = (time.monotonic() - begin_s) * 1000
+        for node in nodes:
+            node.kill()
+        for name in names:
+            self._disks[name].renew()
+            self._troubled[name].came_back()
+        lost = [
+            f"{name}: {loss(held, self._holdings(name))}{words}"
+            for name, held, words in zip(names, before, torn, strict=True)
+        ]
+        together = f" ({len(names)} nodes within {took_ms:.1f} ms)" if len(names) > 1 else ""
+        return "; ".join(lost) + together
+
+    def bring_trouble(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
+        """See `clusters.port.TroublesDisks`."""
+        return self._troubled[node].bring(trouble, stall_s=stall_s)
+
+    def mend(self, name: NodeName) -> None:
+        """See `clusters.port.TroublesDisks`."""
+        node, troubled = self._nodes[name], self._troubled[name]
+        was_wanted = node.wanted
+        if troubled.in_the_way:
+            node.kill()
+        troubled.mend()
+        if was_wanted and node.process.state() is NodeState.DOWN:
+            node.start()
+
+    def _holdings(self, node: NodeName) -> Holdings:
+        return holdings_of(self._nodes[node].place.fetch(DATA))
+
+    def _tear(self, node: NodeName, seed: int | None) -> str:
+        if seed is None:
+            return ""
+        # Each node's own, whichever others lose power with it.
+        at = f"{seed}/{node}"
+        try:
+            return f", {tear(self._disks[node].mount_point, seed=at)}"
+        except OSError as error:
+            raise HarnessError(f"{node}: no part of its logs could be written: {error}") from error

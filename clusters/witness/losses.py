@@ -1,0 +1,61 @@
+"""What a disk held before a power cut, and what of it is gone afterwards: by replica, and in bytes.
+
+Both looks are at a disk that nobody writes to: the first while every thread of the node is stopped,
+the second once the disk is mounted again.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from clusters.hosts.disk import file_sizes
+from clusters.witness.live import log_end_offset
+
+__all__ = ["Holdings", "holdings_of", "loss"]
+
+_REPLICA: Final = re.compile(r".+-\d+")
+_HOLDING: Final = frozenset({".log", ".checkpoint"})
+"""Indexes are made anew, and preallocated: their sizes mean nothing."""
+_NAMED_MAX: Final = 6
+"""Replicas named in one sentence; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holdings:
+    """What a data directory holds."""
+
+    log_ends: Mapping[str, int]
+    """The log end offset of each replica, by its directory: `topic-partition`."""
+    file_bytes: Mapping[Path, int]
+    """The size of each segment and snapshot, by its path within the data directory."""
+
+
+def holdings_of(data: Path) -> Holdings:
+    """What a data directory holds now; nothing where there is none."""
+    replicas = sorted(path.name for path in data.glob("*") if _REPLICA.fullmatch(path.name))
+    ends = {name: log_end_offset(data, name) for name in replicas}
+    return Holdings(
+        log_ends={name: end for name, end in ends.items() if end is not None},
+        file_bytes={
+            path: size for path, size in file_sizes(data).items() if path.suffix in _HOLDING
+        },
+    )
+
+
+def loss(before: Holdings, after: Holdings) -> str:
+    """What is gone, in words: offsets by replica, and the bytes of all files together."""
+    gone_bytes = sum(
+        max(0, size - after.file_bytes.get(path, 0)) for path, size in before.file_bytes.items()
+    )
+    if gone_bytes == 0:
+        return "it lost nothing: all that its logs and snapshots held was on the disk"
+    cut = [
+        f"{name} {after.log_ends.get(name, 0)}..{end - 1}"
+        for name, end in before.log_ends.items()
+        if after.log_ends.get(name, 0) < end
+    ]
+    more = f" and of {len(cut) - _NAMED_MAX} more replicas" if len(cut) > _NAMED_MAX else ""
+    offsets = f": offsets of {', '.join(cut[:_NAMED_MAX])}{more}" if cut else ""
+    return f"it lost {gone_bytes:,} bytes of its logs and snapshots{offsets}"
