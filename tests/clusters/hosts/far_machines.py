@@ -4,17 +4,17 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sshd import Sshd, start_sshd, why_no_sshd
 
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.subnet import Subnet, claim_subnet
+from clusters.hosts.tools import tool
+from clusters.hosts.undo import RemoveInterface, RemoveNamespace
 from clusters.hosts.warden import Warden
-
-_SUBNET = "10.214.77"
-"""Guarded before anything of it exists: no packet for it leaves this machine."""
-_BRIDGE = "fpfar0"
 
 
 def why_no_machines() -> str | None:
@@ -28,50 +28,60 @@ def why_no_machines() -> str | None:
 
 @contextmanager
 def far_machines(count: int, *, directory: Path) -> Iterator[tuple[Sshd, ...]]:
-    """So many, at 10.214.77.2 and on; this machine is at 10.214.77.1 for them."""
-    with ExitStack() as stack:
-        _do(stack, f"ip route add unreachable {_SUBNET}.0/24 metric 9999", "ip route del {}")
-        _do(stack, f"ip link add {_BRIDGE} type bridge", f"ip link del {_BRIDGE}")
-        _run(f"ip addr add {_SUBNET}.1/24 dev {_BRIDGE}")
-        _run(f"ip link set {_BRIDGE} up")
-        warden = stack.enter_context(Warden(run_id="tests/far"))
-        yield tuple(_machine(n, stack, warden, directory) for n in range(2, 2 + count))
+    """So many, in a subnet of their own, at whose first address this machine is for them."""
+    with (
+        Ledger(run_id="tests/far") as ledger,
+        Warden(run_id="tests/far", will=ledger.will) as warden,
+    ):
+        subnet = claim_subnet(ledger)
+        own = f"fpf{os.getpid()}"
+        ledger.note(RemoveInterface(name=own))
+        tool("ip", "link", "add", own, "type", "bridge")
+        tool("ip", "addr", "add", f"{subnet.gateway}/{subnet.network.prefixlen}", "dev", own)
+        tool("ip", "link", "set", own, "up")
+        names = [f"{own}-{number}" for number in range(1, count + 1)]
+        try:
+            yield tuple(
+                _machine(
+                    name, number, subnet, bridge=own, ledger=ledger, warden=warden, at=directory
+                )
+                for number, name in enumerate(names, start=1)
+            )
+        finally:
+            for name in names:
+                _end_all_in(name)
 
 
-def _machine(number: int, stack: ExitStack, warden: Warden, directory: Path) -> Sshd:
-    name = f"fpfar{number}"
-    _do(stack, f"ip netns add {name}", f"ip netns del {name}")
-    stack.callback(_end_all_in, name)
-    pair = f"ip link add {name} type veth peer name eth0 netns {name}"
+def _machine(
+    name: str,
+    number: int,
+    subnet: Subnet,
+    *,
+    bridge: str,
+    ledger: Ledger,
+    warden: Warden,
+    at: Path,
+) -> Sshd:
+    ledger.note(RemoveNamespace(name=name))
+    tool("ip", "netns", "add", name)
     # By itself: a namespace goes some time after it was deleted.
-    _do(stack, pair, f"ip link del {name}")
-    _run(f"ip link set {name} master {_BRIDGE} up")
-    _run(f"ip -n {name} addr add {_SUBNET}.{number}/24 dev eth0")
-    _run(f"ip -n {name} link set lo up")
-    _run(f"ip -n {name} link set eth0 up")
-    return start_sshd(
-        directory / name,
-        warden=warden,
-        address=f"{_SUBNET}.{number}",
-        prefix=("ip", "netns", "exec", name),
-    )
+    ledger.note(RemoveInterface(name=name))
+    tool("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", name)
+    tool("ip", "link", "set", name, "master", bridge, "up")
+    address = subnet.node(number)
+    own = f"{address}/{subnet.network.prefixlen}"
+    tool("ip", "-n", name, "addr", "add", own, "dev", "eth0")
+    for interface in ("lo", "eth0"):
+        tool("ip", "-n", name, "link", "set", interface, "up")
+    prefix = ("ip", "netns", "exec", name)
+    return start_sshd(at / name, warden=warden, address=address, prefix=prefix)
 
 
 def _end_all_in(namespace: str) -> None:
     """Sessions of an sshd are no children of anybody's: they would keep the namespace."""
     listed = subprocess.run(
-        ["ip", "netns", "pids", namespace], check=True, capture_output=True, text=True
+        ["ip", "netns", "pids", namespace], check=False, capture_output=True, text=True
     )
     for pid in map(int, listed.stdout.split()):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _do(stack: ExitStack, command: str, undo: str) -> None:
-    _run(command)
-    stack.callback(_run, undo.format(command.partition("add ")[2]))
-
-
-def _run(command: str) -> None:
-    argv: Sequence[str] = command.split()
-    subprocess.run(argv, check=True, capture_output=True)
