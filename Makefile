@@ -14,8 +14,10 @@ run: $(READY)
 	$(BIN)/fencepost run scenarios/nightly/smoke.yaml
 
 test: check
-	$(BIN)/pytest -q -n $(WORKERS) -m "not (spark or kafka or alone)"
-	$(BIN)/pytest -q -m "spark or kafka or alone"
+	@# Both parts in any case: what fails in the first must not hide the second.
+	code=0; \
+	$(BIN)/pytest -q -n $(WORKERS) -m "not (spark or kafka or alone)" || code=$$?; \
+	$(BIN)/pytest -q -m "spark or kafka or alone" && exit $$code
 
 quick: $(READY)
 	$(BIN)/pytest -q -n $(WORKERS) -m "not (spark or kafka or alone or slow)"
