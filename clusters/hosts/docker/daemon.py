@@ -53,7 +53,7 @@ class ContainerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSpec:
-    """A bridge of its own, from which no route leads out. All addresses are IPv4."""
+    """A bridge of its own, internal: Docker leads nothing out of it. All addresses are IPv4."""
 
     name: str
     bridge: str

@@ -3,7 +3,7 @@
 A container sees the node's own directory, and what the node reads (its release, its Java) at the
 very same paths as here, so that a command line, a class-data archive and a file mean the same in
 both. Each has its address for as long as the run lasts, also when it is started again. The network
-has no way out; the machine reaches the nodes over its bridge, and so do clients.
+is internal; the machine reaches the nodes over its bridge, and so do clients.
 
 What is made is in the ledger before it is made: containers belong to the daemon and not to the
 warden, and would outlive both.
