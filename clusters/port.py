@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NewType, Protocol, runtime_checkable
 
+from history.clock import ClockSkew
+
 __all__ = [
     "Administers",
     "BitFlips",
@@ -38,9 +40,13 @@ __all__ = [
     "Pauses",
     "Quorum",
     "Role",
+    "Skew",
+    "Skews",
     "Snapshots",
+    "Squeezes",
     "Starts",
     "Stops",
+    "Throttles",
     "TopicSpec",
     "TroublesDisks",
     "Wipes",
@@ -156,6 +162,10 @@ class ClusterSpec:
     """Extra options of each node's JVM."""
     disks: Disks = Disks.SHARED
     """Of processes. A fault that needs images brings them with it."""
+    own_clocks: bool = False
+    """Each node is started such that its wall clock can be put wrong."""
+    own_groups: bool = False
+    """Each node is in control groups of its own, so that it can be held back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,6 +350,67 @@ class Snapshots(Protocol):
 
     def rollback_node(self, node: NodeName, name: str) -> None:
         """Replace the data of a node that is down by the copy `name`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skew:
+    """How a wall clock is wrong: by a jump, or by its pace, or back and forth. Default: right."""
+
+    jump_s: float = 0.0
+    """So much ahead; negative: behind."""
+    rate: float = 1.0
+    """Seconds that it counts in each second."""
+    strobe_s: float = 0.0
+    """So much ahead (or behind) in every second span of `every_s`, and right in the others."""
+    every_s: float = 0.1
+
+    def bounds_s(self, passed_s: float) -> tuple[float, float]:
+        """How far ahead it is at least and at most in so many seconds from its beginning."""
+        steady = self.jump_s
+        wrong = (steady, steady + self.strobe_s, steady + (self.rate - 1) * passed_s)
+        return min(wrong), max(wrong)
+
+
+@runtime_checkable
+class Skews(Protocol):
+    """Can put a node's wall clock wrong, as its process sees it.
+
+    The clock is the node's, not the process's: a node that starts finds it as wrong as it was left.
+    """
+
+    def skew_node(self, node: NodeName, skew: Skew) -> str:
+        """Put it wrong by this, whatever it was before; returns what the node itself then says."""
+
+    def unskew_node(self, node: NodeName) -> str:
+        """Put it right; returns what the node itself then says."""
+
+    def clock_skews(self) -> tuple[ClockSkew, ...]:
+        """Whose clock was wrong, when, and by how much at most."""
+
+
+@runtime_checkable
+class Throttles(Protocol):
+    """Can give a node little time on the processors, also across its restarts."""
+
+    def throttle_node(self, node: NodeName, share: float) -> str:
+        """At most this share of one core; returns how it was seen to be held back."""
+
+    def unthrottle_node(self, node: NodeName) -> str:
+        """As much as there is; returns for how long it was held back."""
+
+
+@runtime_checkable
+class Squeezes(Protocol):
+    """Can give a node little memory, also across its restarts."""
+
+    def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
+        """Nothing but what it cannot give back, and this; returns how it was seen to press.
+
+        Its heap and stacks stay; the files that it has mapped and cached share the room.
+        """
+
+    def unsqueeze_node(self, node: NodeName) -> str:
+        """As much as there is; returns how often it pressed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ import psutil
 
 from clusters.cache import cache_dir
 from clusters.hosts.bandwidth import why_no_limits
+from clusters.hosts.cgroups.hierarchy import parents
+from clusters.hosts.clocks.trial import clock_trial
 from clusters.hosts.disks.trial import why_no_disks
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
@@ -49,6 +51,8 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
         docker_finding,
         _packets,
         _own_disks,
+        _clocks,
+        _groups,
         _left_behind,
     ]
     machines = () if inventory is None else _machines(load_inventory(inventory))
@@ -168,6 +172,40 @@ def _own_disks() -> Finding:
         way_out="" if why is None else "without them: no cut_power, fill_disk and the like",
         needed=False,
     )
+
+
+def _clocks() -> Finding:
+    try:
+        ahead_s = clock_trial()
+    except HarnessError as error:
+        way_out = "skew, and clock in a mix, are out of reach on this kind of machine"
+        return Finding(
+            what="wrong clocks",
+            ok=False,
+            found=str(error),
+            way_out=way_out,
+            needed=False,
+        )
+    found = f"a process told the time {-ahead_s:,.0f} s behind believed it"
+    return Finding(what="wrong clocks", ok=True, found=found)
+
+
+def _groups() -> Finding:
+    try:
+        found = parents()
+    except HarnessError as error:
+        way_out = (
+            "throttle and squeeze, and cpu and memory in a mix, need root or a delegated group"
+        )
+        return Finding(
+            what="control groups",
+            ok=False,
+            found=str(error),
+            way_out=way_out,
+            needed=False,
+        )
+    places = {name: f"{name} (v{one.version}) in {one.directory}" for name, one in found.items()}
+    return Finding(what="control groups", ok=True, found=", ".join(places.values()))
 
 
 def _left_behind() -> Finding:

@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusters.evolution import ChangesReleases, members_of
-from clusters.port import Cluster, NodeName, NodeState, Pauses, Snapshots, Starts, TroublesDisks
+from clusters.port import (
+    Cluster,
+    NodeName,
+    NodeState,
+    Pauses,
+    Skews,
+    Snapshots,
+    Squeezes,
+    Starts,
+    Throttles,
+    TroublesDisks,
+)
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
@@ -19,6 +30,18 @@ from nemesis.steps import Act, Word
 from nemesis.targets import NamedNodes
 
 __all__ = ["OpenFault", "Performer"]
+
+_HOLDING_ON = frozenset({Word.UNSKEW, Word.UNTHROTTLE, Word.UNSQUEEZE})
+"""What ends a fault that no process dies of, and that outlives each."""
+_MENDING = _HOLDING_ON | {Word.MEND_DISK}
+"""What is done to a node whether it runs or not."""
+_HEALED = {
+    Word.START: "runs again, brokers are unfenced",
+    Word.RESUME: "goes on, brokers are unfenced",
+    Word.MEND_DISK: "its disk is whole again, it runs, brokers are unfenced",
+    **dict.fromkeys(_HOLDING_ON, "runs, brokers are unfenced"),
+}
+"""What was seen when a fault ended, by the word that healed it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +57,8 @@ class OpenFault:
     """Nodes whose heal was performed and not yet seen to work."""
     late: set[NodeName] = field(default_factory=set)
     """Nodes that died of their disk after it was mended, and were started then."""
+    mended: list[str] = field(default_factory=list)
+    """What performing the heals showed, where it did."""
 
 
 class Performer:
@@ -67,18 +92,17 @@ class Performer:
         )
 
     def mend_all(self) -> list[Act]:
-        """The acts that would mend every disk. They start the nodes that died of theirs."""
-        troubled = {
-            node
+        """The acts that would end what holds for nodes whether they run or not.
+
+        Nodes that died of their disk are started when it is mended.
+        """
+        broken = {
+            (Word(fault.healed_by), node)
             for fault in self.open_faults
-            if fault.healed_by == Word.MEND_DISK
+            if fault.healed_by in _MENDING
             for node in fault.broken
         }
-        return [
-            Act(word=Word.MEND_DISK, target=NamedNodes(nodes=(node,)))
-            for node in self._cluster.nodes
-            if node in troubled
-        ]
+        return [Act(word=word, target=NamedNodes(nodes=(node,))) for word, node in sorted(broken)]
 
     def heal_all(self) -> list[Act]:
         """The acts that would undo the rest: resume the paused, start those that are down."""
@@ -97,12 +121,18 @@ class Performer:
                 self._start_late_dead(fault)
             fault.healing = {node for node in fault.healing if not _is_back(node, now)}
             if not fault.healing and not fault.broken:
-                self._journal.end(fault.index, _heal_evidence(fault.healed_by))
+                evidence = [*fault.mended, _HEALED[Word(fault.healed_by)]]
+                self._journal.end(fault.index, "; ".join(evidence))
                 self.open_faults.remove(fault)
 
     def died_by_themselves(self) -> tuple[NodeName, ...]:
         """Nodes without a process that no open fault of ours explains."""
-        ours = {node for fault in self.open_faults for node in fault.broken}
+        ours = {
+            node
+            for fault in self.open_faults
+            if fault.healed_by not in _HOLDING_ON
+            for node in fault.broken
+        }
         return tuple(
             node
             for node in members_of(self._cluster)
@@ -144,26 +174,42 @@ class Performer:
                 self.open_faults.remove(fault)
 
     def _mend(self, act: Act, node: NodeName) -> None:
-        match act.word:
-            case Word.START:
-                self._start(act, node)
-            case Word.MEND_DISK:
-                assert isinstance(self._cluster, TroublesDisks)
-                self._cluster.mend_disk(node)
-            case _:
-                assert isinstance(self._cluster, Pauses)
-                self._cluster.resume_node(node)
-        is_running = self._cluster.state(node) is NodeState.RUNNING
-        if act.word is not Word.MEND_DISK and not is_running:
+        shown = self._mended(act, node)
+        if act.word not in _MENDING and self._cluster.state(node) is not NodeState.RUNNING:
             raise HarnessError(f"{node}: does not run after {act.word}")
+        for fault in self.open_faults:
+            if fault.healed_by == act.word and node in fault.broken:
+                fault.mended += shown
         self._begin_healing(act.word, (node,))
 
-    def _start(self, act: Act, node: NodeName) -> None:
-        assert isinstance(self._cluster, Starts)
-        if act.release is not None:
-            assert isinstance(self._cluster, ChangesReleases)
-            self._cluster.change_release(node, act.release)
-        self._cluster.start_node(node)
+    def _mended(self, act: Act, node: NodeName) -> list[str]:
+        """Do it; what it showed by itself."""
+        cluster = self._cluster
+        match act.word:
+            case Word.START:
+                assert isinstance(cluster, Starts)
+                if act.release is not None:
+                    assert isinstance(cluster, ChangesReleases)
+                    cluster.change_release(node, act.release)
+                cluster.start_node(node)
+            case Word.RESUME:
+                assert isinstance(cluster, Pauses)
+                cluster.resume_node(node)
+            case Word.MEND_DISK:
+                assert isinstance(cluster, TroublesDisks)
+                cluster.mend_disk(node)
+            case Word.UNSKEW:
+                assert isinstance(cluster, Skews)
+                return [cluster.unskew_node(node)]
+            case Word.UNTHROTTLE:
+                assert isinstance(cluster, Throttles)
+                return [cluster.unthrottle_node(node)]
+            case Word.UNSQUEEZE:
+                assert isinstance(cluster, Squeezes)
+                return [cluster.unsqueeze_node(node)]
+            case _:
+                raise AssertionError(act.word)
+        return []
 
     def forget(self, nodes: Sequence[NodeName]) -> None:
         """End the faults of nodes that are members no more: nobody will see them whole."""
@@ -187,11 +233,3 @@ def _is_back(node: NodeName, now: Observation) -> bool:
     if node not in now.broker_ids:
         return True
     return now.view is not None and now.broker_ids[node] in now.view.brokers & now.view.serving
-
-
-def _heal_evidence(healed_by: str) -> str:
-    return {
-        "start": "runs again, brokers are unfenced",
-        "resume": "goes on, brokers are unfenced",
-        "mend_disk": "its disk is whole again, it runs, brokers are unfenced",
-    }[healed_by]

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from clusters.evolution import ChangesMembers, ChangesReleases
-from clusters.port import Cluster, DisturbsPackets, Explains, LogEnds, NodeName
+from clusters.port import Cluster, DisturbsPackets, Explains, LogEnds, NodeName, Skews
 from harness.clients import Together
 from harness.interpreter import Interpreter
 from harness.network import Network
@@ -103,7 +103,12 @@ class Recording:
         # A client that had to be killed recorded all it did; what it still had open is info.
         interpreter.shortfalls += [f"a client: {words}" for words in self.workload.failures()]
         interpreter.shortfalls += network.misread()
-        note(self.run, end_ns=self.clock.now_ns(), shortfalls=tuple(interpreter.shortfalls))
+        note(
+            self.run,
+            end_ns=self.clock.now_ns(),
+            shortfalls=tuple(interpreter.shortfalls),
+            clock_skews=self.cluster.clock_skews() if isinstance(self.cluster, Skews) else (),
+        )
 
     def _observer(
         self, acknowledged: Callable[[], int], status: Callable[[], WireStatus]

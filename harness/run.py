@@ -28,6 +28,7 @@ from clusters.kafka.prepared import Prepared
 from clusters.reference.specs import level_of
 from harness.disks import with_disks
 from harness.expectation import expectation_for, is_met
+from harness.hardships import with_hardships
 from harness.hosts import refuse_unplaceable, with_release_of_image
 from harness.judge import judge
 from harness.lock import only_run
@@ -73,6 +74,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
     if options.cluster is ClusterKind.REFERENCE:
         scenario = fitted_to_reference(scenario, options, progress)
     scenario = with_release_of_image(scenario, options, progress.say)
+    scenario = with_hardships(scenario, options)
     with _interruptible(), _alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = _begun(scenario, options, stage)

@@ -17,17 +17,19 @@ from harness.workload_words import RecordsSpec, parse_workloads, path_of_records
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
-from nemesis.mix import DISK_EPISODES, EPISODES, NETWORK_EPISODES, MixSpec
+from nemesis.mix import DISK_EPISODES, EPISODE_WORDS, EPISODES, NETWORK_EPISODES, MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
 from nemesis.steps import (
     Play,
     Reassign,
     RemoveNodes,
+    Word,
     flat,
     uses_clients,
     uses_disks,
     uses_wire,
+    words_of,
 )
 from nemesis.targets import parse_target
 from nemesis.words import did_you_mean, duration_s
@@ -101,6 +103,12 @@ class Scenario:
         """Whether a step or a drawn fault is done to a disk of a node's own."""
         drawn = self.mix.faults if self.mix is not None else ()
         return uses_disks(self.play or ()) or bool(DISK_EPISODES.intersection(drawn))
+
+    @property
+    def words(self) -> frozenset[Word]:
+        """What may be done to its nodes, by a step or a drawn fault."""
+        drawn = self.mix.faults if self.mix is not None else ()
+        return words_of(self.play or ()).union(*(EPISODE_WORDS.get(one, ()) for one in drawn))
 
     @property
     def wires_clients(self) -> bool:

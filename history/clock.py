@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Clock", "TellsTime"]
+__all__ = ["Clock", "ClockSkew", "TellsTime"]
 
 
 class TellsTime(Protocol):
@@ -33,3 +33,15 @@ class Clock:
     def now_ns(self) -> int:
         """Nanoseconds since the start of the run."""
         return time.monotonic_ns() - self.origin_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockSkew:
+    """A time for which a node's wall clock was wrong, and by how much: what it wrote says less."""
+
+    node: str
+    from_ns: int
+    until_ns: int
+    ahead_min_ns: int
+    """At no time less ahead than this; negative: behind."""
+    ahead_max_ns: int

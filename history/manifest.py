@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from history.atomic import write_atomically
+from history.clock import ClockSkew
 from history.failure import HarnessError
 from history.models import MODEL_TABLES, Isolation, Model
 
@@ -105,6 +106,8 @@ class Manifest:
     healed_ns: int | None = None
     """When the last fault was healed and the final reads could begin."""
     end_ns: int | None = None
+    clock_skews: tuple[ClockSkew, ...] = ()
+    """When whose wall clock was put wrong: what stands in its log says less about when it was."""
     failure: str | None = None
     """Why the run failed, if it did."""
     shortfalls: tuple[str, ...] = ()
@@ -139,6 +142,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
         content[name] = dict(content[name])
     content["promises"] = asdict(manifest.promises)
     content["changes"] = [asdict(change) for change in manifest.changes]
+    content["clock_skews"] = [asdict(skew) for skew in manifest.clock_skews]
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
@@ -162,6 +166,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "shortfalls": tuple(content.get("shortfalls", ())),
                 "promises": Promises(**content["promises"]),
                 "changes": tuple(Change(**one) for one in content.get("changes", ())),
+                "clock_skews": tuple(ClockSkew(**one) for one in content.get("clock_skews", ())),
             }
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -41,7 +41,10 @@ from nemesis.words import did_you_mean
 __all__ = ["refuse_contradictions"]
 
 _NEEDS_DOWN = {Word.START, Word.WIPE, Word.ROLLBACK, Word.FLIP_BIT}
-_NEEDS_UP = {Word.KILL, Word.STOP, Word.RESTART, Word.PAUSE}
+_NEEDS_UP = {
+    *(Word.KILL, Word.STOP, Word.RESTART, Word.PAUSE),
+    *(Word.SKEW, Word.THROTTLE, Word.SQUEEZE),
+}
 _TROUBLED = "on a disk in trouble"
 """It may go on, and may die of it: whatever follows may be."""
 _AFTER = {

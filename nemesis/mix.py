@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from clusters.port import NodeName, Role, role_of
 from history.failure import HarnessError
+from nemesis.mix_hardships import HARDSHIPS, drawn_hardship
 from nemesis.mix_network import drawn_bandwidth, drawn_delay, drawn_partition
 from nemesis.steps import Act, HealPartition, Lift, Means, Step, Word
 from nemesis.targets import (
@@ -58,6 +59,7 @@ PACKET_EPISODES = frozenset({"packets", "bandwidth"})
 EPISODES = (
     *("kill", "pause", "restart", "roll", "wipe", "rollback", "power", "torn", "bit_flip"),
     *_TROUBLES,
+    *("clock", "cpu", "memory"),
     *("partition", "delay", "packets", "bandwidth"),
 )
 """The kinds of fault that a mix draws from."""
@@ -73,6 +75,9 @@ EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
     "torn": (Word.CUT_POWER, Word.START),
     "bit_flip": (Word.KILL, Word.FLIP_BIT, Word.START),
     **{kind: (word, Word.MEND_DISK) for kind, word in _TROUBLES.items()},
+    "clock": (Word.SKEW, Word.UNSKEW),
+    "cpu": (Word.THROTTLE, Word.UNTHROTTLE),
+    "memory": (Word.SQUEEZE, Word.UNSQUEEZE),
 }
 """What an episode does to nodes, by its kind: a cluster has to be able to do all of it."""
 
@@ -290,6 +295,10 @@ class Mix:
                     (lost_at_s, act(Word.ROLLBACK)),
                     (back_at_s, act(Word.START)),
                 ]
+            case _ if kind in HARDSHIPS:
+                begin, end = EPISODE_WORDS[kind]
+                hard = replace(act(begin), hardship=drawn_hardship(kind, self.draw))
+                return [(now_s, hard), (heal_at_s, act(end))]
             case _:
                 raise AssertionError(kind)
 

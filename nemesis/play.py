@@ -15,6 +15,7 @@ A step is a mapping of one word and its operand, and modifiers beside it:
       start: broker-2
     - {snapshot: broker-1, as: before}
     - {rollback: broker-1, to: before}
+    - {skew: broker-1, jump: -60s}    # its wall clock; `unskew` puts it right
     - hold: {as: join, api: AlterPartition, from: broker-1, where: {isr includes: 2}}
     - release: join                   # any rule of the wire ends so; `discard` drops what it held
     - partition: {isolate: broker-3, as: alone}
@@ -38,6 +39,7 @@ from history.failure import SpecError
 from nemesis.admin_words import ADMIN_WORDS, admin_data, parse_admin
 from nemesis.condition_words import condition_data, parse_condition
 from nemesis.continuity import refuse_contradictions
+from nemesis.host_words import HARDSHIP_MODIFIERS, hardship_data, parse_hardship
 from nemesis.partition_words import (
     bandwidth_data,
     parse_bandwidth,
@@ -97,6 +99,7 @@ _MODIFIERS: Mapping[str, tuple[str, ...]] = {
     Word.CUT_POWER: ("torn", "seed"),
     Word.SLOW_DISK: ("by",),
     Word.FLIP_BIT: ("in", "seed"),
+    **HARDSHIP_MODIFIERS,
     **dict.fromkeys(ADMIN_WORDS, ("within",)),
 }
 _WORDS = (
@@ -181,7 +184,7 @@ def _act_data(act: Act) -> dict[str, object]:
             pass
     if act.seed is not None:
         modifiers["seed"] = act.seed
-    return {str(act.word): target_data(act.target)} | modifiers
+    return {str(act.word): target_data(act.target)} | modifiers | hardship_data(act.hardship)
 
 
 def _parse_steps(data: object, stage: Stage) -> Play:
@@ -274,6 +277,7 @@ def _build_act(word: Word, item: Mapping[str, object], stage: Stage, *, at_s: fl
         torn=_flag(item, "torn"),
         part=FlippedPart(part),
         seed=seed,
+        hardship=parse_hardship(word, item),
         at_s=at_s,
         **stall,
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from clusters.port import FlippedPart, NodeName, TopicSpec
+from clusters.port import FlippedPart, NodeName, Skew, TopicSpec
 from nemesis.conditions import Condition, Registered
 from nemesis.targets import Target
 from nemesis.topology import Cut
@@ -21,6 +21,7 @@ __all__ = [
     "Choose",
     "CreateTopic",
     "Finalise",
+    "Hardship",
     "Heal",
     "HealPartition",
     "Lay",
@@ -33,6 +34,8 @@ __all__ = [
     "Reassign",
     "RemoveNodes",
     "Repeat",
+    "Room",
+    "Share",
     "Step",
     "Wait",
     "Word",
@@ -41,6 +44,7 @@ __all__ = [
     "uses_disks",
     "uses_packets",
     "uses_wire",
+    "words_of",
 ]
 
 AWAIT_BOUND_S = 30.0
@@ -68,6 +72,12 @@ class Word(StrEnum):
     SLOW_DISK = "slow_disk"
     MEND_DISK = "mend_disk"
     FLIP_BIT = "flip_bit"
+    SKEW = "skew"
+    UNSKEW = "unskew"
+    THROTTLE = "throttle"
+    UNTHROTTLE = "unthrottle"
+    SQUEEZE = "squeeze"
+    UNSQUEEZE = "unsqueeze"
 
 
 DISK_WORDS = frozenset(
@@ -81,6 +91,24 @@ DISK_WORDS = frozenset(
     }
 )
 """What needs a disk of the node's own, where nodes are processes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """How much processor time a throttled node gets."""
+
+    of_a_core: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much memory a squeezed node gets beyond its heap."""
+
+    size_bytes: int
+
+
+Hardship = Skew | Share | Room
+"""How hard it is made for a node, by skew, throttle and squeeze."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +133,7 @@ class Act:
     """For slow_disk: how long each stall takes."""
     seed: int | None = None
     """What is drawn for a torn log or a flipped bit; None until it is performed."""
+    hardship: Hardship | None = None
     at_s: float | None = None
 
 
@@ -313,6 +342,11 @@ def flat(play: Iterable[Step]) -> Iterable[Step]:
                     yield from flat(option)
             case _:
                 yield step
+
+
+def words_of(play: Iterable[Step]) -> frozenset[Word]:
+    """The words of all acts that a play may perform."""
+    return frozenset(step.word for step in flat(play) if isinstance(step, Act))
 
 
 def uses_wire(play: Iterable[Step], *, packets: bool = False) -> bool:

@@ -203,7 +203,9 @@ def _silences(
 
 
 def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
-    """Whether the controller wrote all the time between these."""
+    """Whether the controller wrote all the time between these, as far as its clock can say."""
+    if facts.is_dubious(from_ns, until_ns):
+        return False
     times_ns = term.written_ms * 1_000_000 - facts.origin_utc_ns
     inside = times_ns[(times_ns >= from_ns) & (times_ns <= until_ns)]
     steps_ns = np.diff(np.concatenate([[from_ns], inside, [until_ns]]))

@@ -36,7 +36,7 @@ def ineligible_members(tables: Tables, facts: Facts) -> Judged:
     """Joins and stays, by partition. Reads `metadata_log`."""
     seen = view(tables, facts)
     end_ms = seen.log.end_timestamp_ms
-    fenced = {one.broker_id: list(_fenced(one, end_ms)) for one in seen.brokers.values()}
+    fenced = {one.broker_id: list(_fenced(one, end_ms, facts)) for one in seen.brokers.values()}
     return by_partition(NAME, seen, lambda history: _proofs(history, fenced, seen))
 
 
@@ -84,7 +84,7 @@ def _stays(
 ) -> Iterator[Proof]:
     """Times for which it was fenced and a member, and not the last one."""
     end_ms = history.deleted_ms or seen.log.end_timestamp_ms
-    for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms):
+    for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms, seen.facts):
         # Both lists grow over a night: only the times that overlap are looked at.
         place = bisect_right(fenced, from_ms, key=lambda one: one[2])
         for version, fenced_ms, unfenced_ms in map(fenced.__getitem__, range(place, len(fenced))):
@@ -96,33 +96,36 @@ def _stays(
 
 
 def _memberships(
-    history: PartitionHistory, broker_id: int, end_ms: int
+    history: PartitionHistory, broker_id: int, end_ms: int, facts: Facts
 ) -> Iterator[tuple[PartitionVersion, int, int]]:
-    """Each time from when to when it was a member among others, with the version that began it."""
+    """Each time from when to when it was a member among others, with the version that began it.
+
+    At least: where a wrong clock took a timestamp, the time is the shortest that it may have been.
+    """
     first: PartitionVersion | None = None
     for version in history.versions:
         member = broker_id in version.isr and len(version.isr) > 1
         if member and first is None:
             first = version
         elif not member and first is not None:
-            yield first, first.timestamp_ms, version.timestamp_ms
+            yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(version.timestamp_ms)
             first = None
     if first is not None:
-        yield first, first.timestamp_ms, end_ms
+        yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(end_ms)
 
 
-def _fenced(broker: BrokerHistory, end_ms: int) -> Iterator[_Fenced]:
-    """Each time for which it was fenced, in order."""
+def _fenced(broker: BrokerHistory, end_ms: int, facts: Facts) -> Iterator[_Fenced]:
+    """Each time for which it was fenced at least, in order."""
     first: BrokerVersion | None = None
     for version in broker.versions:
         fenced = version.fenced and version.registered
         if fenced and first is None:
             first = version
         elif not fenced and first is not None:
-            yield first, first.timestamp_ms, version.timestamp_ms
+            yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(version.timestamp_ms)
             first = None
     if first is not None:
-        yield first, first.timestamp_ms, end_ms
+        yield first, facts.last_ms(first.timestamp_ms), facts.first_ms(end_ms)
 
 
 def _stay(

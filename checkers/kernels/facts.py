@@ -1,12 +1,13 @@
 """What a kernel of tables of the cluster knows of the run beside them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from checkers.anomaly import Found
+from history.clock import ClockSkew
 from history.manifest import Manifest
 
 __all__ = ["Facts", "Judged", "Tables", "facts_of"]
@@ -38,6 +39,8 @@ class Facts:
     """Brokers end their own leases."""
     keys: tuple[str, ...] = ()
     """Of the run; a cluster has others of its own."""
+    skews: tuple[ClockSkew, ...] = ()
+    """Of controllers, whose clocks the timestamps of the metadata log are of."""
 
     def time_ns(self, timestamp_ms: int) -> int:
         """The run's time of a Kafka timestamp, as far as the wall clock kept step."""
@@ -45,11 +48,42 @@ class Facts:
 
     def earliest_ns(self, timestamp_ms: int) -> int:
         """The run's time before which that timestamp was surely not taken."""
-        return self.time_ns(timestamp_ms) - self._slack_ns(timestamp_ms)
+        return self.time_ns(self.first_ms(timestamp_ms)) - self._slack_ns(timestamp_ms)
 
     def latest_ns(self, timestamp_ms: int) -> int:
         """The run's time after which that timestamp was surely not taken."""
-        return self.time_ns(timestamp_ms) + self._slack_ns(timestamp_ms)
+        return self.time_ns(self.last_ms(timestamp_ms)) + self._slack_ns(timestamp_ms)
+
+    def first_ms(self, timestamp_ms: int) -> int:
+        """The earliest that a right clock may have shown when the timestamp was taken.
+
+        The timestamp itself, unless a clock that was put wrong may have shown it at another time.
+        """
+        return min((timestamp_ms, *(first for first, _ in self._others_ms(timestamp_ms))))
+
+    def last_ms(self, timestamp_ms: int) -> int:
+        """The latest that a right clock may have shown then."""
+        return max((timestamp_ms, *(last for _, last in self._others_ms(timestamp_ms))))
+
+    def is_dubious(self, from_ns: int, until_ns: int) -> bool:
+        """Whether a wrong clock may have taken timestamps of that time, or others in that time."""
+        return any(
+            skew.from_ns + min(0, skew.ahead_min_ns) <= until_ns
+            and skew.until_ns + max(0, skew.ahead_max_ns) >= from_ns
+            for skew in self.skews
+        )
+
+    def _others_ms(self, timestamp_ms: int) -> Iterator[tuple[int, int]]:
+        """From when to when each wrong clock may have shown the timestamp, by a right one."""
+        time_ns, slack_ns = self.time_ns(timestamp_ms), self._slack_ns(timestamp_ms)
+        for skew in self.skews:
+            first_ns = max(time_ns - skew.ahead_max_ns, skew.from_ns - slack_ns)
+            last_ns = min(time_ns - skew.ahead_min_ns, skew.until_ns + slack_ns)
+            if first_ns <= last_ns:
+                yield (
+                    (first_ns + self.origin_utc_ns) // _NS_A_MILLISECOND,
+                    -(-(last_ns + self.origin_utc_ns) // _NS_A_MILLISECOND),
+                )
 
     def _slack_ns(self, timestamp_ms: int) -> int:
         """How far wall clock and run clock may be apart: a step, and twice the drift of NTP."""
@@ -71,4 +105,5 @@ def facts_of(manifest: Manifest) -> Facts:
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
         keys=manifest.keys,
+        skews=tuple(skew for skew in manifest.clock_skews if skew.node.startswith("controller-")),
     )

@@ -87,8 +87,15 @@ def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
         records=_without_aborted(tuple(records_in(rows))),
         rows=rows,
         end_offset=end,
-        end_timestamp_ms=pc.max(rows["timestamp_ms"]).as_py() or 0,
+        end_timestamp_ms=_end_timestamp_ms(rows, facts),
     )
+
+
+def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
+    """Of the last record. A clock that was put wrong may have been ahead of what it tells of."""
+    if not facts.skews:
+        return pc.max(rows["timestamp_ms"]).as_py() or 0
+    return max(map(facts.first_ms, pc.unique(rows["timestamp_ms"]).to_pylist()), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

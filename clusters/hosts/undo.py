@@ -19,6 +19,7 @@ from history.failure import HarnessError
 
 __all__ = [
     "RemoveContainer",
+    "RemoveGroup",
     "RemoveInterface",
     "RemoveNamespace",
     "RemoveNetwork",
@@ -130,10 +131,32 @@ class RemoveNetwork:
             daemon.remove_network(self.name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveGroup:
+    """Delete a control group; a process that still is in it moves to the one above."""
+
+    directory: str
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        path = Path(self.directory)
+        if not path.exists():
+            return
+        try:
+            for pid in (path / "cgroup.procs").read_text().split():
+                with contextlib.suppress(ProcessLookupError):
+                    (path.parent / "cgroup.procs").write_text(pid)
+            path.rmdir()
+        except OSError as error:
+            raise HarnessError(f"control group {path}: {error.strerror}") from error
+        _require_gone(f"control group {path}", there=path.exists())
+
+
 _KINDS: Final[Mapping[str, type[Any]]] = {
     kind.__name__: kind
     for kind in (
         RemoveContainer,
+        RemoveGroup,
         RemoveInterface,
         RemoveNamespace,
         RemoveNetwork,

@@ -12,13 +12,13 @@ from clusters.kafka.prepared import Prepared
 from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.upgrade import Upgrades
 from clusters.kafka.voters import Seat, checkpoint_of
-from clusters.port import ClusterSpec, NodeName, Quorum, Role
+from clusters.port import ClusterSpec, NodeName, Quorum, Role, Skew
 from clusters.processes.cluster import ProcessCluster
 from clusters.processes.node import ProcessNode
 from clusters.processes.readiness import await_first_voters
 from clusters.protocol.metadata_records import Definitions
 from clusters.witness.definitions import definitions_of
-from history.clock import Clock
+from history.clock import Clock, ClockSkew
 from history.manifest import Change
 
 __all__ = ["KafkaCluster"]
@@ -116,6 +116,18 @@ class KafkaCluster(ProcessCluster):
     def await_follower(self, controller: NodeName, *, within_s: float) -> str:
         """Wait until it has what the leader appended after this call; evidence in words."""
         return self._members.await_follower(controller, within_s=within_s)
+
+    def skew_node(self, node: NodeName, skew: Skew) -> str:
+        """Put its wall clock wrong, whatever it was before; returns what its JVM then says."""
+        return self._hardships.skew(node, skew)
+
+    def unskew_node(self, node: NodeName) -> str:
+        """Put its wall clock right; returns what its JVM then says."""
+        return self._hardships.unskew(node)
+
+    def clock_skews(self) -> tuple[ClockSkew, ...]:
+        """Whose wall clock was wrong, when, and by how much at most."""
+        return self._hardships.clock_skews()
 
     def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
         return properties(

@@ -9,7 +9,7 @@ when it ends because of one or crashes itself.
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,8 +69,17 @@ def write_settings(raw: Path, settings: Mapping[str, Mapping[str, str]]) -> None
                 journal.add({"node": node, "name": name, "value": value})
 
 
-def write_log_findings(raw: Path, logs: Mapping[str, Iterable[Path]], *, clock: Clock) -> None:
-    """Record `log_findings` of the logs of each node, in the order of nodes, files and lines."""
+def write_log_findings(
+    raw: Path,
+    logs: Mapping[str, Iterable[Path]],
+    *,
+    clock: Clock,
+    skewed: Collection[str] = (),
+) -> None:
+    """Record `log_findings` of the logs of each node, in the order of nodes, files and lines.
+
+    `skewed`: nodes whose clocks were put wrong, whose lines do not say when they were written.
+    """
     run_time_ns = _run_time(clock)
     with RowJournal(raw, "log_findings") as journal:
         for node, files in logs.items():
@@ -82,7 +91,7 @@ def write_log_findings(raw: Path, logs: Mapping[str, Iterable[Path]], *, clock: 
                             "file": file.name,
                             "line": one.line,
                             "time_ns": None
-                            if one.logged_ns is None
+                            if one.logged_ns is None or node in skewed
                             else run_time_ns(one.logged_ns),
                             "finding": one.finding,
                             "text": one.text,

@@ -7,7 +7,7 @@ appends. What the nodes run is a subclass's.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -46,6 +46,7 @@ from clusters.port import (
     role_of,
 )
 from clusters.processes.disks import NodeDisks
+from clusters.processes.hardships import Hardships, HeldBack
 from clusters.processes.networks import NodeNetworks
 from clusters.processes.node import ProcessNode, Software
 from clusters.processes.readiness import await_brokers, listed
@@ -60,7 +61,7 @@ __all__ = ["ProcessCluster"]
 _STOP_TIMEOUT_S: Final = 10.0
 
 
-class ProcessCluster(ABC):
+class ProcessCluster(HeldBack, ABC):
     """`clusters.port.Cluster` with all its abilities, but for what its nodes run.
 
     Calls for different nodes may come from different threads; calls for one node may not.
@@ -102,6 +103,7 @@ class ProcessCluster(ABC):
         self._disks: NodeDisks | None = None
         if spec.disks is Disks.IMAGE:
             self._disks = NodeDisks(self._nodes, host=host)
+        self._hardships = Hardships(self._nodes, ledger=host.ledger, now_ns=clock.now_ns)
         self._admin = KafkaAdmin(
             leader=self._leader,
             brokers=lambda: self._running(Role.BROKER),
@@ -152,6 +154,7 @@ class ProcessCluster(ABC):
         """
         if self._disks is not None:
             self._disks.make()
+        self._hardships.prepare(self._spec)
         for node in self._nodes.values():
             self._configure(node)
             node.format()
@@ -378,7 +381,9 @@ class ProcessCluster(ABC):
     def testify(self, raw: Path, *, topics: Sequence[str]) -> WitnessReport:
         """Record in `raw` what the disks hold: metadata logs, replicas of topics, nodes' logs."""
         write_settings(raw, {name: node.settings for name, node in self._nodes.items()})
-        write_log_findings(raw, {name: self.logs(name) for name in self._nodes}, clock=self._clock)
+        logs: dict[str, Iterable[Path]] = {name: self.logs(name) for name in self._nodes}
+        skewed = {skew.node for skew in self._hardships.clock_skews()}
+        write_log_findings(raw, logs, clock=self._clock, skewed=skewed)
         return write_witness(
             # A spare node that nobody needed has nothing to tell.
             {name: self.data_of(name) for name in self._nodes if self.pid_of(name) is not None},

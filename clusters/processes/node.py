@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
+from clusters.hosts.cgroups.node_group import NodeGroup
 from clusters.hosts.place import DATA, LOG, NodeProcess, Place
 from clusters.kafka.configuration import Node, properties_file
 from clusters.kafka.logs import last_words
@@ -63,6 +64,8 @@ class ProcessNode:
         """What its next start adds to the environment."""
         self.wanted = False
         """Whether it was started and nobody of ours has ended it since: it may have died."""
+        self.group: NodeGroup | None = None
+        """The control groups that its next start is put into."""
         self._log_start_bytes = 0
         self._snapshots: set[str] = set()
 
@@ -98,6 +101,8 @@ class ProcessNode:
         command = self.software.command(properties=properties, hosts=self.hosts)
         self.process.start(command, self.env or None)
         self.wanted = True
+        if self.group is not None and (pid := self.process.pid) is not None:
+            self.group.adopt(pid)
 
     def stop(self, *, timeout_s: float) -> bool:
         """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""

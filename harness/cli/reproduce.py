@@ -13,6 +13,7 @@ from harness.cli.run import host_words, options_from, with_run_options
 from harness.cli.series_table import found_lines, reproduction_json, series_table
 from harness.expectation import tried_releases
 from harness.library import find_scenario
+from harness.options import ClusterKind
 from harness.progress import terminal_progress
 from harness.reproduce import Subject, planned
 from harness.reproduce import reproduce as run_series
@@ -51,6 +52,8 @@ def reproduce(
     run. Exit codes: 0 as the scenario expects, 1 not so, 2 inconclusive, 254 wrong use,
     255 interrupted or the harness failed.
     """
+    # What is compared is releases.
+    flags["cluster"] = flags["cluster"] or ClusterKind.KAFKA
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
     releases = _tried(scenario) if kafka is None else _listed(kafka)

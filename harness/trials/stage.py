@@ -178,6 +178,8 @@ class Stage:
             case Word.ROLLBACK if down:
                 cluster.rollback_node(node, act.label)
                 self._disk_lost(node)
+            case Word.SKEW | Word.THROTTLE | Word.SQUEEZE:
+                raise HarnessError(f"{act.word} {node}: a trial cannot do that")
             case _:
                 pass
 

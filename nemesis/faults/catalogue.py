@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.port import Pauses, Snapshots, Starts, TroublesDisks
+from clusters.port import (
+    Pauses,
+    Skews,
+    Snapshots,
+    Squeezes,
+    Starts,
+    Throttles,
+    TroublesDisks,
+)
 from nemesis.faults.cut_power import CUT_POWER
 from nemesis.faults.disk_troubles import DISK_TROUBLES
 from nemesis.faults.fault import Fault
@@ -12,7 +20,10 @@ from nemesis.faults.kill import KILL
 from nemesis.faults.pause import PAUSE
 from nemesis.faults.restart import RESTART
 from nemesis.faults.rollback import ROLLBACK
+from nemesis.faults.skew import SKEW
+from nemesis.faults.squeeze import SQUEEZE
 from nemesis.faults.stop import STOP
+from nemesis.faults.throttle import THROTTLE
 from nemesis.faults.wipe import WIPE
 
 __all__ = ["ABILITIES", "FAULTS"]
@@ -23,6 +34,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
         *(KILL, STOP, RESTART, PAUSE, WIPE, ROLLBACK, CUT_POWER),
         *DISK_TROUBLES,
         FLIP_BIT,
+        *(SKEW, THROTTLE, SQUEEZE),
     )
 }
 
@@ -32,4 +44,7 @@ ABILITIES: Final[Mapping[str, tuple[type, ...]]] = {
     "resume": (Pauses,),
     "snapshot": (Snapshots,),
     "mend_disk": (TroublesDisks,),
+    "unskew": (Skews,),
+    "unthrottle": (Throttles,),
+    "unsqueeze": (Squeezes,),
 }

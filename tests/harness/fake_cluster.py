@@ -13,8 +13,10 @@ from clusters.port import (
     NodeName,
     NodeState,
     PartitionView,
+    Skew,
     TopicSpec,
 )
+from history.clock import ClockSkew
 from history.failure import HarnessError
 from history.manifest import Change
 
@@ -140,6 +142,33 @@ class FakeCluster:
         self.outsiders.add(node)
         self._to(node, "remove", NodeState.DOWN)
         return f"{node}: removed"
+
+    def skew_node(self, node: NodeName, skew: Skew) -> str:
+        self.calls.append(f"skew {node} {skew.jump_s:g}")
+        return f"{node}: wrong"
+
+    def unskew_node(self, node: NodeName) -> str:
+        self.calls.append(f"unskew {node}")
+        return f"{node}: right"
+
+    def clock_skews(self) -> tuple[ClockSkew, ...]:
+        return ()
+
+    def throttle_node(self, node: NodeName, share: float) -> str:
+        self.calls.append(f"throttle {node} {share:g}")
+        return f"{node}: held back"
+
+    def unthrottle_node(self, node: NodeName) -> str:
+        self.calls.append(f"unthrottle {node}")
+        return f"{node}: free"
+
+    def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
+        self.calls.append(f"squeeze {node} {room_bytes}")
+        return f"{node}: pressed"
+
+    def unsqueeze_node(self, node: NodeName) -> str:
+        self.calls.append(f"unsqueeze {node}")
+        return f"{node}: free"
 
     def _to(self, node: NodeName, word: str, state: NodeState) -> None:
         self.calls.append(f"{word} {node}")

@@ -275,6 +275,28 @@ def test_a_node_that_dies_by_itself_is_told_from_one_that_we_killed(tmp_path: Pa
         assert b.performer.died_by_themselves() == (NODES[2],)
 
 
+def test_a_hardship_ends_with_what_its_heal_showed_also_if_the_node_died_under_it(
+    tmp_path: Path,
+) -> None:
+    with bench(tmp_path) as b:
+        steps = play({"skew": "broker-1", "jump": "-60s"}, {"throttle": "broker-1", "cpu": "10%"})
+        b.interpreter.perform_play(steps, time_limit_s=20)
+        b.cluster.states[NODES[1]] = NodeState.DOWN
+        assert b.performer.died_by_themselves() == (NODES[1],)
+        b.interpreter.heal(limit_s=10)
+        assert b.cluster.calls == [
+            "skew broker-1 -60",
+            "throttle broker-1 0.1",
+            "unskew broker-1",
+            "unthrottle broker-1",
+            "start broker-1",
+        ]
+        skewed, throttled = b.faults().to_pylist()
+    assert skewed["evidence"] == "broker-1: wrong"
+    assert skewed["heal_evidence"] == "broker-1: right; runs, brokers are unfenced"
+    assert throttled["heal_evidence"] == "broker-1: free; runs, brokers are unfenced"
+
+
 def test_a_hold_is_a_fault_from_its_first_frame_to_its_release(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         b.wire.matched["join"] = 0

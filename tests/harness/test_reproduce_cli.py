@@ -46,7 +46,7 @@ def test_the_releases_that_the_scenario_names_are_run_if_the_user_names_none(
 ) -> None:
     answer(monkeypatch, HIT, HIT, SOUND, SOUND, SOUND, SOUND)
     code, out, err = call(capsys, "reproduce", trial, "--runs", 2, "--seed", 5)
-    assert code == 0
+    assert code == 0, err
     sentence = (
         "trial: 2/2 on 3.4.1, 0/2 on 3.5.2 (at most 66 % at 95 % confidence), "
         "0/2 on 4.3.1 (at most 66 % at 95 % confidence)"

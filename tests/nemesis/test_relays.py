@@ -23,7 +23,7 @@ def drawn(seed: int) -> Play:
 @pytest.mark.parametrize("seed", range(50))
 def test_a_relay_reads_back_as_it_was_drawn_and_can_be_performed(seed: int) -> None:
     play = drawn(seed)
-    refuse_contradictions(play)
+    refuse_contradictions(play, STAGE)
     assert parse_play([step_data(step) for step in play], STAGE) == play
 
 

@@ -10,6 +10,7 @@ from metadata_logs import doubts, facts, said, sentence, tables
 from checkers.anomaly import Found
 from checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
 from checkers.kernels.facts import Judged
+from history.clock import ClockSkew
 from history.cluster_schema import NODE_SETTINGS
 
 TIMEOUT_MS = 3000
@@ -131,6 +132,24 @@ def test_a_controller_that_may_not_have_lived_is_not_accused() -> None:
     assert late("", frames)
     assert not late("", frames, step_ms=2100)
     assert not late("", frames, end_ms=12_000)
+
+
+def test_a_controller_whose_clock_was_wrong_meanwhile_is_not_accused() -> None:
+    frames = """
+        at 5000 broker-1 heartbeat epoch 1 -> ok at 5002
+        at 14000 broker-1 heartbeat epoch 1 -> ok at 14002
+    """
+    skew = ClockSkew(
+        node="controller-1",
+        from_ns=11_000_000_000,
+        until_ns=40_000_000_000,
+        ahead_min_ns=-1_000_000_000,
+        ahead_max_ns=0,
+    )
+    beats = "\n".join(f"{3 + n} noop at {at}" for n, at in enumerate(range(10_000, 30_001, 500)))
+    given_tables = tables(BEGIN + beats, frames, node_settings=settings())
+    assert said(fenced_too_late(given_tables, FACTS))["broker 1"]
+    assert not said(fenced_too_late(given_tables, facts(1, skews=(skew,)))).get("broker 1")
 
 
 def test_a_request_without_an_answer_may_have_been_taken_at_any_time() -> None:

@@ -1,0 +1,1 @@
+"""Control groups: how a node is given little processor time, or little memory."""

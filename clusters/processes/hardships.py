@@ -1,0 +1,119 @@
+"""What makes it hard for the nodes of a cluster: clocks that are wrong, bounds that press.
+
+A hardship is the node's, not its process's: whoever starts the node again starts it under it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from clusters.hosts.cgroups.node_group import NodeGroup, make_group
+from clusters.hosts.clocks.attach import jvm_clock
+from clusters.hosts.clocks.node_clock import NodeClock
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.place import LOG
+from clusters.port import ClusterSpec, NodeName, NodeState, Skew
+from clusters.processes.node import ProcessNode
+from history.clock import ClockSkew
+from history.failure import HarnessError
+
+__all__ = ["Hardships", "HeldBack"]
+
+
+class Hardships:
+    """Of all nodes of a cluster. Calls for different nodes may come from different threads."""
+
+    def __init__(
+        self,
+        nodes: Mapping[NodeName, ProcessNode],
+        *,
+        ledger: Ledger | None,
+        now_ns: Callable[[], int],
+    ) -> None:
+        self._nodes: Final = nodes
+        self._ledger: Final = ledger
+        self._now_ns: Final = now_ns
+        self._clocks: dict[NodeName, NodeClock] = {}
+
+    def prepare(self, spec: ClusterSpec) -> None:
+        """Let the next starts be as hardships need them. HarnessError if they cannot be."""
+        if spec.own_clocks:
+            self._prepare_clocks()
+        if spec.own_groups:
+            self._prepare_groups()
+
+    def skew(self, name: NodeName, skew: Skew) -> str:
+        """Put the node's clock wrong; what it then says itself."""
+        pid = self._pid(name)
+        if pid is None:
+            raise HarnessError(f"{name} does not run: nobody can see that its clock is wrong")
+        return self._clock(name).put_wrong(skew, lambda: jvm_clock(pid))
+
+    def unskew(self, name: NodeName) -> str:
+        """Put the node's clock right; what it then says itself, if it runs."""
+        pid = self._pid(name)
+        return self._clock(name).put_right(None if pid is None else lambda: jvm_clock(pid))
+
+    def clock_skews(self) -> tuple[ClockSkew, ...]:
+        """All of them so far."""
+        return tuple(skew for clock in self._clocks.values() for skew in clock.skews())
+
+    def group(self, name: NodeName) -> NodeGroup:
+        """The node's control groups."""
+        group = self._nodes[name].group
+        if group is None:
+            raise HarnessError(f"{name} has no control group; it has with: own_groups: true")
+        return group
+
+    def _prepare_clocks(self) -> None:
+        for name, node in self._nodes.items():
+            _require_shared_files(node, "its clock")
+            clock = NodeClock(name, directory=node.place.directory, now_ns=self._now_ns)
+            node.env = {**node.env, **clock.prepare()}
+            self._clocks[name] = clock
+
+    def _prepare_groups(self) -> None:
+        if self._ledger is None:
+            raise HarnessError("nothing may be done to this machine: there is no ledger")
+        for name, node in self._nodes.items():
+            _require_shared_files(node, "what it uses")
+            node.group = make_group(name, ledger=self._ledger)
+
+    def _clock(self, name: NodeName) -> NodeClock:
+        if name not in self._clocks:
+            raise HarnessError(f"{name} has the machine's clock; its own with: own_clocks: true")
+        return self._clocks[name]
+
+    def _pid(self, name: NodeName) -> int | None:
+        process = self._nodes[name].process
+        return process.pid if process.state() is NodeState.RUNNING else None
+
+
+class HeldBack:
+    """What a cluster with hardships can do to its nodes, whatever they run.
+
+    `clusters.port.Throttles` and `Squeezes`.
+    """
+
+    _hardships: Hardships
+
+    def throttle_node(self, node: NodeName, share: float) -> str:
+        """At most this share of one core; returns how it was seen to be held back."""
+        return self._hardships.group(node).throttle(share)
+
+    def unthrottle_node(self, node: NodeName) -> str:
+        """As much as there is; returns for how long it was held back."""
+        return self._hardships.group(node).unthrottle()
+
+    def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
+        """Nothing but what it cannot give back, and this; returns how it was seen to press."""
+        return self._hardships.group(node).squeeze(room_bytes)
+
+    def unsqueeze_node(self, node: NodeName) -> str:
+        """As much as there is; returns how often it pressed."""
+        return self._hardships.group(node).unsqueeze()
+
+
+def _require_shared_files(node: ProcessNode, what: str) -> None:
+    """Clocks and groups are files of the machine on which the node runs; we reach our own alone."""
+    if node.place.fetch(LOG) != node.place.directory / LOG:
+        raise HarnessError(f"{node.node.name} runs on another machine: {what} is out of our reach")

@@ -1,0 +1,38 @@
+"""What a scenario's nodes are started with so that its faults can be done to them."""
+
+from dataclasses import replace
+from typing import Final
+
+from clusters.hosts.cgroups.hierarchy import parents
+from clusters.hosts.clocks.library import clock_library
+from harness.options import RunOptions
+from harness.scenario import Scenario
+from history.failure import HarnessError, UsageError
+from nemesis.steps import Word
+
+__all__ = ["with_hardships"]
+
+_CLOCKS: Final = frozenset({Word.SKEW})
+_GROUPS: Final = frozenset({Word.THROTTLE, Word.SQUEEZE})
+
+
+def with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
+    """The scenario, its nodes with clocks and control groups of their own where it needs them.
+
+    UsageError if this machine can have none. Nodes in virtual time have neither.
+    """
+    if options.cluster.in_virtual_time:
+        return scenario
+    cluster = replace(
+        scenario.cluster,
+        own_clocks=scenario.cluster.own_clocks or bool(_CLOCKS & scenario.words),
+        own_groups=scenario.cluster.own_groups or bool(_GROUPS & scenario.words),
+    )
+    try:
+        if cluster.own_clocks:
+            clock_library()
+        if cluster.own_groups:
+            parents()
+    except HarnessError as error:
+        raise UsageError(f"{scenario.name} cannot be run on this machine: {error}") from error
+    return replace(scenario, cluster=cluster)

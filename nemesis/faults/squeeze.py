@@ -1,0 +1,18 @@
+"""Little memory: what the node has cached and mapped is taken from it again and again."""
+
+from clusters.port import Cluster, NodeName, Squeezes
+from nemesis.faults.fault import Fault, one_by_one
+from nemesis.steps import Act, Room
+
+__all__ = ["SQUEEZE"]
+
+
+def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
+    assert isinstance(cluster, Squeezes)
+    assert isinstance(act.hardship, Room)
+    return cluster.squeeze_node(node, act.hardship.size_bytes)
+
+
+SQUEEZE = Fault(
+    name="squeeze", healed_by="unsqueeze", abilities=(Squeezes,), inject=one_by_one(_inject)
+)

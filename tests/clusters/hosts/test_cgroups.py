@@ -1,0 +1,122 @@
+"""Where groups can be made, by what the kernel says; and a real one that holds a process back."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from clusters.hosts.cgroups import hierarchy, node_group
+from clusters.hosts.cgroups.hierarchy import parents
+from clusters.hosts.cgroups.limits import cpu_of, memory_of
+from clusters.hosts.cgroups.node_group import NodeGroup, make_group
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.process import process_usage
+from history.failure import HarnessError
+
+_BUSY = """
+import os, sys
+print("ready", flush=True)
+while True:
+    with open(sys.argv[1], "wb") as file:
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+        os.fsync(file.fileno())
+"""
+
+
+def _parent(tree: Path, controller: str, *, group: str, kind: str) -> Path:
+    lines = {
+        "v1": f"1 1 0:1 / {tree}/{controller} rw - cgroup cgroup rw,{controller}",
+        "v2": f"1 1 0:1 / {tree} rw - cgroup2 cgroup2 rw",
+    }
+    name = controller if kind == "v1" else ""
+    own = {name: PurePosixPath(group)}
+    return hierarchy._parent(controller, hierarchy.mounts_of(lines[kind]), own).directory
+
+
+def test_in_version_1_a_group_is_made_below_the_one_we_are_in(tmp_path: Path) -> None:
+    (tmp_path / "cpu/a/b").mkdir(parents=True)
+    assert _parent(tmp_path, "cpu", group="/a/b", kind="v1") == tmp_path / "cpu/a/b"
+
+
+def test_in_version_2_a_group_is_made_where_one_above_us_hands_the_controller_on(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a/b/c").mkdir(parents=True)
+    (tmp_path / "cgroup.subtree_control").write_text("cpu memory")
+    (tmp_path / "a/cgroup.subtree_control").write_text("memory")
+    (tmp_path / "a/b/cgroup.subtree_control").write_text("")
+    assert _parent(tmp_path, "memory", group="/a/b/c", kind="v2") == tmp_path / "a"
+    assert _parent(tmp_path, "cpu", group="/a/b/c", kind="v2") == tmp_path
+    (tmp_path / "cgroup.subtree_control").write_text("")
+    with pytest.raises(HarnessError, match="hands on cpu"):
+        _parent(tmp_path, "cpu", group="/a/b/c", kind="v2")
+
+
+def test_version_2_is_written_and_read_in_its_own_words(tmp_path: Path) -> None:
+    (tmp_path / "cpu.stat").write_text("usage_usec 5\nnr_throttled 3\nthrottled_usec 2500000\n")
+    (tmp_path / "memory.stat").write_text("anon 900\nkernel 100\nfile 500\n")
+    (tmp_path / "memory.current").write_text("1500\n")
+    (tmp_path / "memory.events").write_text("low 0\nhigh 7\nmax 0\n")
+    cpu, memory = cpu_of(tmp_path, version=2), memory_of(tmp_path, version=2)
+    cpu.limit(0.1)
+    assert (tmp_path / "cpu.max").read_text() == "10000 100000"
+    cpu.limit(None)
+    assert (tmp_path / "cpu.max").read_text() == "max 100000"
+    assert cpu.throttled() == (3, 2.5)
+    memory.limit(2000)
+    assert (tmp_path / "memory.high").read_text() == "2000"
+    memory.limit(None)
+    assert (tmp_path / "memory.high").read_text() == "max"
+    assert (memory.used_bytes(), memory.held_bytes(), memory.pressed()) == (1500, 1000, 7)
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Iterator[NodeGroup]:
+    try:
+        parents()
+    except HarnessError as error:
+        pytest.skip(str(error))
+    with Ledger(run_id="groups", directory=tmp_path) as ledger:
+        made = make_group("broker-1", ledger=ledger)
+        yield made
+    assert not any(directory.exists() for directory in made.directories)
+
+
+@pytest.fixture
+def busy(group: NodeGroup, tmp_path: Path) -> Iterator[int]:
+    """A process in the group that writes a file of 64 MiB again and again."""
+    command = [sys.executable, "-S", "-c", _BUSY, str(tmp_path / "file")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        group.adopt(process.pid)
+        yield process.pid
+        process.kill()
+
+
+def test_a_process_is_held_back_and_let_go(group: NodeGroup, busy: int) -> None:
+    assert group.throttle(0.05) == "broker-1: held back by the kernel at 5.0% of a core"
+    assert "free again; held back " in group.unthrottle()
+    count, held_back_s = group.cpu.throttled()
+    assert count > 0
+    assert held_back_s > 0
+    assert process_usage(busy) is not None
+
+
+def test_a_process_that_asks_for_little_is_not_held_back(
+    group: NodeGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_group, "_EFFECT_TIMEOUT_S", 0.1)
+    with pytest.raises(HarnessError, match="uses less than 5%"):
+        group.throttle(0.05)
+
+
+def test_a_process_is_pressed_and_goes_on(group: NodeGroup, busy: int) -> None:
+    del busy
+    evidence = group.squeeze(4 << 20)
+    assert evidence.startswith("broker-1: bound to ")
+    assert group.memory.used_bytes() <= group.memory.held_bytes() + (16 << 20)
+    assert "free again" in group.unsqueeze()

@@ -1,0 +1,102 @@
+"""A real broker whose clock is put wrong and which is held back, and what is seen of it.
+
+The tests share one cluster, and each leaves it whole.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from clusters.hosts.cgroups.hierarchy import parents
+from clusters.hosts.clocks.attach import jvm_clock
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.warden import Warden
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.prepared import Prepared
+from clusters.port import ClusterSpec, NodeName, Skew, Skews, Squeezes, Throttles
+from history.clock import Clock
+from history.failure import HarnessError
+
+pytestmark = pytest.mark.kafka
+
+BROKER = NodeName("broker-1")
+S = 1_000_000_000
+
+
+def _groups_here() -> bool:
+    try:
+        parents()
+    except HarnessError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[ClusterSpec], Prepared]
+) -> Iterator[KafkaCluster]:
+    spec = ClusterSpec(brokers=1, own_clocks=True, own_groups=_groups_here())
+    directory = tmp_path_factory.mktemp("hardships")
+    with (
+        Ledger(run_id="hardships", directory=directory) as ledger,
+        Warden(run_id="hardships", will=ledger.will) as warden,
+    ):
+        it = KafkaCluster(
+            spec,
+            prepared=prepared(spec),
+            host=LocalHost(warden, ledger=ledger),
+            directory=directory / "nodes",
+            clock=Clock.start(),
+        )
+        try:
+            it.start()
+            yield it
+        finally:
+            it.stop()
+
+
+def ahead_s(cluster: KafkaCluster) -> float:
+    pid = cluster.pid_of(BROKER)
+    assert pid is not None
+    return jvm_clock(pid).ahead_ns / S
+
+
+def test_it_offers_what_hardships_need(cluster: KafkaCluster) -> None:
+    assert isinstance(cluster, Skews)
+    assert isinstance(cluster, Throttles)
+    assert isinstance(cluster, Squeezes)
+
+
+@pytest.mark.parametrize(
+    ("skew", "says"),
+    [
+        (Skew(jump_s=-60), "by its own word 60.0"),
+        (Skew(rate=1.5), "runs at 1.5 times its pace"),
+        (Skew(strobe_s=2, every_s=0.2), "goes back and forth"),
+    ],
+    ids=["jump", "drift", "strobe"],
+)
+def test_a_clock_is_wrong_by_the_word_of_its_jvm_and_then_right_again(
+    cluster: KafkaCluster, skew: Skew, says: str
+) -> None:
+    assert says in cluster.skew_node(BROKER, skew).replace("59.9", "60.0")
+    assert "its clock is right" in cluster.unskew_node(BROKER)
+    assert ahead_s(cluster) == pytest.approx(0, abs=0.5)
+    assert cluster.clock_skews()[-1].node == BROKER
+
+
+def test_a_node_that_starts_again_finds_its_clock_as_it_was_left(cluster: KafkaCluster) -> None:
+    cluster.skew_node(BROKER, Skew(jump_s=30))
+    cluster.kill_node(BROKER)
+    cluster.start_node(BROKER)
+    assert ahead_s(cluster) == pytest.approx(30, abs=0.5)
+    cluster.unskew_node(BROKER)
+
+
+@pytest.mark.skipif(not _groups_here(), reason="no control group of ours can be made here")
+def test_it_is_held_back_and_pressed_and_let_go(cluster: KafkaCluster) -> None:
+    assert "held back by the kernel" in cluster.throttle_node(BROKER, 0.02)
+    assert "free again" in cluster.unthrottle_node(BROKER)
+    assert "bound to" in cluster.squeeze_node(BROKER, 4 << 20)
+    assert "free again" in cluster.unsqueeze_node(BROKER)
