@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
-from clusters.port import Cluster, DisturbsPackets, Links, NodeName, NodeState
+from clusters.abilities import DisturbsPackets, Links
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.topology import CLIENTS
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Flow, Link

@@ -10,8 +10,9 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
+from clusters.abilities import LogEnds
 from clusters.evolution import Follows, members_of
-from clusters.port import Cluster, LogEnds, NodeName, Role, role_of
+from clusters.port import Cluster, NodeName, Role, role_of
 from harness.network import Network
 from harness.observer import Looks, whole_nodes
 from harness.operator import administer

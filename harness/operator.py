@@ -2,8 +2,9 @@
 
 from typing import assert_never
 
+from clusters.abilities import Administers
 from clusters.evolution import ChangesMembers, Finalises
-from clusters.port import Administers, Cluster
+from clusters.port import Cluster
 from nemesis.steps import (
     AddNodes,
     Admin,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
-from clusters.port import Cluster, DisturbsPackets, NodeName
+from clusters.abilities import DisturbsPackets
+from clusters.port import Cluster, NodeName
 from harness.cutting import Cutter, PacketCutter, ProxyCutter, awake, those
 from harness.played import PerformedPlay
 from history.failure import HarnessError

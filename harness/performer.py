@@ -8,19 +8,9 @@ is appended to the performed play before it is tried, with the time and the node
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from clusters.abilities import Pauses, Skews, Snapshots, Squeezes, Starts, Throttles, TroublesDisks
 from clusters.evolution import ChangesReleases, members_of
-from clusters.port import (
-    Cluster,
-    NodeName,
-    NodeState,
-    Pauses,
-    Skews,
-    Snapshots,
-    Squeezes,
-    Starts,
-    Throttles,
-    TroublesDisks,
-)
+from clusters.port import Cluster, NodeName, NodeState
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal

@@ -26,6 +26,7 @@ from harness.wiring import links_of, wired_route
 from history.clock import Clock
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
+from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
 
 __all__ = ["record", "unread"]
@@ -64,17 +65,9 @@ def record(
         links = links_of(cluster, route)
         wire = None
         if options.wire:
-            log = run.nodes / "wire.log"
-            wire = stack.enter_context(
-                Wire(
-                    links,
-                    warden=warden,
-                    directory=run.raw,
-                    log=log,
-                    clock=clock,
-                    dialect=prepared is None,
-                )
-            )
+            dialect = prepared is None
+            wire = _wire(links, warden=warden, run=run, clock=clock, dialect=dialect)
+            stack.enter_context(wire)
             if isinstance(host, LeadsLinks):
                 host.lead([(link.source, link.address, link.port) for link in links])
         stack.enter_context(_started(cluster, progress))
@@ -150,6 +143,14 @@ def _placed(
         )
     refuse_missing_abilities(scenario, cluster, wired=options.wire)
     return cluster, route
+
+
+def _wire(
+    links: tuple[Link, ...], *, warden: Warden, run: RunDirectory, clock: Clock, dialect: bool
+) -> Wire:
+    """The proxy on these links."""
+    log = run.nodes / "wire.log"
+    return Wire(links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect)
 
 
 def _where(options: RunOptions) -> dict[str, str]:

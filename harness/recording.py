@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
+from clusters.abilities import DisturbsPackets, Explains, LogEnds, Skews
 from clusters.evolution import ChangesMembers, ChangesReleases
-from clusters.port import Cluster, DisturbsPackets, Explains, LogEnds, NodeName, Skews
+from clusters.port import Cluster, NodeName
 from harness.clients import Together
 from harness.interpreter import Interpreter
 from harness.network import Network

@@ -1,6 +1,7 @@
 """Samples of the nodes and clients, once a second, for the plots: never for a verdict."""
 
-from clusters.port import Cluster, Measures
+from clusters.abilities import Measures
+from clusters.port import Cluster
 from harness.timing import RealTime, Time
 from history.journal import SampleJournal
 from history.segment import Counts

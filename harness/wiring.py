@@ -6,9 +6,10 @@ numbered: 0 the clients, from 1 on the nodes.
 
 from collections.abc import Iterable
 
+from clusters.abilities import DisturbsPackets, Links
 from clusters.hosts.place import Host
 from clusters.kafka.configuration import Route
-from clusters.port import DisturbsPackets, Links, NodeName
+from clusters.port import NodeName
 from nemesis.topology import CLIENTS
 from nemesis.wire.rules import Link
 

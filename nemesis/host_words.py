@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
-from clusters.port import Skew
+from clusters.abilities import Skew
 from history.failure import SpecError
 from nemesis.steps import Hardship, Room, Share, Word
 from nemesis.words import duration_s, duration_text

@@ -10,7 +10,7 @@ cached and mapped is read again and again.
 import random
 from typing import Final
 
-from clusters.port import Skew
+from clusters.abilities import Skew
 from nemesis.steps import Hardship, Room, Share
 
 __all__ = ["HARDSHIPS", "drawn_hardship"]

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from clusters.port import FlippedPart, NodeName, Skew, TopicSpec
+from clusters.abilities import Skew
+from clusters.port import FlippedPart, NodeName, TopicSpec
 from nemesis.conditions import Condition, Registered
 from nemesis.targets import Target
 from nemesis.topology import Cut

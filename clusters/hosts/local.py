@@ -9,8 +9,9 @@ from pathlib import PurePath
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 from typing import Final
 
+from clusters.abilities import NodeUsage
 from clusters.hosts.warden_client import WardenClient
-from clusters.port import NodeState, NodeUsage
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 __all__ = ["LocalProcess"]

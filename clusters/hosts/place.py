@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self, runtime_checkable
 
+from clusters.abilities import NodeUsage
 from clusters.hosts.ledger import Ledger
-from clusters.port import NodeName, NodeState, NodeUsage
+from clusters.port import NodeName, NodeState
 
 __all__ = [
     "DATA",

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.port import NodeState, NodeUsage
+from clusters.abilities import NodeUsage
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 __all__ = [

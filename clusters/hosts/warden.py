@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from clusters.abilities import NodeUsage
 from clusters.hosts.process import (
     HARNESS_VARIABLE,
     RUN_VARIABLE,
@@ -22,7 +23,7 @@ from clusters.hosts.process import (
     process_usage,
 )
 from clusters.hosts.warden_client import WardenClient
-from clusters.port import NodeState, NodeUsage
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 __all__ = ["Warden"]

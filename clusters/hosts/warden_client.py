@@ -11,7 +11,8 @@ from pathlib import PurePath
 from types import TracebackType
 from typing import Final, Self
 
-from clusters.port import NodeState, NodeUsage
+from clusters.abilities import NodeUsage
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 __all__ = ["ANSWER_TIMEOUT_S", "WardenClient"]

@@ -78,7 +78,7 @@ class _Seen:
 
 
 class KafkaAdmin:
-    """Asks for what `clusters.port.Administers` names. Safe to use from several threads.
+    """Asks for what `clusters.abilities.Administers` names. Safe to use from several threads.
 
     `leader`: the active controller, if there is one; `brokers`: those that run; `nodes`: all.
     """

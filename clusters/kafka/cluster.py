@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
+from clusters.abilities import Skew
 from clusters.hosts.place import Host
 from clusters.kafka.configuration import Node, Route, direct, first_members, properties
 from clusters.kafka.formatting import first_voters, new_id
@@ -12,7 +13,7 @@ from clusters.kafka.prepared import Prepared
 from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.upgrade import Upgrades
 from clusters.kafka.voters import Seat, checkpoint_of
-from clusters.port import ClusterSpec, NodeName, Quorum, Role, Skew
+from clusters.port import ClusterSpec, NodeName, Quorum, Role
 from clusters.processes.cluster import ProcessCluster
 from clusters.processes.node import ProcessNode
 from clusters.processes.readiness import await_first_voters

@@ -22,9 +22,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from clusters.abilities import LinkEnd
 from clusters.hosts.place import LOOPBACK
 from clusters.kafka.releases import version_numbers
-from clusters.port import ClusterSpec, LinkEnd, NodeName, Quorum, Role, role_of
+from clusters.port import ClusterSpec, NodeName, Quorum, Role, role_of
 from history.failure import UsageError
 
 __all__ = [

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from clusters.abilities import LinkEnd, NodeUsage
 from clusters.hosts.place import DATA, LOOPBACK, Host
 from clusters.hosts.ports import ReservedPorts
 from clusters.kafka.admin import KafkaAdmin
@@ -37,10 +38,8 @@ from clusters.port import (
     Disks,
     DiskTrouble,
     FlippedPart,
-    LinkEnd,
     NodeName,
     NodeState,
-    NodeUsage,
     Role,
     TopicSpec,
     role_of,

@@ -55,7 +55,7 @@ class NodeDisks:
         self._troubled[node].let_go()
 
     def cut_power(self, names: Sequence[NodeName], *, torn_seed: int | None) -> str:
-        """See `clusters.port.LosesPower`: all stand still, all lose power, then all are ended."""
+        """As `LosesPower` has it: all stand still, all lose power, then all are ended."""
         nodes = [self._nodes[name] for name in names]
         for node in nodes:
             self.let_go(node.node.name)
@@ -81,11 +81,11 @@ class NodeDisks:
         return "; ".join(lost) + together
 
     def bring_trouble(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
-        """See `clusters.port.TroublesDisks`."""
+        """See `clusters.abilities.TroublesDisks`."""
         return self._troubled[node].bring(trouble, stall_s=stall_s)
 
     def mend(self, name: NodeName) -> None:
-        """See `clusters.port.TroublesDisks`."""
+        """See `clusters.abilities.TroublesDisks`."""
         node, troubled = self._nodes[name], self._troubled[name]
         was_wanted = node.wanted
         if troubled.in_the_way:

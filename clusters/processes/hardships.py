@@ -6,12 +6,13 @@ A hardship is the node's, not its process's: whoever starts the node again start
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from clusters.abilities import Skew
 from clusters.hosts.cgroups.node_group import NodeGroup, make_group
 from clusters.hosts.clocks.attach import jvm_clock
 from clusters.hosts.clocks.node_clock import NodeClock
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import LOG
-from clusters.port import ClusterSpec, NodeName, NodeState, Skew
+from clusters.port import ClusterSpec, NodeName, NodeState
 from clusters.processes.node import ProcessNode
 from history.clock import ClockSkew
 from history.failure import HarnessError
@@ -91,7 +92,7 @@ class Hardships:
 class HeldBack:
     """What a cluster with hardships can do to its nodes, whatever they run.
 
-    `clusters.port.Throttles` and `Squeezes`.
+    `clusters.abilities.Throttles` and `Squeezes`.
     """
 
     _hardships: Hardships

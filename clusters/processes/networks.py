@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from clusters.abilities import LinkEnd
 from clusters.hosts.bandwidth import (
     free_bandwidth,
     limit_bandwidth,
@@ -25,7 +26,7 @@ from clusters.hosts.packets import (
 )
 from clusters.hosts.place import OwnNetwork, Place
 from clusters.kafka.asking import is_answered
-from clusters.port import LinkEnd, NodeName
+from clusters.port import NodeName
 from history.failure import HarnessError, UsageError
 
 __all__ = ["NodeNetworks", "forbidden"]

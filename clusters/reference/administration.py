@@ -42,7 +42,7 @@ Answered = tuple[int, str]
 
 
 class Administration:
-    """Asks as `clusters.port.Administers` says. `leader`: the active controller's id, or -1."""
+    """Asks as `Administers` says. `leader`: the active controller's id, or -1."""
 
     def __init__(
         self,

@@ -13,16 +13,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.port import (
-    ClusterSpec,
-    ClusterView,
-    LinkEnd,
-    NodeName,
-    NodeState,
-    Role,
-    TopicSpec,
-    role_of,
-)
+from clusters.abilities import LinkEnd
+from clusters.port import ClusterSpec, ClusterView, NodeName, NodeState, Role, TopicSpec, role_of
 from clusters.reference.administration import Administration
 from clusters.reference.asking import Operator
 from clusters.reference.broker import BrokerNode

@@ -3,15 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.port import (
-    Pauses,
-    Skews,
-    Snapshots,
-    Squeezes,
-    Starts,
-    Throttles,
-    TroublesDisks,
-)
+from clusters.abilities import Pauses, Skews, Snapshots, Squeezes, Starts, Throttles, TroublesDisks
 from nemesis.faults.cut_power import CUT_POWER
 from nemesis.faults.disk_troubles import DISK_TROUBLES
 from nemesis.faults.fault import Fault

@@ -6,7 +6,8 @@ and none has synced.
 
 from collections.abc import Sequence
 
-from clusters.port import Cluster, LosesPower, NodeName, NodeState, Starts
+from clusters.abilities import LosesPower, Starts
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, require_state
 from nemesis.steps import Act
 

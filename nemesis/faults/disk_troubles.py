@@ -1,6 +1,7 @@
 """A disk that is full, read-only, failed, stalled or slow under a node that goes on as it can."""
 
-from clusters.port import Cluster, DiskTrouble, NodeName, TroublesDisks
+from clusters.abilities import TroublesDisks
+from clusters.port import Cluster, DiskTrouble, NodeName
 from nemesis.faults.fault import Fault, one_by_one
 from nemesis.steps import Act, Word
 

@@ -4,7 +4,8 @@ One that the node cannot know of by itself stays until somebody reads it. Kafka 
 only where it recovers a log after an unclean end, and where a consumer or a follower reads.
 """
 
-from clusters.port import BitFlips, Cluster, NodeName, NodeState, Starts
+from clusters.abilities import BitFlips, Starts
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 

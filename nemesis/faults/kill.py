@@ -1,6 +1,7 @@
 """kill -9: the process is gone at once; what it had written to the page cache survives."""
 
-from clusters.port import Cluster, Kills, NodeName, NodeState, Starts
+from clusters.abilities import Kills, Starts
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 

@@ -1,6 +1,7 @@
 """SIGSTOP: the process holds its sockets and its leases and does nothing, like a long GC pause."""
 
-from clusters.port import Cluster, NodeName, NodeState, Pauses
+from clusters.abilities import Pauses
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 

@@ -1,7 +1,8 @@
 """A planned restart: controlled shutdown, and the start at once; perhaps of another release."""
 
+from clusters.abilities import Starts, Stops
 from clusters.evolution import ChangesReleases
-from clusters.port import Cluster, NodeName, NodeState, Starts, Stops
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 

@@ -1,6 +1,7 @@
 """An old backup, a lost tail: the disk of a node that is down is put back to an earlier copy."""
 
-from clusters.port import Cluster, NodeName, NodeState, Snapshots, Starts
+from clusters.abilities import Snapshots, Starts
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 

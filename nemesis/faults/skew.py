@@ -1,6 +1,7 @@
 """A wall clock that is wrong: it jumps, runs too fast or too slow, or goes back and forth."""
 
-from clusters.port import Cluster, NodeName, Skew, Skews
+from clusters.abilities import Skew, Skews
+from clusters.port import Cluster, NodeName
 from nemesis.faults.fault import Fault, one_by_one
 from nemesis.steps import Act
 

@@ -1,6 +1,7 @@
 """Little memory: what the node has cached and mapped is taken from it again and again."""
 
-from clusters.port import Cluster, NodeName, Squeezes
+from clusters.abilities import Squeezes
+from clusters.port import Cluster, NodeName
 from nemesis.faults.fault import Fault, one_by_one
 from nemesis.steps import Act, Room
 

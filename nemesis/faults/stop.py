@@ -1,6 +1,7 @@
 """A graceful stop: controlled shutdown, as in a rolling restart."""
 
-from clusters.port import Cluster, NodeName, NodeState, Starts, Stops
+from clusters.abilities import Starts, Stops
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 

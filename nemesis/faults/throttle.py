@@ -1,6 +1,7 @@
 """Little processor time: the kernel lets the node run for a share of each tenth of a second."""
 
-from clusters.port import Cluster, NodeName, Throttles
+from clusters.abilities import Throttles
+from clusters.port import Cluster, NodeName
 from nemesis.faults.fault import Fault, one_by_one
 from nemesis.steps import Act, Share
 

@@ -1,6 +1,7 @@
 """A lost disk: the data of a node that is down is deleted, and its disk formatted anew."""
 
-from clusters.port import Cluster, NodeName, NodeState, Starts, Wipes
+from clusters.abilities import Starts, Wipes
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
 

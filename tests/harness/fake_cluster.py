@@ -6,6 +6,7 @@ Metadata follows the processes at once: a broker that does not run is fenced and
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from clusters.abilities import Skew
 from clusters.port import (
     ClusterSpec,
     ClusterView,
@@ -13,7 +14,6 @@ from clusters.port import (
     NodeName,
     NodeState,
     PartitionView,
-    Skew,
     TopicSpec,
 )
 from history.clock import ClockSkew

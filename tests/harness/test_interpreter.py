@@ -12,7 +12,8 @@ import yaml
 from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
 
-from clusters.port import LinkEnd, NodeName, NodeState
+from clusters.abilities import LinkEnd
+from clusters.port import NodeName, NodeState
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Observer

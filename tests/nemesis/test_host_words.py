@@ -1,6 +1,7 @@
 import pytest
 
-from clusters.port import NodeName, Skew
+from clusters.abilities import Skew
+from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.play import Act, Play, Stage, Word, parse_play, step_data
 from nemesis.steps import Room, Share, words_of

@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from clusters.port import Skew
+from clusters.abilities import Skew
 
 __all__ = ["RIGHT", "make_control", "set_control"]
 

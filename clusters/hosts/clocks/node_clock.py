@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from clusters.abilities import Skew
 from clusters.hosts.clocks.attach import ClockReading
 from clusters.hosts.clocks.control import RIGHT, make_control, set_control
 from clusters.hosts.clocks.library import clock_library
-from clusters.port import Skew
 from history.clock import ClockSkew
 from history.failure import HarnessError
 

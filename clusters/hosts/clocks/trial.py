@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Final
 
+from clusters.abilities import Skew
 from clusters.hosts.clocks.control import make_control, set_control
 from clusters.hosts.clocks.library import clock_library
-from clusters.port import Skew
 from history.failure import HarnessError
 
 __all__ = ["clock_trial"]

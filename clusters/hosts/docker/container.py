@@ -17,10 +17,11 @@ from pathlib import Path
 from signal import SIGABRT, SIGBUS, SIGCONT, SIGILL, SIGKILL, SIGSEGV, SIGSTOP, SIGTERM
 from typing import Final
 
+from clusters.abilities import NodeUsage
 from clusters.hosts.docker.daemon import ContainerSpec, ContainerState, Daemon
 from clusters.hosts.docker.pidfd import HeldProcess
 from clusters.hosts.process import await_state
-from clusters.port import NodeState, NodeUsage
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 __all__ = ["ContainerProcess", "exit_code_of", "memory_limit_bytes"]

@@ -10,8 +10,9 @@ import signal
 import weakref
 from typing import Final, Self
 
+from clusters.abilities import NodeUsage
 from clusters.hosts.process import process_state, process_usage
-from clusters.port import NodeState, NodeUsage
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 __all__ = ["HeldProcess"]

@@ -8,11 +8,12 @@ from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from clusters.abilities import NodeUsage
 from clusters.hosts.process import RUN_VARIABLE
 from clusters.hosts.ssh import agent
 from clusters.hosts.ssh.connection import Connection
 from clusters.hosts.warden_client import WardenClient
-from clusters.port import NodeState, NodeUsage
+from clusters.port import NodeState
 from history.failure import HarnessError, UsageError
 
 __all__ = ["RemoteWarden", "Way"]

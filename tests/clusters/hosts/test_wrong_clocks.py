@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from clusters.abilities import Skew
 from clusters.hosts.clocks import node_clock
 from clusters.hosts.clocks.attach import ClockReading
 from clusters.hosts.clocks.control import RIGHT, make_control, set_control
 from clusters.hosts.clocks.library import build, clock_library
 from clusters.hosts.clocks.node_clock import NodeClock
-from clusters.port import Skew
 from history.clock import Clock
 from history.failure import HarnessError
 

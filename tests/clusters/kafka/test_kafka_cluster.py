@@ -10,22 +10,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from clusters.abilities import Kills, Measures, Pauses, Snapshots, Starts, Stops, Wipes
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import directory_id_of
-from clusters.port import (
-    Cluster,
-    ClusterSpec,
-    Kills,
-    Measures,
-    NodeName,
-    NodeState,
-    Pauses,
-    Snapshots,
-    Starts,
-    Stops,
-    TopicSpec,
-    Wipes,
-)
+from clusters.port import Cluster, ClusterSpec, NodeName, NodeState, TopicSpec
 from history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.kafka

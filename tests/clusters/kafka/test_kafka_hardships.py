@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from clusters.abilities import Skew, Skews, Squeezes, Throttles
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.clocks.attach import jvm_clock
 from clusters.hosts.ledger import Ledger
@@ -14,7 +15,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName, Skew, Skews, Squeezes, Throttles
+from clusters.port import ClusterSpec, NodeName
 from history.clock import Clock
 from history.failure import HarnessError
 

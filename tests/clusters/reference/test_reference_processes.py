@@ -14,31 +14,25 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.place import LOOPBACK
-from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import Listener
-from clusters.kafka.observation import ask_metadata, view_of
-from clusters.port import (
+from clusters.abilities import (
     Administers,
-    Cluster,
-    ClusterSpec,
     Explains,
     Kills,
     Links,
     LogEnds,
     Measures,
-    NodeName,
-    NodeState,
     Pauses,
-    Role,
     Snapshots,
     Starts,
     Stops,
-    TopicSpec,
     Wipes,
-    role_of,
 )
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.place import LOOPBACK
+from clusters.hosts.warden import Warden
+from clusters.kafka.configuration import Listener
+from clusters.kafka.observation import ask_metadata, view_of
+from clusters.port import Cluster, ClusterSpec, NodeName, NodeState, Role, TopicSpec, role_of
 from clusters.reference.formatting import format_directory
 from clusters.reference.processes import ReferenceCluster
 from history.clock import Clock

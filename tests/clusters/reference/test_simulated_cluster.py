@@ -7,25 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from clusters.port import (
+from clusters.abilities import (
     Administers,
-    Cluster,
-    ClusterSpec,
-    ClusterView,
     Explains,
     Kills,
     Links,
     LogEnds,
     LosesPower,
-    NodeName,
-    NodeState,
     Pauses,
     Snapshots,
     Starts,
     Stops,
-    TopicSpec,
     Wipes,
 )
+from clusters.port import Cluster, ClusterSpec, ClusterView, NodeName, NodeState, TopicSpec
 from clusters.reference.configuration import S
 from clusters.reference.rules import Rules
 from clusters.reference.simulated import SimulatedCluster, build

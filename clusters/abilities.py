@@ -1,0 +1,296 @@
+"""What some clusters can do and others cannot: each ability a small Protocol of its own.
+
+Asked for with `isinstance`, so that a play that needs an ability which a cluster lacks is refused
+before anything starts. What every cluster can do is `clusters.port.Cluster`.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from clusters.port import DiskTrouble, FlippedPart, NodeName, TopicSpec
+from history.clock import ClockSkew
+
+__all__ = [
+    "Administers",
+    "BitFlips",
+    "DisturbsPackets",
+    "Explains",
+    "Kills",
+    "LinkEnd",
+    "Links",
+    "LogEnds",
+    "LosesPower",
+    "Measures",
+    "NodeUsage",
+    "Pauses",
+    "Skew",
+    "Skews",
+    "Snapshots",
+    "Squeezes",
+    "Starts",
+    "Stops",
+    "Throttles",
+    "TroublesDisks",
+    "Wipes",
+]
+
+
+@runtime_checkable
+class Starts(Protocol):
+    """Can start a node that is down, on the disk that it has."""
+
+    def start_node(self, node: NodeName) -> None:
+        """Spawn the node and return once its process lives; joining the cluster takes longer."""
+
+
+@runtime_checkable
+class Stops(Protocol):
+    """Can stop a node gracefully."""
+
+    def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
+        """SIGTERM, and wait; kill -9 after `timeout_s`. True if it went by itself."""
+
+
+@runtime_checkable
+class Kills(Protocol):
+    """Can kill a node as kill -9 does."""
+
+    def kill_node(self, node: NodeName) -> None:
+        """SIGKILL, also of a paused node; returns when the process is gone."""
+
+
+@runtime_checkable
+class Pauses(Protocol):
+    """Can stop a node's clock, so to speak: SIGSTOP and SIGCONT."""
+
+    def pause_node(self, node: NodeName) -> None:
+        """SIGSTOP; returns when the host sees it stopped."""
+
+    def resume_node(self, node: NodeName) -> None:
+        """SIGCONT; returns when the host sees it running."""
+
+
+@runtime_checkable
+class Wipes(Protocol):
+    """Can empty a node's disk."""
+
+    def wipe_node(
+        self, node: NodeName, *, keep_directory_id: bool = False, by_tool: bool = False
+    ) -> None:
+        """Delete all data of a node that is down, and format it anew with its old id.
+
+        `keep_directory_id`: the empty disk passes for the one it was. `by_tool`: the release's own
+        tool formats it, under a new directory id, and nobody syncs what it leaves unsynced.
+        """
+
+
+@runtime_checkable
+class LosesPower(Protocol):
+    """Can lose what nodes wrote and never synced, as a power cut does."""
+
+    def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
+        """End the nodes at once, all together, and lose bytes that they had not made durable.
+
+        Returns what each lost, in words. What a disk had not written yet is gone from some point
+        on, which may be the end; what was synced is all there. `torn_seed`: parts of some logs,
+        drawn from it, reach the disk before. A node that is down loses what it left unsynced.
+        """
+
+
+@runtime_checkable
+class TroublesDisks(Protocol):
+    """Can bring trouble to the disk under a node, and mend it."""
+
+    def trouble_disk(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
+        """Let this happen to the node's disk; what shows that it has, in words.
+
+        `stall_s`: of a slow disk, how long each stall takes. A node may die of it.
+        """
+
+    def mend_disk(self, node: NodeName) -> None:
+        """End the trouble of the node's disk.
+
+        A node that died of it is started. One that runs on a disk which has to be mounted anew is
+        killed before, and started.
+        """
+
+
+@runtime_checkable
+class BitFlips(Protocol):
+    """Can flip a bit of what a node has on its disk."""
+
+    def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
+        """Flip one bit, drawn from the seed, on the disk of a node that is down.
+
+        Returns the file, the place, and the byte before and after, in words.
+        """
+
+
+@runtime_checkable
+class Snapshots(Protocol):
+    """Can copy a node's disk and put the copy back: an old backup, a lost tail."""
+
+    def snapshot_node(self, node: NodeName, name: str) -> None:
+        """Copy the node's data (running or down) under `name`, replacing an older copy."""
+
+    def rollback_node(self, node: NodeName, name: str) -> None:
+        """Replace the data of a node that is down by the copy `name`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skew:
+    """How a wall clock is wrong: by a jump, or by its pace, or back and forth. Default: right."""
+
+    jump_s: float = 0.0
+    """So much ahead; negative: behind."""
+    rate: float = 1.0
+    """Seconds that it counts in each second."""
+    strobe_s: float = 0.0
+    """So much ahead (or behind) in every second span of `every_s`, and right in the others."""
+    every_s: float = 0.1
+
+    def bounds_s(self, passed_s: float) -> tuple[float, float]:
+        """How far ahead it is at least and at most in so many seconds from its beginning."""
+        steady = self.jump_s
+        wrong = (steady, steady + self.strobe_s, steady + (self.rate - 1) * passed_s)
+        return min(wrong), max(wrong)
+
+
+@runtime_checkable
+class Skews(Protocol):
+    """Can put a node's wall clock wrong, as its process sees it.
+
+    The clock is the node's, not the process's: a node that starts finds it as wrong as it was left.
+    """
+
+    def skew_node(self, node: NodeName, skew: Skew) -> str:
+        """Put it wrong by this, whatever it was before; returns what the node itself then says."""
+
+    def unskew_node(self, node: NodeName) -> str:
+        """Put it right; returns what the node itself then says."""
+
+    def clock_skews(self) -> tuple[ClockSkew, ...]:
+        """Whose clock was wrong, when, and by how much at most."""
+
+
+@runtime_checkable
+class Throttles(Protocol):
+    """Can give a node little time on the processors, also across its restarts."""
+
+    def throttle_node(self, node: NodeName, share: float) -> str:
+        """At most this share of one core; returns how it was seen to be held back."""
+
+    def unthrottle_node(self, node: NodeName) -> str:
+        """As much as there is; returns for how long it was held back."""
+
+
+@runtime_checkable
+class Squeezes(Protocol):
+    """Can give a node little memory, also across its restarts."""
+
+    def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
+        """Nothing but what it cannot give back, and this; returns how it was seen to press.
+
+        Its heap and stacks stay; the files that it has mapped and cached share the room.
+        """
+
+    def unsqueeze_node(self, node: NodeName) -> str:
+        """As much as there is; returns how often it pressed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEnd:
+    """A way by which one node (or the clients) dials another."""
+
+    source: NodeName
+    """A node, or "clients"."""
+    target: NodeName
+    port: int
+    """What the target listens on."""
+    address: str = "127.0.0.1"
+    """Where it does."""
+
+
+@runtime_checkable
+class Links(Protocol):
+    """Can lead each link between its nodes over an address of its own, where a proxy may sit."""
+
+    def links(self) -> tuple[LinkEnd, ...]:
+        """Every link that nodes and clients dial; known before the start."""
+
+
+@runtime_checkable
+class DisturbsPackets(Protocol):
+    """Can do things to the packets of its nodes, if each has a network of its own."""
+
+    def why_no_packets(self) -> str | None:
+        """Why it cannot be done where the nodes run, with the way out; None if it can."""
+
+    def drop_packets(self, name: str, flows: Collection[tuple[NodeName, NodeName]]) -> None:
+        """Drop what is sent from the first to the second of each, until `pass_packets`."""
+
+    def pass_packets(self, name: str) -> int:
+        """Drop no more for that name; so many packets were dropped."""
+
+    def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
+        """Whether a request gets its answer that is sent on the way that the source takes.
+
+        The source is a node or "clients"; one that has no network just now reaches nobody.
+        """
+
+    def answers(self, node: NodeName, *, timeout_s: float) -> bool:
+        """Whether a request from this machine, on no link, gets its answer."""
+
+    def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
+        """Bound what the node sends; returns the rate that was measured then, in bits a second."""
+
+    def free_bandwidth(self, node: NodeName) -> None:
+        """Bound it no more."""
+
+
+@runtime_checkable
+class Administers(Protocol):
+    """Can be asked what an operator asks. Each returns evidence in words, or HarnessError."""
+
+    def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
+
+    def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
+        """Make this broker the preferred replica and have it elected; returns once it leads."""
+
+    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
+        """Give the key these replicas; returns once the reassignment is over."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Can say why a node died."""
+
+    def obituary(self, node: NodeName) -> str:
+        """How the process of a node that is down ended, and the last it said, in one line."""
+
+
+@runtime_checkable
+class LogEnds(Protocol):
+    """Can look at the ends of its replicas' logs, whatever state their nodes are in."""
+
+    def log_end(self, node: NodeName, key: str) -> int | None:
+        """The log end offset on the broker's disk; None if it has no replica of the key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUsage:
+    """What a node's process uses at this moment."""
+
+    rss_bytes: int
+    cpu_s: float
+    """CPU time since its start, user and system, all threads."""
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """Can say what a node's process uses."""
+
+    def usage(self, node: NodeName) -> NodeUsage | None:
+        """The usage now, or None if it has no process."""
