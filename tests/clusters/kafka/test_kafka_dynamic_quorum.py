@@ -95,6 +95,22 @@ def voters_of(cluster: KafkaCluster) -> Mapping[int, str] | None:
     }
 
 
+def observers_of(cluster: KafkaCluster) -> set[int]:
+    """Who fetches from the leader and has no vote, by Kafka's id; empty if nobody leads."""
+    leader = cluster.controller_leader()
+    if leader is None:
+        return set()
+    address = (LOOPBACK, cluster.port_of(leader, Listener.CONTROLLER))
+    answers = ask({leader: address}, _QUORUM, DescribeQuorumResponse, timeout_s=5.0)
+    return {
+        int(observer.replica_id)
+        for answer in answers.values()
+        for topic in answer.topics
+        for partition in topic.partitions
+        for observer in partition.observers
+    }
+
+
 def test_a_dynamic_quorum_works_behind_the_proxy_and_does_not_take_a_new_disk_for_a_voter(
     prepared: Callable[[ClusterSpec], Prepared], tmp_path: Path, until: Callable[..., bool]
 ) -> None:
@@ -116,6 +132,8 @@ def test_a_dynamic_quorum_works_behind_the_proxy_and_does_not_take_a_new_disk_fo
         cluster.start_node(leader)
         replaced = directory_id_of(cluster.data_of(leader))
         assert replaced not in first.values()
+        # It fetches with its new directory id, which has no vote.
+        assert until(lambda: cluster.broker_id(leader) in observers_of(cluster), timeout_s=30)
         assert voters_of(cluster) == first
     assert_each_link_was_used(tmp_path)
 
