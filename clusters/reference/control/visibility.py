@@ -69,7 +69,14 @@ class Visibility:
         return self._acknowledged.get(broker_id, UNKNOWN)
 
     def update(self, image: MetadataImage) -> None:
-        """Find the lowest offset anew: somebody acknowledged something, or was (un)fenced."""
+        """Find the lowest offset anew: somebody acknowledged something, or was (un)fenced.
+
+        Below LEVEL_VISIBILITY there is none: nobody is told it, and who is unfenced meanwhile need
+        not have reached it.
+        """
+        if image.level < LEVEL_VISIBILITY:
+            self.lowest = UNKNOWN
+            return
         offsets = [
             self._acknowledged.get(broker_id, UNKNOWN)
             for broker_id, one in image.brokers.items()
