@@ -5,7 +5,12 @@ from typing import Any
 from desk import LEASE, Desk, S
 
 from clusters.reference.effects import CLOSE
-from clusters.reference.messages.control import AlterConfigsRequest, CreateTopicsRequest, NewTopic
+from clusters.reference.messages.control import (
+    AlterConfigsRequest,
+    CreateTopicsRequest,
+    NewTopic,
+    UpdateFeaturesRequest,
+)
 from clusters.reference.notes import ACKNOWLEDGED_METADATA, TOLD_LOWEST
 from clusters.reference.states import BrokerState
 
@@ -140,6 +145,20 @@ def test_v03_without_write_waits_a_write_is_answered_that_a_broker_does_not_show
     desk = _two("write_waits")
     assert desk.ask(_setting("5"), source=-9) is not None
     assert desk.heartbeat(1).lowest_acknowledged_offset < desk.image.offset
+
+
+def test_v04_a_raise_of_the_level_promises_nothing_of_who_was_unfenced_before_it() -> None:
+    desk = _two(level=2)
+    desk.catch_up(1, 2)
+    desk.heartbeat(2, BrokerState.FENCED)
+    old = desk.image.offset
+    desk.ask(_setting("5"))
+    desk.catch_up(1)
+    # Below level 3 its own registration is all that it must have applied.
+    assert desk.heartbeat(2, offset=old).next_state == BrokerState.RUNNING
+    desk.ask(UpdateFeaturesRequest(0, (("metadata.version", 3),)))
+    assert desk.image.level == 3
+    assert desk.heartbeat(1, level=3).lowest_acknowledged_offset <= old
 
 
 def test_below_level_3_a_write_is_answered_once_it_is_committed() -> None:
