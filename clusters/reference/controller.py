@@ -46,6 +46,8 @@ class ControllerNode:
         """Take one event; append what is to be done to `effects`."""
         if self._ended:
             return
+        # What waited while it stood still finds no leader that has lost its majority meanwhile.
+        self._voter.look(now, effects)
         if kind in REQUESTS:
             self._active.handle(now, source, message, effects)
         elif kind == STOP:

@@ -288,6 +288,11 @@ class Seat:
         self.announcer.begins.begin()
         self.announcer.begin(now, self.leadership, effects)
 
+    def look(self, now: int, effects: Effects) -> None:
+        """Resign as a leader without a majority."""
+        if self.leadership is not None and not self.leadership.has_majority(now):
+            self.resign(now, effects)
+
     def _settled(self, now: int, effects: Effects) -> None:
         if self.leadership is not None:
             self.leadership.own_end = self._durable.offset

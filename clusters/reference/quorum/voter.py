@@ -99,6 +99,11 @@ class Voter:
             if take is not None:
                 take(now, source, message, effects)
 
+    def look(self, now: int, effects: Effects) -> None:
+        """Lead no more, if it does and has no majority any more."""
+        if self._is_open:
+            self._seat.look(now, effects)
+
     def append(self, now: int, records: tuple[Any, ...], effects: Effects) -> int:
         """As the leader, append one batch; its end offset."""
         return self._seat.append(now, records, effects)

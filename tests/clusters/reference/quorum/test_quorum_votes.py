@@ -232,6 +232,16 @@ def test_a_leader_without_a_majority_of_fetches_resigns() -> None:
     assert {one.kind for one in sent} == {EndQuorumEpochRequest.kind}
 
 
+def test_a_leader_that_stood_still_resigns_before_it_takes_what_waited() -> None:
+    desk, requests = _candidate()
+    desk.give(_granted(requests[0], 1002))
+    desk.call("look", desk.now)
+    assert desk.part.is_leader
+    sent = desk.call("look", desk.now + 4000 * MS)
+    assert not desk.part.is_leader
+    assert {one.kind for one in sent} == {EndQuorumEpochRequest.kind}
+
+
 def test_a_leader_that_resigns_names_who_has_most_of_its_log_first() -> None:
     desk, requests = _candidate()
     desk.give(_granted(requests[0], 1002))
