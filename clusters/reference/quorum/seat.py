@@ -302,10 +302,9 @@ class Seat:
 
     def _tick_leader(self, now: int, leadership: Leadership, effects: Effects) -> None:
         leadership.expire(now, effects)
-        if leadership.has_majority(now):
+        self.look(now, effects)
+        if self.leadership is not None:
             self.announcer.begin(now, leadership, effects)
-        else:
-            self.resign(now, effects)
 
     def _drawn(self, now: int) -> int:
         return now + int(self._configuration.election_timeout_ns * (1 + self._random.random()))
