@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
 from harness.border import build, mapping, refuse_unknown, settings, span_s
@@ -327,9 +327,12 @@ def _refuse_placement(topic: TopicSpec, brokers: int) -> None:
             )
 
 
+_FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
+
+
 def _mix(value: object, stage: Stage) -> MixSpec:
     data = mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}")
-    refuse_unknown(data, ["faults", "targets", "gap", "duration", "down", "overlap"])
+    refuse_unknown(data, ["faults", "targets", "gap", "duration", "down", *_FLAGS])
     spans = {f"{key}_s": _at(key, data, span_s) for key in ("gap", "duration") if key in data}
     down = _at("down", data, _budget)
     faults = _words(data, "faults", MixSpec.__dataclass_fields__["faults"].default)
@@ -341,7 +344,7 @@ def _mix(value: object, stage: Stage) -> MixSpec:
     targets = _words(data, "targets", MixSpec.__dataclass_fields__["targets"].default)
     for index, target in enumerate(targets):
         _check_target(target, index, stage)
-    rest = {"overlap": data["overlap"]} if "overlap" in data else {}
+    rest = {key: data[key] for key in _FLAGS if key in data}
     return build(MixSpec, {"faults": faults, "targets": targets, **spans, **down, **rest})
 
 

@@ -10,11 +10,17 @@ again (process running, broker unfenced and back in the ISR of all its partition
 destroy data (wipe, rollback, power and the like) begin only when everything has recovered: with
 every replica in sync one lost disk costs no acknowledged record, with one in sync it would, by
 design.
+
+Rounds: drawn with equal chance, a short run misses many of twenty kinds. In `rounds` each kind
+comes once before any comes again. One that cannot begin just now keeps its turn, for so many draws
+in a row as `_PATIENCE` says: some never can (nobody of a role may be down), and must not stop the
+rest.
 """
 
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from clusters.port import NodeName, Role, role_of
 from history.failure import HarnessError
@@ -88,6 +94,8 @@ _DESTRUCTIVE = frozenset(
     {"wipe", "rollback", "power", "torn", "bit_flip", "disk_read_only", "disk_failed"}
 )
 
+_PATIENCE: Final = 10
+
 _LOSSES = frozenset({Word.KILL, Word.CUT_POWER, Word.LOCK_DISK, Word.FAIL_DISK})
 """With which a destructive episode goes beyond return."""
 
@@ -106,6 +114,8 @@ class MixSpec:
     down_brokers_max: int = 1
     down_controllers_max: int = 1
     overlap: bool = False
+    rounds: bool = False
+    """Each kind of fault comes once before any comes again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,6 +135,9 @@ class Mix:
     _next_at_s: float | None = None
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
+    _to_come: list[str] = field(default_factory=list)
+    """Of this round."""
+    _in_vain: int = 0
 
     def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Step, ...]:
         """The acts that are due at `now_s`.
@@ -168,8 +181,27 @@ class Mix:
 
     def _begin(self, now_s: float, scene: Scene, impaired: frozenset[NodeName]) -> None:
         self._next_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
+        kind, begun = self._drawn_kind(), self._count
+        self._begin_one(kind, now_s, scene, impaired)
+        self._note_draw(kind, begun=self._count > begun)
+
+    def _drawn_kind(self) -> str:
+        if not self._to_come or not self.spec.rounds:
+            self._to_come = list(self.spec.faults)
+        return self.draw.choice(self._to_come)
+
+    def _note_draw(self, kind: str, *, begun: bool) -> None:
+        self._in_vain = 0 if begun else self._in_vain + 1
+        if begun:
+            self._to_come.remove(kind)
+        elif self._in_vain >= _PATIENCE:
+            self._to_come.clear()
+            self._in_vain = 0
+
+    def _begin_one(
+        self, kind: str, now_s: float, scene: Scene, impaired: frozenset[NodeName]
+    ) -> None:
         busy = impaired | {node for episode in self._episodes for node in episode.nodes}
-        kind = self.draw.choice(self.spec.faults)
         if kind in _DESTRUCTIVE and busy:
             return
         if kind in NETWORK_EPISODES | PACKET_EPISODES:

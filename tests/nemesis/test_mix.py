@@ -189,6 +189,30 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
     assert words.count(last) >= words.count(first) - 1
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_in_rounds_no_kind_comes_again_before_each_has_come(*, overlap: bool) -> None:
+    faults = ("kill", "pause", "wipe", "clock", "disk_full")
+    spec = MixSpec(faults=faults, rounds=True, overlap=overlap)
+    firsts = [Word.KILL, Word.PAUSE, Word.SKEW, Word.FILL_DISK]
+    words = [
+        Word.WIPE if Word.WIPE in words else found[0]
+        for _, _, acts in Sim(spec, seed=9).run(600)
+        if (words := [act.word for act in acts if isinstance(act, Act)])
+        and (found := [word for word in words if word in firsts])
+    ]
+    rounds = [words[at : at + len(faults)] for at in range(0, len(words), len(faults))]
+    assert len(rounds) > 5
+    assert all(set(turn) == {*firsts, Word.WIPE} for turn in rounds[:-1])
+
+
+def test_a_kind_that_can_never_begin_does_not_stop_the_others() -> None:
+    spec = MixSpec(
+        faults=("roll", "delay"), rounds=True, down_brokers_max=0, down_controllers_max=0
+    )
+    words = [act for _, _, acts in Sim(spec, seed=2).run(600) for act in acts]
+    assert sum(isinstance(step, Lay) for step in words) > 5
+
+
 def test_a_roll_is_of_a_whole_role_and_comes_only_when_all_is_whole() -> None:
     rolled = set()
     spec = MixSpec(faults=("roll", "kill"), overlap=True)
