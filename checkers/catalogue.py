@@ -199,10 +199,11 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="One value stands at two offsets.",
         meaning="A record was appended twice, as a retry may do without idempotence.",
-        source=f"{_JEPSEN}, `duplicate`; KIP-98; KIP-360 for what ends with a time-out",
+        source=f"{_JEPSEN}, `duplicate`; KIP-98; KIP-360 for epochs that the client begins",
         strength=Strength.ALLOWED_IF,
         allowed_if="the producers were not idempotent, or the one that sent it had given up on a "
-        "send: its next epoch knows nothing of the one before",
+        "send: its next epoch knows nothing of the one before; or if the logs have each copy under "
+        "a producer epoch of its own: then the client sent it again, and no broker could tell",
         rests_on=_ENTRIES,
         needs=_OPERATIONS,
     ),

@@ -29,6 +29,7 @@ from checkers.catalogue import asked
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.passes import RecordsPass, records_pass
+from checkers.data_plane.resent import with_client_made
 from checkers.data_plane.summaries import summaries
 from checkers.finding_rows import FINDINGS
 from checkers.forensics import Forensics, write_forensics
@@ -138,6 +139,10 @@ def _of_clients(
     files = record_files(run, manifest)
     setting = _setting(manifest, summed.summary)
     found = records_pass(spark, files, setting=setting, checks=checks, budget_s=budget_s)
+    findings = with_client_made(
+        found.findings, run=run, manifest=manifest, spark=spark, budget_s=budget_s
+    )
+    found = replace(found, findings=findings)
     answers = file_answers(found.findings, paths=(file.path for file in files))
     return _Answered(
         results=(

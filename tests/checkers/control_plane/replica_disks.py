@@ -7,6 +7,7 @@
     broker-3: 17@0 end 5                it ends at 5; no checkpointed high watermark
     broker-3: 17@0 damaged              its end could not be read
     broker-3 u-1: marker@0 start 2      another key; a record that is none of ours; log start
+    broker-3: 17@0 by 7/1               in epoch 1 of producer id 7
 
 `sends` takes acknowledged sends of t-0: `17@0 at 900..950` (ms).
 """
@@ -23,7 +24,10 @@ __all__ = ["disks", "faults", "sends"]
 
 _MS = 1_000_000
 _LINE = re.compile(r"(?P<node>\S+?)(?: (?P<key>\S+-\d+))?: (?P<rest>.*)")
-_RECORD = re.compile(r"(?P<value>\d+|marker)@(?P<offset>\d+)(?::(?P<epoch>\d+))?")
+_RECORD = re.compile(
+    r"(?P<value>\d+|marker)@(?P<offset>\d+)(?::(?P<epoch>\d+))?"
+    r"(?: by (?P<id>\d+)/(?P<own>\d+))?"
+)
 
 
 def disks(text: str) -> dict[str, pa.Table]:
@@ -73,8 +77,8 @@ def _held(node: str, key: str, found: re.Match[str]) -> dict[str, Any]:
         "timestamp_ms": 0,
         "control": not ours,
         "transactional": not ours,
-        "producer_id": -1,
-        "producer_epoch": -1,
+        "producer_id": int(found["id"] or -1),
+        "producer_epoch": int(found["own"] or -1),
         "value": int(found["value"]) if ours else None,
         "digest": int(found["value"]) if ours else -1,
     }

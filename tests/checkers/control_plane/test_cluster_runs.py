@@ -57,9 +57,10 @@ def stored(
     *,
     log: str = LOG.replace("    36", REGISTERED + "    36"),
     recorded: tuple[str, ...] = RECORDED,
+    sent: str = SENT,
+    lines: str = "broker-1: nothing hw 0\nbroker-2: nothing hw 0",
 ) -> RunDirectory:
-    run, past = RunDirectory(path / "run"), history(SENT)
-    lines = "broker-1: nothing hw 0\nbroker-2: nothing hw 0"
+    run, past = RunDirectory(path / "run"), history(sent)
     write_tables(
         run,
         operations=past.operations,
@@ -90,6 +91,25 @@ def results(
     run: RunDirectory, spark: SparkSession, groups: Iterable[CheckGroup] = GROUPS
 ) -> dict[str, CheckResult]:
     return {one.check: one for one in check_run(run, spark=spark, groups=tuple(groups)).checks}
+
+
+SENT_TWICE = """
+    p1 send t-0 v17 -> ok @2
+    p1 send t-0 v18 -> ok @1
+    c1 poll -> t-0 [v17@0 v18@1 v17@2]
+    r1 final t-0 -> [v17@0 v18@1 v17@2]
+"""
+
+
+@pytest.mark.parametrize(
+    ("epoch", "validity"), [(1, Validity.VALID), (0, Validity.INVALID)], ids=["client", "broker"]
+)
+def test_the_logs_say_whose_a_duplicate_is(
+    tmp_path: Path, spark: SparkSession, epoch: int, validity: Validity
+) -> None:
+    kept = f"17@0 by 7/0 18@1 by 7/0 17@2 by 7/{epoch} hw 3"
+    run = stored(tmp_path, sent=SENT_TWICE, lines=f"broker-1: {kept}\nbroker-2: {kept}")
+    assert results(run, spark)["duplicate"].validity is validity
 
 
 def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
