@@ -58,16 +58,24 @@ class NodeGroup:
         return f"{self.node}: free again; held back {count} times so far, {seconds:.1f} s in all"
 
     def squeeze(self, room_bytes: int) -> str:
-        """No more than its heap and this; returns once that pressed it. Or HarnessError."""
+        """No more than its heap and this; returns once that pressed it. Or HarnessError.
+
+        A node that has less than that beside its heap gets half of what it has: otherwise nothing
+        would press it. Files that others mapped before are charged to them.
+        """
         used, before = self.memory.used_bytes(), self.memory.pressed()
-        bound = self.memory.held_bytes() + room_bytes
+        held = self.memory.held_bytes()
+        beside = max(0, used - held)
+        room = room_bytes if room_bytes < beside else beside // 2
+        bound = held + room
         self._bind(bound)
         self._await(
             lambda: self.memory.pressed() > before or self.memory.used_bytes() <= bound < used,
             f"it did not come to its bound within {_EFFECT_TIMEOUT_S:g} s",
         )
         return (
-            f"{self.node}: bound to {bound / _MIB:.0f} MiB; it used {used / _MIB:.0f} MiB before, "
+            f"{self.node}: bound to {bound / _MIB:.0f} MiB, {room / _MIB:.1f} MiB of it beside its "
+            f"heap; it used {used / _MIB:.0f} MiB before, "
             f"uses {self.memory.used_bytes() / _MIB:.0f} MiB now, and came to its bound "
             f"{self.memory.pressed() - before} times"
         )

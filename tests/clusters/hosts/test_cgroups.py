@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -112,6 +113,37 @@ def test_a_process_that_asks_for_little_is_not_held_back(
     monkeypatch.setattr(node_group, "_EFFECT_TIMEOUT_S", 0.1)
     with pytest.raises(HarnessError, match="uses less than 5%"):
         group.throttle(0.05)
+
+
+class _Obeying:
+    """Memory of 10 MiB of heap and of some that is given back as soon as a bound asks for it."""
+
+    def __init__(self, *, beside_mib: int) -> None:
+        self.used = (10 + beside_mib) << 20
+        self.bound: int | None = None
+
+    def limit(self, size_bytes: int | None) -> None:
+        self.bound = size_bytes
+        self.used = self.used if size_bytes is None else min(self.used, size_bytes)
+
+    def used_bytes(self) -> int:
+        return self.used
+
+    def held_bytes(self) -> int:
+        return 10 << 20
+
+    def pressed(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(("beside_mib", "room_mib"), [(20, 8), (6, 3), (8, 4)])
+def test_a_node_is_pressed_however_little_it_has_beside_its_heap(
+    group: NodeGroup, beside_mib: int, room_mib: int
+) -> None:
+    memory = _Obeying(beside_mib=beside_mib)
+    evidence = replace(group, memory=memory).squeeze(8 << 20)
+    assert memory.bound == (10 + room_mib) << 20
+    assert f"{room_mib}.0 MiB of it beside its heap" in evidence
 
 
 def test_a_process_is_pressed_and_goes_on(group: NodeGroup, busy: int) -> None:
