@@ -151,6 +151,7 @@ class Performer:
         for node in sorted(fault.healing - fault.late):
             if self._cluster.state(node) is NodeState.DOWN:
                 fault.late.add(node)
+                fault.mended.append(f"{node} ended after it was mended")
                 self._cluster.mend_disk(node)
 
     def _overtake(self, word: Word, nodes: Sequence[NodeName]) -> None:
@@ -187,7 +188,9 @@ class Performer:
                 cluster.resume_node(node)
             case Word.MEND_DISK:
                 assert isinstance(cluster, TroublesDisks)
+                found = cluster.state(node)
                 cluster.mend_disk(node)
+                return [f"{node} had ended" if found is NodeState.DOWN else f"{node} went on"]
             case Word.UNSKEW:
                 assert isinstance(cluster, Skews)
                 return [cluster.unskew_node(node)]

@@ -213,6 +213,10 @@ def test_healing_mends_disks_and_starts_what_died_of_them_once(tmp_path: Path) -
         "broker-2: its disk is stalled, it is seen",
     ]
     assert {row["end_ns"] is None for row in rows} == {False}
+    assert [row["heal_evidence"].split(";")[0] for row in rows[:2]] == [
+        "broker-1 had ended",
+        "broker-2 went on",
+    ]
 
 
 def test_a_node_that_dies_of_its_disk_after_that_was_mended_is_started_once(tmp_path: Path) -> None:
@@ -225,6 +229,10 @@ def test_a_node_that_dies_of_its_disk_after_that_was_mended_is_started_once(tmp_
             b.cluster.states[NODES[1]] = NodeState.DOWN
             b.performer.settle(b.observer.latest())
         assert b.cluster.calls[1:] == ["mend broker-1", "mend broker-1"]
+        b.cluster.states[NODES[1]] = NodeState.RUNNING
+        b.interpreter.heal(limit_s=10)
+        (row,) = b.faults().to_pylist()
+    assert row["heal_evidence"].startswith("broker-1 went on; broker-1 ended after it was mended; ")
 
 
 def test_nodes_that_lose_power_lose_it_together_and_a_torn_tail_is_replayed(tmp_path: Path) -> None:
