@@ -6,6 +6,7 @@ process at a time makes one: a second waits for it, with a bound.
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import tempfile
@@ -18,7 +19,15 @@ from filelock import FileLock, Timeout
 
 from history.failure import HarnessError
 
-__all__ = ["CACHE_VARIABLE", "Progress", "built_beside", "cache_dir", "kept", "locked"]
+__all__ = [
+    "CACHE_VARIABLE",
+    "Progress",
+    "abandoned_drafts",
+    "built_beside",
+    "cache_dir",
+    "kept",
+    "locked",
+]
 
 CACHE_VARIABLE: Final = "FENCEPOST_CACHE"
 """Environment variable: where to keep it, instead of the user's cache directory."""
@@ -108,9 +117,12 @@ def built_beside(target: Path) -> Iterator[Path]:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        held = os.open(draft, os.O_RDONLY)
     except OSError as error:
         raise _unwritable(error) from error
     try:
+        # So that it is seen to be somebody's: see `abandoned_drafts`.
+        fcntl.flock(held, fcntl.LOCK_SH)
         yield draft
         draft.chmod(0o755)
         draft.rename(target)
@@ -119,6 +131,28 @@ def built_beside(target: Path) -> Iterator[Path]:
             raise _unwritable(error) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+        os.close(held)
+
+
+def abandoned_drafts() -> tuple[Path, ...]:
+    """What is half made in the cache, and nobody is making any more."""
+    drafts = sorted(path for path in cache_dir().glob("*/.*.*") if path.is_dir())
+    return tuple(draft for draft in drafts if _is_abandoned(draft))
+
+
+def _is_abandoned(draft: Path) -> bool:
+    try:
+        held = os.open(draft, os.O_RDONLY)
+    except OSError:  # it has just gone
+        return False
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(held)
 
 
 def _unwritable(error: OSError) -> HarnessError:

@@ -12,10 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
-from filelock import FileLock, Timeout
 
-from clusters.cache import cache_dir
-from clusters.hosts.ledger import left_ledgers, undo_all
+from clusters.cache import abandoned_drafts
+from clusters.hosts.ledger import left_ledgers, let_go_all, undo_all
 from clusters.hosts.process import end_orphans, orphans
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
@@ -28,11 +27,19 @@ def clean_machine(results: Path) -> list[str]:
 
     Raises HarnessError, once the rest is done, with what of the machine could not be put back.
     """
-    left = orphans()
-    end_orphans(left)
-    done = [f"ended process {orphan.pid} of run {orphan.run_id}" for orphan in left]
     failures = []
-    for ledger in left_ledgers():
+    ledgers = left_ledgers()
+    for ledger in ledgers:
+        # First of all: until its disk lets it go, a process cannot be ended, or even looked at.
+        with suppress(HarnessError):  # said below
+            let_go_all(ledger)
+    left = orphans()
+    try:
+        end_orphans(left)
+    except HarnessError as error:
+        failures.append(str(error))
+    done = [f"ended process {orphan.pid} of run {orphan.run_id}" for orphan in left]
+    for ledger in ledgers:
         try:
             done += undo_all(ledger)
         except HarnessError as error:
@@ -45,16 +52,10 @@ def clean_machine(results: Path) -> list[str]:
     return done
 
 
-def _drop_drafts() -> list[Path]:
-    """Remove cache entries that nobody is making any more: drafts whose lock is free."""
-    dropped = []
-    for draft in sorted(cache_dir().glob("*/.*.*")):
-        entry = draft.name.rpartition(".")[0]
-        lock = FileLock(draft.with_name(f"{entry}.lock"))
-        if draft.is_dir():
-            with suppress(Timeout), lock.acquire(timeout=0):
-                shutil.rmtree(draft, ignore_errors=True)
-                dropped.append(draft)
+def _drop_drafts() -> tuple[Path, ...]:
+    dropped = abandoned_drafts()
+    for draft in dropped:
+        shutil.rmtree(draft, ignore_errors=True)
     return dropped
 
 

@@ -6,7 +6,8 @@ killed, the warden, whose will is `python -m clusters.hosts.ledger FILE`; if tha
 
 A file is JSON, one a line: first `{"run", "harness"}` (the mark of the harness's identity), then
 `{"number", "undo"}` for each deed and `{"done": number}` for each that is undone. A line is on the
-disk before its deed is begun; a torn last line is of a deed that was not.
+disk before its deed is begun; a torn last line is of a deed that was not. The file appears with its
+first line, whole: one without is of no run that lives, and of no deed.
 """
 
 import contextlib
@@ -20,14 +21,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from clusters.cache import cache_dir
 from clusters.hosts.process import harness_lives, harness_mark
-from clusters.hosts.undo import Undo, undo_data, undo_of
+from clusters.hosts.undo import LetsGo, Undo, undo_data, undo_of
 from history.failure import HarnessError
 
-__all__ = ["Ledger", "left_ledgers", "undo_all"]
+__all__ = ["Ledger", "left_ledgers", "let_go_all", "undo_all"]
 
 
 class Ledger:
@@ -55,13 +56,18 @@ class Ledger:
             lines = [{"number": number, "undo": undo_data(undo)}]
             try:
                 if not self.path.exists():
-                    self.path.parent.mkdir(parents=True, exist_ok=True)
-                    _append(self.path, [self._head])
-                    _sync_directory(self.path.parent)
+                    self._begin()
                 _append(self.path, lines)
             except OSError as error:
                 raise HarnessError(f"{self.path}: cannot be written: {error.strerror}") from error
             self._numbers[number] = undo
+
+    def _begin(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        draft = self.path.with_suffix(".new")
+        _append(draft, [self._head])
+        draft.rename(self.path)
+        _sync_directory(self.path.parent)
 
     def settle(self, undo: Undo) -> None:
         """Undo one deed now, before the end."""
@@ -113,7 +119,8 @@ class _Left:
     """What a file says is not undone yet, in the order of the deeds."""
 
     run_id: str
-    harness: str
+    harness: str | None
+    """None: it was torn in its first line."""
     undos: dict[int, Undo]
 
 
@@ -128,6 +135,8 @@ def undo_all(path: Path) -> list[str]:
         if not there:
             return []
         left = _read(path)
+        _cut_torn_line(path)
+        _let_go(left)
         for number, undo in sorted(left.undos.items(), reverse=True):
             try:
                 undo.undo()
@@ -146,6 +155,13 @@ def undo_all(path: Path) -> list[str]:
     return done
 
 
+def let_go_all(path: Path) -> None:
+    """Let go the processes that deeds of this ledger hold. Until then SIGKILL may end nobody."""
+    with _locked(path) as there:
+        if there:
+            _let_go(_read(path))
+
+
 def left_ledgers() -> tuple[Path, ...]:
     """The ledgers of runs whose harness is dead, by name."""
     return tuple(path for path in sorted(_ledgers().glob("*.jsonl")) if _is_left(path))
@@ -155,9 +171,16 @@ def _ledgers() -> Path:
     return cache_dir() / "ledgers"
 
 
+def _let_go(left: _Left) -> None:
+    for undo in left.undos.values():
+        if isinstance(undo, LetsGo):
+            undo.let_go()
+
+
 def _is_left(path: Path) -> bool:
     try:
-        return not harness_lives(_read(path).harness)
+        harness = _read(path).harness
+        return harness is None or not harness_lives(harness)
     except HarnessError:
         return True
     except OSError:  # it has just gone
@@ -165,21 +188,32 @@ def _is_left(path: Path) -> bool:
 
 
 def _read(path: Path) -> _Left:
-    lines = path.read_text().split("\n")
-    entries = [json.loads(line) for line in lines[:-1]]  # behind the last newline it is torn
-    if not entries:
-        return _Left(run_id="unknown", harness="0:0:none", undos={})
-    head, *deeds = entries
-    undone = {deed["done"] for deed in deeds if "done" in deed}
-    return _Left(
-        run_id=head["run"],
-        harness=head["harness"],
-        undos={
-            deed["number"]: undo_of(deed["undo"])
-            for deed in deeds
-            if "undo" in deed and deed["number"] not in undone
-        },
-    )
+    """HarnessError if it is not what a release of Fencepost that is known here has written."""
+    lines = path.read_text(errors="replace").split("\n")[:-1]  # behind the last newline it is torn
+    try:
+        entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        head, *deeds = entries or [{"run": "unknown", "harness": None}]
+        undone = {deed["done"] for deed in deeds if "done" in deed}
+        return _Left(
+            run_id=head["run"],
+            harness=head["harness"],
+            undos={
+                deed["number"]: undo_of(deed["undo"])
+                for deed in deeds
+                if "undo" in deed and deed["number"] not in undone
+            },
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise HarnessError(
+            f"{path} is no ledger ({error!r}): what its run did to the machine stays to be undone "
+            "by hand; delete the file then"
+        ) from error
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Nothing may be written behind half a line."""
+    with path.open("r+b") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _append(path: Path, lines: Sequence[Mapping[str, object]]) -> None:

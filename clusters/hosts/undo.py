@@ -3,27 +3,35 @@
 An undo is idempotent and sees for itself that it worked: it may be done twice, after a deed that
 was never finished, and by another process than the one that did the deed. It touches what carries a
 name of ours, or is in a state that only our deed can have left.
+
+Some deeds hold processes so that not even SIGKILL ends them: who writes to a frozen disk is beyond
+signals. These are let go before anybody waits for an end. And who was killed takes a while to be
+gone: what it still uses is waited for, with a bound.
 """
 
 import contextlib
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
+from clusters.hosts.cgroups.limits import lift_bounds
 from clusters.hosts.disks.calls import thaw
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.tools import tool
 from history.failure import HarnessError
 
 __all__ = [
+    "LetsGo",
     "RemoveContainer",
     "RemoveGroup",
     "RemoveInterface",
     "RemoveNamespace",
     "RemoveNetwork",
     "RemoveRoute",
+    "RemoveSocket",
     "Undo",
     "Unmount",
     "undo_data",
@@ -32,6 +40,9 @@ __all__ = [
 
 _NAMESPACES: Final = Path("/run/netns")
 _INTERFACES: Final = Path("/sys/class/net")
+_IN_USE_S: Final = 15.0
+"""A JVM that was killed is gone within a second, on a machine with much else to do within some."""
+_POLL_S: Final = 0.02
 
 
 class Undo(Protocol):
@@ -39,6 +50,14 @@ class Undo(Protocol):
 
     def undo(self) -> None:
         """Do it; nothing if there is nothing left of the deed. HarnessError if it stays undone."""
+
+
+@runtime_checkable
+class LetsGo(Protocol):
+    """An undo of a deed by which processes may be held."""
+
+    def let_go(self) -> None:
+        """Let them go, so that they can end. Nothing if it holds none; never raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +70,16 @@ class Unmount:
         """See `Undo`."""
         path = Path(self.directory)
         if path.is_mount():
-            with contextlib.suppress(OSError):  # shut down: then nobody waits for it
-                thaw(path)
-            tool("umount", self.directory)
+            self.let_go()
+            _tried_while_in_use(lambda: tool("umount", self.directory))
             _require_gone(f"the disk at {self.directory}", there=path.is_mount())
+
+    def let_go(self) -> None:
+        """See `LetsGo`."""
+        path = Path(self.directory)
+        with contextlib.suppress(OSError):  # shut down: then nobody waits for it
+            if path.is_mount():
+                thaw(path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,16 +165,30 @@ class RemoveGroup:
     def undo(self) -> None:
         """See `Undo`."""
         path = Path(self.directory)
-        if not path.exists():
-            return
-        try:
-            for pid in (path / "cgroup.procs").read_text().split():
-                with contextlib.suppress(ProcessLookupError):
-                    (path.parent / "cgroup.procs").write_text(pid)
-            path.rmdir()
-        except OSError as error:
-            raise HarnessError(f"control group {path}: {error.strerror}") from error
-        _require_gone(f"control group {path}", there=path.exists())
+        if path.exists():
+            _tried_while_in_use(lambda: _emptied_and_removed(path))
+            _require_gone(f"control group {path}", there=path.exists())
+
+    def let_go(self) -> None:
+        """See `LetsGo`. To end takes processor time, too."""
+        lift_bounds(Path(self.directory))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveSocket:
+    """Delete the socket of a JVM's that it opened because we asked; killed, it leaves it there.
+
+    Where another process has its number by now, that one's stays.
+    """
+
+    path: str
+    pid: int
+
+    def undo(self) -> None:
+        """See `Undo`."""
+        path = Path(self.path)
+        if path.is_socket() and not Path(f"/proc/{self.pid}").exists():
+            path.unlink(missing_ok=True)
 
 
 _KINDS: Final[Mapping[str, type[Any]]] = {
@@ -161,6 +200,7 @@ _KINDS: Final[Mapping[str, type[Any]]] = {
         RemoveNamespace,
         RemoveNetwork,
         RemoveRoute,
+        RemoveSocket,
         Unmount,
     )
 }
@@ -182,6 +222,30 @@ def undo_of(data: Mapping[str, Any]) -> Undo:
         raise HarnessError(f"{dict(data)} is no undo that this release of Fencepost knows")
     undo: Undo = kind(**fields)
     return undo
+
+
+def _emptied_and_removed(group: Path) -> None:
+    try:
+        for pid in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                (group.parent / "cgroup.procs").write_text(pid)
+        group.rmdir()
+    except OSError as error:
+        raise HarnessError(f"control group {group}: {error.strerror}") from error
+
+
+def _tried_while_in_use(attempt: Callable[[], object]) -> None:
+    """Do it, again and again while it is refused; who uses it may just be ending."""
+    deadline = time.monotonic() + _IN_USE_S
+    while True:
+        try:
+            attempt()
+        except HarnessError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return
 
 
 def _require_gone(what: str, *, there: bool) -> None:

@@ -33,8 +33,11 @@ import time
 
 _PR_SET_PDEATHSIG = 1
 _LINE_BYTES_MAX = 1 << 24
-_LAST_REAPING_S = 10.0
-"""How long to wait, at the end, for killed children: one in uninterruptible sleep may take long."""
+_REAPING_S = 2.0
+"""How long to wait for killed children before the will: one that waits for a disk which the will
+lets go does not end before."""
+_LAST_REAPING_S = 8.0
+"""And after it."""
 _WILL_S = 120.0
 """How long the last act may take: it undoes a few dozen things, each within a second or two."""
 _SURVIVORS_EXIT_CODE = 3
@@ -77,7 +80,9 @@ class _Warden:
                     connected = False
         finally:
             self._kill_all()
+            self._reap_all(_REAPING_S)
             self._carry_out_will()
+            self._reap_all(_LAST_REAPING_S)
         return not self._children
 
     def _read(self) -> bool:
@@ -148,7 +153,9 @@ class _Warden:
             for kill in (os.killpg, os.kill):
                 with contextlib.suppress(ProcessLookupError):
                     kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + _LAST_REAPING_S
+
+    def _reap_all(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
         while self._children and time.monotonic() < deadline:
             self._report_exits()
             time.sleep(0.002)

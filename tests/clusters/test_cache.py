@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.cache import CACHE_VARIABLE, built_beside, cache_dir, kept, locked
+from clusters.cache import (
+    CACHE_VARIABLE,
+    abandoned_drafts,
+    built_beside,
+    cache_dir,
+    kept,
+    locked,
+)
 from history.failure import HarnessError
 
 
@@ -125,3 +132,14 @@ def test_a_full_disk_is_one_line_with_the_way_out(tmp_path: Path) -> None:
 
     with pytest.raises(HarnessError, match=r"No space left on device \(a.jar\); make room or set"):
         keep(tmp_path / "entry", [], build=fill)
+
+
+def test_a_draft_is_abandoned_only_when_nobody_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    left = tmp_path / "java" / ".17.0.1.abandoned"
+    left.mkdir(parents=True)
+    with built_beside(tmp_path / "java" / "17.0.2") as draft:
+        assert draft.is_dir()
+        assert abandoned_drafts() == (left,)

@@ -6,17 +6,25 @@ it stands still until it has room again (version 1; no process is killed), or go
 (version 2, `memory.high`).
 """
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
 from history.failure import HarnessError
 
-__all__ = ["Cpu", "Memory", "cpu_of", "memory_of"]
+__all__ = ["Cpu", "Memory", "cpu_of", "lift_bounds", "memory_of"]
 
 _PERIOD_US: Final = 100_000
 _QUOTA_MIN_US: Final = 1000
 """The kernel takes no less."""
+_NO_BOUNDS: Final = {
+    "cpu.cfs_quota_us": "-1",
+    "cpu.max": "max",
+    "memory.limit_in_bytes": "-1",
+    "memory.high": "max",
+}
+"""By the file, of whichever version and controller."""
 
 
 class Cpu(Protocol):
@@ -56,6 +64,14 @@ def cpu_of(directory: Path, *, version: int) -> Cpu:
 def memory_of(directory: Path, *, version: int) -> Memory:
     """The controller of a group that is there."""
     return _Memory1(directory) if version == 1 else _Memory2(directory)
+
+
+def lift_bounds(directory: Path) -> None:
+    """Bound the group no more, whichever controllers it has. Never raises; it may be gone."""
+    for name, text in _NO_BOUNDS.items():
+        with contextlib.suppress(OSError):
+            if (directory / name).exists():
+                (directory / name).write_text(text)
 
 
 class _Cpu1:

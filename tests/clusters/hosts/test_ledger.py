@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,8 +14,15 @@ import pytest
 
 from clusters.hosts import ledger as ledger_module
 from clusters.hosts import undo as undo_module
-from clusters.hosts.ledger import Ledger, left_ledgers, undo_all
-from clusters.hosts.undo import RemoveNamespace, RemoveRoute, undo_data, undo_of
+from clusters.hosts.ledger import Ledger, left_ledgers, let_go_all, undo_all
+from clusters.hosts.undo import (
+    RemoveNamespace,
+    RemoveRoute,
+    RemoveSocket,
+    Unmount,
+    undo_data,
+    undo_of,
+)
 from history.failure import HarnessError
 
 HARNESS = """
@@ -133,6 +141,61 @@ def test_a_torn_last_line_is_of_a_deed_that_was_never_begun(ledgers: Path, tmp_p
     assert list(ledgers.iterdir()) == []
 
 
+def test_a_torn_last_line_is_not_written_behind(ledgers: Path, tmp_path: Path) -> None:
+    stubborn = tmp_path / "stubborn"
+    ledger = Ledger(run_id="r")
+    did(ledger, tmp_path / "a")
+    ledger.note(RemoveFile(path=str(stubborn)))
+    stubborn.mkdir()
+    did(ledger, tmp_path / "c")
+    with ledger.path.open("a") as file:
+        file.write('{"number": 3, "un')
+    for _ in range(2):
+        with pytest.raises(HarnessError, match="stubborn is a directory"):
+            undo_all(ledger.path)
+    stubborn.rmdir()
+    assert len(undo_all(ledger.path)) == 1
+    assert list(ledgers.iterdir()) == []
+
+
+def test_a_ledger_that_was_torn_in_its_first_line_is_of_nobody_and_goes(ledgers: Path) -> None:
+    ledgers.mkdir()
+    for name, text in (("empty", ""), ("torn", '{"run": "smo')):
+        (ledgers / f"{name}.jsonl").write_text(text)
+    left = left_ledgers()
+    assert len(left) == 2
+    assert [undo_all(path) for path in left] == [[], []]
+    assert list(ledgers.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["no JSON\n", "[]\n", '{"run": "r"}\n'])
+def test_what_is_no_ledger_is_left_alone_and_named(ledgers: Path, text: str) -> None:
+    ledgers.mkdir()
+    path = ledgers / "foreign.jsonl"
+    path.write_text(text)
+    assert left_ledgers() == (path,)
+    with pytest.raises(HarnessError, match=f"{path} is no ledger"):
+        undo_all(path)
+    assert path.read_text() == text
+
+
+@pytest.mark.usefixtures("ledgers")
+def test_all_that_holds_a_process_lets_go_before_anything_is_undone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(Unmount, "let_go", lambda self: done.append(f"let go {self.directory}"))
+    monkeypatch.setattr(Unmount, "undo", lambda self: done.append(f"undone {self.directory}"))
+    ledger = Ledger(run_id="r")
+    ledger.note(Unmount(directory="a"))
+    ledger.note(RemoveNamespace(name="fp-that-never-was"))
+    ledger.note(Unmount(directory="b"))
+    let_go_all(ledger.path)
+    assert done == ["let go a", "let go b"]
+    ledger.close()
+    assert done[2:] == ["let go a", "let go b", "undone b", "undone a"]
+
+
 @pytest.mark.parametrize("closed", [False, True], ids=["killed", "closed before"])
 def test_the_warden_does_the_will_of_a_harness_that_was_killed(
     ledgers: Path, tmp_path: Path, until: Callable[..., bool], *, closed: bool
@@ -152,6 +215,19 @@ def test_the_warden_does_the_will_of_a_harness_that_was_killed(
         assert not witness.exists()
     else:
         assert until(witness.exists)
+
+
+def test_the_socket_of_a_jvm_goes_unless_its_number_is_anothers(tmp_path: Path) -> None:
+    path = tmp_path / ".java_pid1"
+    with socket.socket(socket.AF_UNIX) as jvm:
+        jvm.bind(str(path))
+    RemoveSocket(path=str(path), pid=os.getpid()).undo()
+    assert path.exists()
+    with subprocess.Popen(["true"]) as gone:
+        pass
+    for _ in range(2):
+        RemoveSocket(path=str(path), pid=gone.pid).undo()
+        assert not path.exists()
 
 
 def test_the_will_of_a_ledger_undoes_it(tmp_path: Path) -> None:
