@@ -8,10 +8,11 @@ from typing import Final
 
 from clusters.abilities import Skew
 from clusters.hosts.cgroups.node_group import NodeGroup, make_group
-from clusters.hosts.clocks.attach import jvm_clock
+from clusters.hosts.clocks.attach import jvm_clock, socket_left_by
 from clusters.hosts.clocks.node_clock import NodeClock
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import LOG
+from clusters.hosts.undo import RemoveSocket
 from clusters.port import ClusterSpec, NodeName, NodeState
 from clusters.processes.node import ProcessNode
 from history.clock import ClockSkew
@@ -34,6 +35,7 @@ class Hardships:
         self._ledger: Final = ledger
         self._now_ns: Final = now_ns
         self._clocks: dict[NodeName, NodeClock] = {}
+        self._asked: set[int] = set()
 
     def prepare(self, spec: ClusterSpec) -> None:
         """Let the next starts be as hardships need them. HarnessError if they cannot be."""
@@ -47,12 +49,16 @@ class Hardships:
         pid = self._pid(name)
         if pid is None:
             raise HarnessError(f"{name} does not run: nobody can see that its clock is wrong")
+        self._note_asking(pid)
         return self._clock(name).put_wrong(skew, lambda: jvm_clock(pid))
 
     def unskew(self, name: NodeName) -> str:
         """Put the node's clock right; what it then says itself, if it runs."""
         pid = self._pid(name)
-        return self._clock(name).put_right(None if pid is None else lambda: jvm_clock(pid))
+        if pid is None:
+            return self._clock(name).put_right(None)
+        self._note_asking(pid)
+        return self._clock(name).put_right(lambda: jvm_clock(pid))
 
     def clock_skews(self) -> tuple[ClockSkew, ...]:
         """All of them so far."""
@@ -78,6 +84,14 @@ class Hardships:
         for name, node in self._nodes.items():
             _require_shared_files(node, "what it uses")
             node.group = make_group(name, ledger=self._ledger)
+
+    def _note_asking(self, pid: int) -> None:
+        """A JVM that was asked for its clock has a socket, which outlives it if it is killed."""
+        if pid in self._asked or self._ledger is None:
+            return
+        self._asked.add(pid)
+        if (path := socket_left_by(pid)) is not None:
+            self._ledger.note(RemoveSocket(path=str(path), pid=pid))
 
     def _clock(self, name: NodeName) -> NodeClock:
         if name not in self._clocks:

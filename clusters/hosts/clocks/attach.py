@@ -18,7 +18,7 @@ from typing import Final
 
 from history.failure import HarnessError
 
-__all__ = ["ClockReading", "jvm_clock"]
+__all__ = ["ClockReading", "jvm_clock", "socket_left_by"]
 
 _COMMAND: Final = b"1\0jcmd\0VM.uptime -date\0\0\0"
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}")
@@ -55,6 +55,19 @@ def jvm_clock(pid: int, *, timeout_s: float = 10.0) -> ClockReading:
         ahead_ns=said_ns - (before_ns + after_ns) // 2,
         doubt_ns=(after_ns - before_ns + _NS_A_MILLISECOND) // 2,
     )
+
+
+def socket_left_by(pid: int) -> Path | None:
+    """What this JVM, once it was asked, leaves in our /tmp when it is killed; None in a container.
+
+    Raises HarnessError if there is no such process.
+    """
+    path = Path(f"/tmp/.java_pid{_inner_pid(pid)}")  # noqa: S108  # HotSpot's own, whatever TMPDIR
+    try:
+        ours = Path(f"/proc/{pid}/root/tmp").samefile("/tmp")  # noqa: S108
+    except OSError as error:
+        raise HarnessError(f"no process {pid} can be asked for its time") from error
+    return path if ours else None
 
 
 def _opened(pid: int, deadline: float) -> Path:
