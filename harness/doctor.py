@@ -10,28 +10,33 @@ from pathlib import Path
 import psutil
 
 from clusters.cache import cache_dir
-from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.clocks.trial import clock_trial
 from clusters.hosts.disks.trial import why_no_disks
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
 from clusters.hosts.namespaces import why_no_namespaces
-from clusters.hosts.packets import why_no_rules
 from clusters.hosts.process import orphans
 from clusters.hosts.ssh.examination import examine_machine
 from clusters.hosts.ssh.inventory import Inventory
 from clusters.java import find_java
-from harness.doctor_hosts import docker_finding
+from harness.doctor_hosts import (
+    bandwidth_finding,
+    docker_finding,
+    netem_finding,
+    packets_finding,
+)
 from harness.finding import Finding
 from harness.inventory_file import load_inventory
 from history.failure import HarnessError
+from nemesis.mix import DISK_EPISODES, NETWORK_EPISODES
 
 __all__ = ["examine"]
 
 _MEMORY_BYTES_MIN = 4 << 30
 """Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
+_OF_PROCESSES = ("kill", "pause", "restart", "roll", "wipe", "rollback", "bit_flip")
 
 
 def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
@@ -49,7 +54,9 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
         _link_addresses,
         _namespaces,
         docker_finding,
-        _packets,
+        packets_finding,
+        bandwidth_finding,
+        netem_finding,
         _own_disks,
         _clocks,
         _groups,
@@ -77,6 +84,7 @@ def _system() -> Finding:
         what="local processes",
         ok=linux,
         found=f"{sys.platform}, {os.cpu_count()} cores",
+        faults=_OF_PROCESSES,
         way_out="" if linux else "faults on local processes need Linux and /proc",
     )
 
@@ -128,14 +136,16 @@ def _releases() -> Finding:
 def _link_addresses() -> Finding:
     """Linux has all of 127.0.0.0/8 on its loopback; a sandbox may not."""
     address = local_link_address(0, 1)
+    faults = tuple(sorted(NETWORK_EPISODES))
     try:
         with socket.socket() as listener:
             listener.bind((address, 0))
     except OSError as error:
         way_out = "holds and partitions need an address for each link; without them: --no-wire"
         found = f"{address} cannot be listened on: {error.strerror}"
-        return Finding(what="links", ok=False, found=found, way_out=way_out)
-    return Finding(what="links", ok=True, found=f"{address} and the like can be listened on")
+        return Finding(what="links", ok=False, found=found, way_out=way_out, faults=faults)
+    found = f"{address} and the like can be listened on"
+    return Finding(what="links", ok=True, found=found, faults=faults)
 
 
 def _namespaces() -> Finding:
@@ -149,19 +159,6 @@ def _namespaces() -> Finding:
     )
 
 
-def _packets() -> Finding:
-    why = why_no_namespaces() or why_no_rules() or why_no_limits()
-    return Finding(
-        what="packets",
-        ok=why is None,
-        needed=False,
-        found="dropped by rules, bounded by rate (`by: packets`, `bandwidth`)"
-        if why is None
-        else "none",
-        way_out=why or "",
-    )
-
-
 def _own_disks() -> Finding:
     """Power loss and faults of disks need a file system of each node's own."""
     why = why_no_disks()
@@ -169,43 +166,46 @@ def _own_disks() -> Finding:
         what="disks of nodes' own",
         ok=why is None,
         found=why or "one was made, lost its power and came back",
-        way_out="" if why is None else "without them: no cut_power, fill_disk and the like",
+        way_out="" if why is None else "cut_power, fill_disk and the like take them",
         needed=False,
+        faults=tuple(sorted(DISK_EPISODES)),
     )
 
 
 def _clocks() -> Finding:
+    faults = ("clock",)
     try:
         ahead_s = clock_trial()
     except HarnessError as error:
-        way_out = "skew, and clock in a mix, are out of reach on this kind of machine"
+        way_out = "skew is out of reach on this kind of machine"
         return Finding(
             what="wrong clocks",
             ok=False,
             found=str(error),
             way_out=way_out,
             needed=False,
+            faults=faults,
         )
     found = f"a process told the time {-ahead_s:,.0f} s behind believed it"
-    return Finding(what="wrong clocks", ok=True, found=found)
+    return Finding(what="wrong clocks", ok=True, found=found, faults=faults)
 
 
 def _groups() -> Finding:
+    faults = ("cpu", "memory")
     try:
         found = parents()
     except HarnessError as error:
-        way_out = (
-            "throttle and squeeze, and cpu and memory in a mix, need root or a delegated group"
-        )
         return Finding(
             what="control groups",
             ok=False,
             found=str(error),
-            way_out=way_out,
+            way_out="throttle and squeeze take them",
             needed=False,
+            faults=faults,
         )
     places = {name: f"{name} (v{one.version}) in {one.directory}" for name, one in found.items()}
-    return Finding(what="control groups", ok=True, found=", ".join(places.values()))
+    said = ", ".join(places.values())
+    return Finding(what="control groups", ok=True, found=said, faults=faults)
 
 
 def _left_behind() -> Finding:

@@ -15,6 +15,8 @@ class Finding:
     way_out: str = ""
     needed: bool = True
     """Whether nothing runs without it; what is not needed opens further words and flags."""
+    faults: tuple[str, ...] = ()
+    """The faults of a mix that take it: possible here if it is ok, and else not."""
 
     def as_data(self) -> dict[str, object]:
         """For JSON."""

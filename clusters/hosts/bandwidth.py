@@ -14,7 +14,7 @@ from clusters.hosts.inside import socket_in, tool_in
 from clusters.hosts.tools import tool, tool_missing
 from history.failure import HarnessError
 
-__all__ = ["free_bandwidth", "limit_bandwidth", "measured_rate", "why_no_limits"]
+__all__ = ["free_bandwidth", "limit_bandwidth", "measured_rate", "why_no_limits", "why_no_netem"]
 
 _BURST_BYTES_MIN: Final = 16_384
 _BURST_S: Final = 0.01
@@ -78,13 +78,23 @@ def why_no_limits() -> str | None:
 
     Tried in a namespace that is gone when the trial is over. Assumes that there are namespaces.
     """
+    return _why_no_discipline(
+        "tbf rate 1mbit burst 16384b latency 500ms", what="token bucket (tbf)"
+    )
+
+
+def why_no_netem() -> str | None:
+    """Why the kernel cannot delay, lose or reorder packets; None if it can. Tried likewise."""
+    return _why_no_discipline("netem delay 1ms", what="netem (sch_netem)")
+
+
+def _why_no_discipline(words: str, *, what: str) -> str | None:
     if (missing := tool_missing("tc")) is not None:
         return f"there is no {missing} (install iproute2)"
-    trial = "tc qdisc replace dev lo root tbf rate 1mbit burst 16384b latency 500ms"
     try:
-        tool("unshare", "--net", "sh", "-c", trial)
+        tool("unshare", "--net", "sh", "-c", f"tc qdisc replace dev lo root {words}")
     except HarnessError as error:
-        return f"the kernel has no token bucket (sch_tbf): {error}"
+        return f"the kernel has no {what}: {str(error).rpartition(': ')[2]}"
     return None
 
 

@@ -1,9 +1,11 @@
 """`fencepost doctor` and `fencepost clean`: this machine, before and after runs."""
 
+import sys
 from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from harness.clean import clean_machine
@@ -12,6 +14,8 @@ from harness.doctor import examine
 from harness.finding import Finding
 
 __all__ = ["clean", "doctor"]
+
+_WIDTH_MAX = 1000
 
 
 @click.command()
@@ -28,11 +32,13 @@ def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
     if as_json:
         emit_json([finding.as_data() for finding in findings])
     else:
-        table = Table("", "what", "found", "way out", box=None, pad_edge=False)
+        table = Table("", "what", "found", "faults", "way out", box=None, pad_edge=False)
         for finding in findings:
-            mark = _mark(finding)
-            table.add_row(mark, finding.what, finding.found, finding.way_out)
-        Console(soft_wrap=True).print(table)
+            words = (finding.what, finding.found, " ".join(finding.faults), finding.way_out)
+            table.add_row(_mark(finding), *map(escape, words))
+        # What is no terminal has no width: a line for each finding, with nothing cut off.
+        width = None if sys.stdout.isatty() else _WIDTH_MAX
+        Console(width=width, soft_wrap=True).print(table)
     return 0 if all(finding.ok for finding in findings if finding.needed) else 255
 
 

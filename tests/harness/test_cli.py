@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
+from nemesis.mix import EPISODES
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -100,6 +101,19 @@ def test_the_doctor_looks_at_everything_a_run_needs(
     _, out, _ = call(capsys, "doctor", "--json", "--results", str(tmp_path / "none yet"))
     looked_at = {finding["what"] for finding in json.loads(out)}
     assert {"Java", "memory", "disk for results", "disk for cache", "Kafka", "links"} <= looked_at
+
+
+def test_the_doctor_says_of_every_fault_what_it_takes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    _, out, _ = call(capsys, "doctor", "--json", "--results", str(tmp_path))
+    findings = json.loads(out)
+    assert sorted(fault for one in findings for fault in one["faults"]) == sorted(EPISODES)
+    for one in findings:
+        assert one["ok"] or one["way_out"], one
+        assert "\n" not in one["found"] + one["way_out"], one
+    (netem,) = [one for one in findings if one["what"] == "netem"]
+    assert "the proxy delays" in netem["way_out"]
 
 
 def test_nothing_is_cleaned_where_nothing_was_left(

@@ -111,5 +111,8 @@ def _hands_on(directory: Path, controller: str) -> bool:
 
 def _writable(parent: Parent, controller: str) -> Parent:
     if not os.access(parent.directory, os.W_OK):
-        raise HarnessError(f"no group of {controller} may be made in {parent.directory}")
+        raise HarnessError(
+            f"no group of {controller} may be made in {parent.directory}: it takes root, or a "
+            "group that is delegated to us"
+        )
     return parent
