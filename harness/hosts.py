@@ -6,11 +6,11 @@ from typing import Final, assert_never
 
 from clusters.cache import Progress
 from clusters.hosts.docker.daemon import connected
-from clusters.hosts.docker.host import DockerHost
+from clusters.hosts.docker.host import DockerHost, why_no_containers
 from clusters.hosts.docker.jars import release_in
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.namespaces import NamespaceHost
+from clusters.hosts.namespaces import NamespaceHost, why_no_namespaces
 from clusters.hosts.place import Host
 from clusters.hosts.ssh.host import Luggage, SshHost
 from clusters.hosts.warden import Warden
@@ -89,10 +89,22 @@ def refuse_unplaceable(options: RunOptions) -> None:
         raise UsageError(f"--image is for containers, and --host {options.host} has none")
     if options.inventory is not None and options.host is not HostKind.SSH:
         raise UsageError(f"--inventory is for --host ssh, and this is --host {options.host}")
+    if (why := _why_not(options.host)) is not None:
+        raise UsageError(f"--host {options.host} is not possible here: {why}")
     if options.host is HostKind.SSH:
         if options.inventory is None:
             raise UsageError("--host ssh needs to know the machines: --inventory FILE")
         load_inventory(options.inventory)
+
+
+def _why_not(host: HostKind) -> str | None:
+    match host:
+        case HostKind.NETNS:
+            return why_no_namespaces()
+        case HostKind.DOCKER:
+            return why_no_containers()
+        case _:
+            return None
 
 
 def with_release_of_image(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:

@@ -30,7 +30,7 @@ from clusters.hosts.undo import RemoveContainer, RemoveNetwork
 from clusters.port import NodeName
 from history.failure import HarnessError
 
-__all__ = ["DockerHost"]
+__all__ = ["DockerHost", "why_no_containers"]
 
 
 class DockerHost:
@@ -100,11 +100,6 @@ class DockerHost:
         return self._subnet.link(source, target)
 
     def __enter__(self) -> Self:
-        if os.geteuid() != 0:
-            raise HarnessError(
-                "--host docker needs root: the network of a run is guarded by routes of this "
-                "machine's; try --host local"
-            )
         self._daemon = connected()
         self._image = image_named(self._wanted_image, daemon=self._daemon, progress=self._progress)
         self._subnet = claim_subnet(self._ledger)
@@ -128,6 +123,20 @@ class DockerHost:
     ) -> None:
         """What was made is undone by the ledger, the last first."""
         self._daemon.__exit__(kind, error, traceback)
+
+
+def why_no_containers() -> str | None:
+    """Why this machine cannot have nodes in containers, with the way out; None if it can."""
+    if os.geteuid() != 0:
+        return (
+            "containers need root: the network of a run is guarded by routes of this machine's; "
+            "run it with sudo, or try --host local"
+        )
+    try:
+        connected().__exit__(None, None, None)
+    except HarnessError as error:
+        return str(error)
+    return None
 
 
 def _bridge(subnet: Subnet) -> str:
