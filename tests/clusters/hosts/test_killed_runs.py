@@ -1,0 +1,196 @@
+"""The harness killed with -9 in the middle of each kind of fault leaves the machine as it was.
+
+Either its warden sees to that by itself; or, if that was killed as well, `fencepost clean` does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from killed_runs import fencepost, killed_in_the_middle, someone_waits_for_a_disk
+from machine_state import differences, machine_state, of_jvms
+
+from clusters.hosts.bandwidth import why_no_limits
+from clusters.hosts.cgroups.hierarchy import parents
+from clusters.hosts.disks.trial import why_no_disks
+from clusters.hosts.namespaces import why_no_namespaces
+from clusters.hosts.packets import why_no_rules
+from history.failure import HarnessError
+from history.manifest import RunState, read_manifest
+from history.run_directory import RunDirectory
+
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
+
+SCENARIO = """
+name: killed-{name}
+cluster: {{controllers: 1, brokers: {brokers}{cluster}}}
+topics: [{{name: t, replication_factor: 2}}]
+workload: {{kind: produce-poll, rate: 50, producers: 1, consumers: 1, consume: assign}}
+play:
+{play}
+  - wait: 10m
+time_limit: 10m
+"""
+RESTORED_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Middle:
+    """The middle of which faults. `effects`: how many of the steps are faults."""
+
+    name: str
+    play: tuple[str, ...]
+    effects: int
+    brokers: int = 2
+    cluster: str = ""
+    options: tuple[str, ...] = ("--cluster", "reference")
+    waited_for: bool = False
+    """Whether a process waits for its disk, so that SIGKILL does not end it."""
+    why_not: Callable[[], str | None] = lambda: None
+
+
+def why_no_groups() -> str | None:
+    try:
+        parents()
+    except HarnessError as error:
+        return str(error)
+    return None
+
+
+def why_no_packets() -> str | None:
+    return why_no_namespaces() or why_no_rules() or why_no_limits()
+
+
+def on_disk(word: str, *, waited_for: bool = False, **more: str) -> Middle:
+    modifiers = "".join(f", {name}: {text}" for name, text in more.items())
+    return Middle(
+        name=word.replace("_", "-"),
+        play=(f"{{{word}: broker-1{modifiers}}}",),
+        effects=1,
+        waited_for=waited_for,
+        why_not=why_no_disks,
+    )
+
+
+MIDDLES = (
+    Middle(name="partition", play=("partition: {isolate: broker-1}",), effects=1),
+    Middle(name="pause", play=("pause: broker-1",), effects=1),
+    Middle(name="kill", play=("kill: broker-1",), effects=1),
+    Middle(
+        name="wipe-and-snapshot",
+        play=("{snapshot: broker-2, as: old}", "kill: broker-1", "wipe: broker-1"),
+        effects=2,
+    ),
+    on_disk("fill_disk"),
+    on_disk("lock_disk"),
+    on_disk("fail_disk"),
+    on_disk("slow_disk", by="2s"),
+    on_disk("stall_disk", waited_for=True),
+    on_disk("cut_power"),
+    Middle(
+        name="pressure",
+        play=("{throttle: broker-1, cpu: 2%}", "{squeeze: broker-2, room: 4MiB}"),
+        effects=2,
+        why_not=why_no_groups,
+    ),
+    Middle(
+        name="packets",
+        play=(
+            "partition: {isolate: broker-1, by: packets}",
+            "bandwidth: {of: broker-2, rate: 5Mbit}",
+        ),
+        effects=2,
+        options=("--cluster", "reference", "--host", "netns"),
+        why_not=why_no_packets,
+    ),
+    Middle(
+        name="disks-in-namespaces",
+        play=("stall_disk: broker-1", "partition: {isolate: broker-2, by: packets}"),
+        effects=2,
+        options=("--cluster", "reference", "--host", "netns"),
+        waited_for=True,
+        why_not=lambda: why_no_packets() or why_no_disks(),
+    ),
+    pytest.param(
+        Middle(
+            name="clocks-and-members",
+            play=(
+                "{skew: controller-1, jump: -60s}",
+                "{skew: broker-1, drift: 1.05}",
+                "{skew: broker-2, strobe: 2s}",
+                "add: broker-3",
+                "stop: broker-1",
+            ),
+            effects=4,
+            cluster=", spare_brokers: 1, kafka: 4.3.1",
+            options=(),
+        ),
+        marks=pytest.mark.kafka,
+    ),
+    pytest.param(
+        Middle(
+            name="containers",
+            play=(
+                "stall_disk: broker-1",
+                "pause: broker-2",
+                "partition: {from: broker-3, to: controllers, by: packets}",
+                "bandwidth: {of: broker-3, rate: 5Mbit}",
+            ),
+            effects=4,
+            brokers=3,
+            options=("--host", "docker"),
+            waited_for=True,
+            why_not=why_no_disks,
+        ),
+        marks=[pytest.mark.kafka, pytest.mark.docker],
+    ),
+)
+
+
+def named(middle: object) -> str | None:
+    return middle.name if isinstance(middle, Middle) else None
+
+
+@pytest.mark.parametrize("warden_too", [False, True], ids=["harness", "harness and warden"])
+@pytest.mark.parametrize("middle", MIDDLES, ids=named)
+def test_the_machine_is_as_it_was(
+    middle: Middle, until: Callable[..., bool], tmp_path: Path, *, warden_too: bool
+) -> None:
+    if (why := middle.why_not()) is not None:
+        pytest.skip(why)
+    scenario, results, temporary = (tmp_path / name for name in ("s.yaml", "results", "tmp"))
+    play = "\n".join(f"  - {step}" for step in middle.play)
+    scenario.write_text(
+        SCENARIO.format(name=middle.name, brokers=middle.brokers, cluster=middle.cluster, play=play)
+    )
+    temporary.mkdir()
+    before = machine_state(temporary)
+
+    def left() -> list[str]:
+        return differences(before, machine_state(temporary))
+
+    def await_waiting(run: Path) -> None:
+        if middle.waited_for:
+            assert until(lambda: someone_waits_for_a_disk(run), timeout_s=60)
+
+    killed = killed_in_the_middle(
+        scenario,
+        *middle.options,
+        effects=middle.effects,
+        temporary=temporary,
+        results=results,
+        warden_too=warden_too,
+        before_that=await_waiting,
+    )
+    if not warden_too:
+        assert until(lambda: not left(), timeout_s=RESTORED_WITHIN_S), "\n".join(left())
+
+    cleaned = fencepost("clean", "--results", str(results), temporary=temporary)
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert f"marked {killed.root} as failed" in cleaned.stdout
+    assert until(lambda: not left()), "\n".join([cleaned.stdout, *left()])
+    assert of_jvms(killed.pids) == []
+    assert read_manifest(RunDirectory(killed.root).manifest_path).state is RunState.FAILED
+    again = fencepost("clean", "--results", str(results), temporary=temporary)
+    assert again.stdout == "nothing was left behind\n"
