@@ -12,6 +12,7 @@ from clusters.hosts.clocks.attach import jvm_clock, socket_left_by
 from clusters.hosts.clocks.node_clock import NodeClock
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import LOG
+from clusters.hosts.preloading import preloading
 from clusters.hosts.undo import RemoveSocket
 from clusters.port import ClusterSpec, NodeName, NodeState
 from clusters.processes.node import ProcessNode
@@ -75,7 +76,7 @@ class Hardships:
         for name, node in self._nodes.items():
             _require_shared_files(node, "its clock")
             clock = NodeClock(name, directory=node.place.directory, now_ns=self._now_ns)
-            node.env = {**node.env, **clock.prepare()}
+            node.env = preloading(node.env, clock.prepare())
             self._clocks[name] = clock
 
     def _prepare_groups(self) -> None:
