@@ -70,6 +70,9 @@ class Disks(StrEnum):
     """Directories of the machine's own file system."""
     IMAGE = "image"
     """A file system of its own for each, which can lose power, fill up and fail. Needs root."""
+    FOLLOWED = "followed"
+    """Directories as shared ones, of which a preloaded library notes what was synced. They can lose
+    power, and nothing else."""
 
 
 class DiskTrouble(StrEnum):

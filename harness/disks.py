@@ -1,28 +1,63 @@
-"""Whether a run's nodes get disks of their own, and whether they can."""
+"""Whether a run's nodes get disks of their own or are followed, and whether they can be."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from clusters.hosts.disks.image import missing
+from clusters.hosts.power.library import follow_library
 from clusters.port import Disks
 from harness.options import HostKind, RunOptions
 from harness.scenario import Scenario
-from history.failure import UsageError
+from history.failure import HarnessError, UsageError
+from nemesis.steps import DISK_WORDS, Word
 
 __all__ = ["with_disks"]
 
+_TROUBLES: Final = DISK_WORDS - {Word.CUT_POWER}
 
-def with_disks(scenario: Scenario, options: RunOptions) -> Scenario:
+
+def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
     """The scenario, its nodes on disks of their own if something is done to these.
 
-    UsageError if this machine can have none. Nodes in virtual time have disks in any case.
+    Where there can be none, and nothing is done but to cut their power, it is followed what they
+    sync. UsageError if this machine can do neither. Nodes in virtual time have disks in any case.
     """
     if options.cluster.in_virtual_time:
         return scenario
-    if not scenario.needs_disks and scenario.cluster.disks is Disks.SHARED:
+    asked = scenario.cluster.disks
+    if not scenario.needs_disks and asked is Disks.SHARED:
         return scenario
-    why = missing()
-    if options.host is HostKind.SSH:
-        why = "they are for nodes on this machine, not for --host ssh"
-    if why is not None:
+    disks = asked if asked is not Disks.SHARED else _best(scenario, options)
+    if disks is Disks.IMAGE and (why := _why_no_images(options)):
         raise UsageError(f"{scenario.name} needs a disk of its own for each node: {why}")
-    return replace(scenario, cluster=replace(scenario.cluster, disks=Disks.IMAGE))
+    if disks is Disks.FOLLOWED:
+        _refuse_unfollowable(scenario)
+        if asked is Disks.SHARED:
+            say(
+                f"no disks of the nodes' own ({_why_no_images(options)}): a library that they "
+                "preload notes what they sync, and what they did not is lost with their power"
+            )
+    return replace(scenario, cluster=replace(scenario.cluster, disks=disks))
+
+
+def _best(scenario: Scenario, options: RunOptions) -> Disks:
+    """A real file system decides what is lost, where there can be one."""
+    if _why_no_images(options) is None or _TROUBLES & scenario.words:
+        return Disks.IMAGE
+    return Disks.FOLLOWED
+
+
+def _why_no_images(options: RunOptions) -> str | None:
+    if options.host is HostKind.SSH:
+        return "they are for nodes on this machine, not for --host ssh"
+    return missing()
+
+
+def _refuse_unfollowable(scenario: Scenario) -> None:
+    if troubles := sorted(_TROUBLES & scenario.words):
+        raise UsageError(f"{scenario.name}: {troubles[0]} needs disks: image, not followed")
+    try:
+        follow_library()
+    except HarnessError as error:
+        raise UsageError(f"{scenario.name} cannot follow what nodes sync: {error}") from error

@@ -16,6 +16,7 @@ from clusters.hosts.disks.trial import why_no_disks
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.local_host import local_link_address
 from clusters.hosts.namespaces import why_no_namespaces
+from clusters.hosts.power.trial import power_trial
 from clusters.hosts.process import orphans
 from clusters.hosts.ssh.examination import examine_machine
 from clusters.hosts.ssh.inventory import Inventory
@@ -36,6 +37,7 @@ __all__ = ["examine"]
 _MEMORY_BYTES_MIN = 4 << 30
 """Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
+_OF_POWER = ("power", "torn")
 _OF_PROCESSES = ("kill", "pause", "restart", "roll", "wipe", "rollback", "bit_flip")
 
 
@@ -58,6 +60,7 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
         bandwidth_finding,
         netem_finding,
         _own_disks,
+        _power,
         _clocks,
         _groups,
         _left_behind,
@@ -160,16 +163,39 @@ def _namespaces() -> Finding:
 
 
 def _own_disks() -> Finding:
-    """Power loss and faults of disks need a file system of each node's own."""
+    """Faults of disks need a file system of each node's own, and so does an exact loss of power."""
     why = why_no_disks()
     return Finding(
         what="disks of nodes' own",
         ok=why is None,
         found=why or "one was made, lost its power and came back",
-        way_out="" if why is None else "cut_power, fill_disk and the like take them",
+        way_out="" if why is None else "fill_disk, stall_disk and the like take them",
         needed=False,
-        faults=tuple(sorted(DISK_EPISODES)),
+        faults=tuple(sorted(DISK_EPISODES.difference(_OF_POWER))),
     )
+
+
+def _power() -> Finding:
+    """By disks of nodes' own, or else by a library that notes what was synced."""
+    if why_no_disks() is None:
+        found = "by disks of nodes' own (disks: image)"
+        return Finding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
+    try:
+        lost_bytes = power_trial()
+    except HarnessError as error:
+        return Finding(
+            what="loss of power",
+            ok=False,
+            found=str(error),
+            way_out="cut_power takes one or the other",
+            needed=False,
+            faults=_OF_POWER,
+        )
+    found = (
+        "by a library that notes what was synced (disks: followed): "
+        f"of what a process wrote, {lost_bytes} bytes were lost, none of them synced"
+    )
+    return Finding(what="loss of power", ok=True, found=found, faults=_OF_POWER)
 
 
 def _clocks() -> Finding:

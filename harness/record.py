@@ -14,7 +14,7 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Route, direct
 from clusters.kafka.prepared import Prepared
-from clusters.port import Cluster
+from clusters.port import Cluster, Disks
 from clusters.reference.processes import ReferenceCluster
 from harness.clients import tables_of, workload_of
 from harness.hosts import Needs, host_of
@@ -73,7 +73,7 @@ def record(
         stack.enter_context(_started(cluster, progress))
         note(
             run,
-            versions=dict(cluster.versions) | _where(options),
+            versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
             node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
             recorded=_tables(scenario, wired=options.wire),
             stuck_isr_limit_s=scenario.recovery_limit_s,
@@ -153,9 +153,11 @@ def _wire(
     return Wire(links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect)
 
 
-def _where(options: RunOptions) -> dict[str, str]:
-    """Where the nodes run, if that is worth a word."""
+def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
+    """Where the nodes run and what they write to, if that is worth a word."""
     where = {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
+    if disks is not Disks.SHARED:
+        where["disks"] = str(disks)
     if options.image is not None:
         where["image"] = options.image
     if options.inventory is not None:

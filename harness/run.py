@@ -70,7 +70,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
             "without --no-wire"
         )
     refuse_unplaceable(options)
-    scenario = with_disks(scenario, options)
+    scenario = with_disks(scenario, options, progress.say)
     if options.cluster is ClusterKind.REFERENCE:
         scenario = fitted_to_reference(scenario, options, progress)
     scenario = with_release_of_image(scenario, options, progress.say)
@@ -254,7 +254,7 @@ def _failure_written(run: RunDirectory) -> Iterator[None]:
 
 
 def _drop_data(run: RunDirectory) -> None:
-    for copies in ("disk", "snapshots"):
+    for copies in ("disk", "followed", "snapshots"):
         for directory in run.nodes.glob(f"*/{copies}"):
             shutil.rmtree(directory, ignore_errors=True)
 

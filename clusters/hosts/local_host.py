@@ -4,6 +4,9 @@ Every address of 127.0.0.0/8 is on Linux's loopback, so each link can have one o
 from the s-th to the t-th party is 127.(100 + s).t.1, at the port that the target listens on.
 """
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -14,10 +17,12 @@ from clusters.hosts.local import LocalProcess
 from clusters.hosts.place import LOG, LOOPBACK, NodeProcess
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName
+from history.failure import HarnessError
 
 __all__ = ["LocalHost", "LocalPlace", "local_link_address"]
 
 _FIRST_BYTE: Final = 100
+_SCRIPT_TIMEOUT_S: Final = 120.0
 
 
 def local_link_address(source: int, target: int) -> str:
@@ -84,6 +89,21 @@ class LocalPlace:
         """The size of a file; 0 if there is none."""
         path = self._directory / name
         return path.stat().st_size if path.exists() else 0
+
+    def bring(self, source: Path) -> Path:
+        """Put a copy of the file into the directory."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.copyfile(source, self._directory / source.name))
+
+    def perform(self, script: Path, *arguments: str) -> str:
+        """Run a script of ours; what it prints."""
+        command = [sys.executable, "-I", "-S", str(script), *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_SCRIPT_TIMEOUT_S
+        )
+        if done.returncode:
+            raise HarnessError(f"{script.name} failed: {done.stderr.strip()[-500:]}")
+        return done.stdout
 
 
 class LocalHost:

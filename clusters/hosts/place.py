@@ -115,6 +115,12 @@ class Place(Protocol):
     def size_bytes(self, name: str) -> int:
         """The size of a file; 0 if there is none."""
 
+    def bring(self, source: Path) -> Path:
+        """Put a copy of this machine's file into the directory; its path as the node sees it."""
+
+    def perform(self, script: Path, *arguments: str) -> str:
+        """Run a script of ours, which needs Python alone, where the files are; what it prints."""
+
 
 @runtime_checkable
 class OwnNetwork(Protocol):

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, assert_never
 
 from clusters.abilities import LinkEnd, NodeUsage
 from clusters.hosts.place import DATA, LOOPBACK, Host
@@ -44,7 +44,8 @@ from clusters.port import (
     TopicSpec,
     role_of,
 )
-from clusters.processes.disks import NodeDisks
+from clusters.processes.disks import ImageDisks, NodeDisks
+from clusters.processes.followed import FollowedDisks
 from clusters.processes.hardships import Hardships, HeldBack
 from clusters.processes.networks import NodeNetworks
 from clusters.processes.node import ProcessNode, Software
@@ -100,8 +101,15 @@ class ProcessCluster(HeldBack, ABC):
         }
         self._networks = NodeNetworks(places, route=route, clients=CLIENTS)
         self._disks: NodeDisks | None = None
-        if spec.disks is Disks.IMAGE:
-            self._disks = NodeDisks(self._nodes, host=host)
+        match spec.disks:
+            case Disks.IMAGE:
+                self._disks = ImageDisks(self._nodes, host=host)
+            case Disks.FOLLOWED:
+                self._disks = FollowedDisks(self._nodes)
+            case Disks.SHARED:
+                pass
+            case _:
+                assert_never(spec.disks)
         self._hardships = Hardships(self._nodes, ledger=host.ledger, now_ns=clock.now_ns)
         self._admin = KafkaAdmin(
             leader=self._leader,
@@ -288,7 +296,9 @@ class ProcessCluster(HeldBack, ABC):
         release's own tool formats it, and nobody syncs what it leaves unsynced.
         """
         if by_tool:
-            self._nodes[node].wipe_by_tool()
+            self._nodes[node].empty()
+            self._sync_disk(node)
+            self._nodes[node].format_by_tool()
         else:
             self._nodes[node].wipe(keep_directory_id=keep_directory_id)
             self._sync_disk(node)
@@ -415,7 +425,9 @@ class ProcessCluster(HeldBack, ABC):
 
     def _own_disks(self) -> NodeDisks:
         if self._disks is None:
-            raise HarnessError("the nodes have no disks of their own; they do with: disks: image")
+            raise HarnessError(
+                "the nodes have no disks of their own; they do with: disks: image, or followed"
+            )
         return self._disks
 
     def _sync_disk(self, node: NodeName) -> None:

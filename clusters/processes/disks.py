@@ -1,12 +1,13 @@
 """Disks of their own under the nodes of a cluster: made with it, cut from power, troubled, mended.
 
-A node's disk is mounted at `<node>/disk`, where its data lie; its image is `<node>/disk.img`. Logs
-and configuration stay outside, so that they survive whatever happens to it.
+(Where there can be none: `followed.py`.) A node's disk is mounted at `<node>/disk`, where its data
+lie; its image is `<node>/disk.img`. Logs and configuration stay outside, so that they survive
+whatever happens to it.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from clusters.hosts.disks.image import ImageDisk, missing
 from clusters.hosts.disks.tearing import tear
@@ -17,14 +18,36 @@ from clusters.processes.node import ProcessNode
 from clusters.witness.losses import Holdings, holdings_of, loss
 from history.failure import HarnessError, UsageError
 
-__all__ = ["NodeDisks"]
+__all__ = ["ImageDisks", "NodeDisks"]
 
 _IMAGE: Final = "disk.img"
 _MOUNT_POINT: Final = "disk"
 
 
-class NodeDisks:
-    """The disks of some nodes. Raises UsageError if this machine or this host can have none."""
+class NodeDisks(Protocol):
+    """The disks of the nodes of a cluster, whatever they are made of."""
+
+    def make(self) -> None:
+        """Make them all, empty, before the nodes' first data are put there."""
+
+    def sync(self, node: NodeName) -> None:
+        """Make durable what is on the node's disk. The node is down."""
+
+    def let_go(self, node: NodeName) -> None:
+        """Let who waits for the disk go on: a process that does cannot be ended."""
+
+    def cut_power(self, names: Sequence[NodeName], *, torn_seed: int | None) -> str:
+        """See `clusters.abilities.LosesPower`."""
+
+    def bring_trouble(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
+        """See `clusters.abilities.TroublesDisks`."""
+
+    def mend(self, name: NodeName) -> None:
+        """See `clusters.abilities.TroublesDisks`."""
+
+
+class ImageDisks:
+    """`NodeDisks` on images. Raises UsageError if this machine or this host can have none."""
 
     def __init__(self, nodes: Mapping[NodeName, ProcessNode], *, host: Host) -> None:
         if why := missing():

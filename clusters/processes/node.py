@@ -123,15 +123,18 @@ class ProcessNode:
         self.place.remove(DATA)
         self._format(directory_id=kept_id)
 
-    def wipe_by_tool(self) -> None:
-        """Delete all its data, and have its own tool format them where it runs. It must be down."""
+    def empty(self) -> None:
+        """Delete all its data. It must be down."""
         self._require_down("wiped")
+        self.place.remove(DATA)
+
+    def format_by_tool(self) -> None:
+        """Have its own tool format its data where it runs. It must be down, and have none."""
         command = self.software.format_command(properties=self.place.directory / _PROPERTIES)
         if command is None:
             raise HarnessError(f"{self.node.name}: what it runs has no tool to format with")
-        self.place.remove(DATA)
         self._log_start_bytes = self.place.size_bytes(LOG)
-        self.process.start(command)
+        self.process.start(command, self.env or None)
         deadline = time.monotonic() + _TOOL_TIMEOUT_S
         while self.process.exit_code is None:
             if time.monotonic() > deadline:

@@ -3,12 +3,15 @@
 import fnmatch
 import shutil
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from clusters.hosts.disk import remove_directory
 from clusters.hosts.place import NodeProcess
 from clusters.hosts.ssh.connection import Connection
 
 __all__ = ["SshPlace"]
+
+_SCRIPT_TIMEOUT_S: Final = 120.0
 
 
 class SshPlace:
@@ -101,3 +104,18 @@ class SshPlace:
         """The size of a file; 0 if there is none."""
         answer = self._connection.run("stat", "-c", "%s", str(self._far / name))
         return 0 if answer.exit_code else int(answer.output)
+
+    def bring(self, source: Path) -> Path:
+        """Put a copy of this machine's file into the directory over there."""
+        target = self._far / source.name
+        self._connection.require("mkdir", "-p", str(self._far))
+        self._connection.write(target, source.read_bytes())
+        return Path(target)
+
+    def perform(self, script: Path, *arguments: str) -> str:
+        """Run a script of ours by the machine's Python; what it prints."""
+        python = self._connection.machine.python
+        there = str(self.bring(script))
+        return self._connection.require(
+            python, "-I", "-S", there, *arguments, timeout_s=_SCRIPT_TIMEOUT_S
+        )

@@ -5,95 +5,31 @@ cluster of Kafka.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from forgetful_clusters import BROKERS, ONE, THREE, TWO, ends, is_whole, quick_spec, send, started
 
 from clusters.hosts.disks.image import missing
-from clusters.hosts.ledger import Ledger
-from clusters.hosts.local_host import LocalHost
-from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import (
-    ClusterSpec,
-    Disks,
-    DiskTrouble,
-    FlippedPart,
-    NodeName,
-    NodeState,
-    TopicSpec,
-)
+from clusters.port import ClusterSpec, Disks, DiskTrouble, FlippedPart, NodeState
 from clusters.processes.cluster import ProcessCluster
 from clusters.reference.processes import ReferenceCluster
-from history.clock import Clock
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=f"no image disks: {missing()}")
 
-ONE, TWO, THREE = (NodeName(f"broker-{number}") for number in (1, 2, 3))
-BROKERS = (ONE, TWO, THREE)
-TOPIC = TopicSpec(name="t", assignment=((1, 2, 3),), settings={"min.insync.replicas": "2"})
-
 Until = Callable[..., bool]
-
-
-@contextmanager
-def started(make: Callable[..., ProcessCluster], directory: Path) -> Iterator[ProcessCluster]:
-    with (
-        Ledger(run_id="disks", directory=directory / "ledgers") as ledger,
-        Warden(run_id="disks", will=ledger.will) as warden,
-        LocalHost(warden, ledger=ledger) as host,
-    ):
-        cluster = make(host=host, directory=directory / "nodes", clock=Clock.start())
-        try:
-            cluster.start()
-            cluster.create_topics([TOPIC])
-            yield cluster
-        finally:
-            cluster.stop()
-    assert not [path for path in directory.glob("nodes/*/disk") if path.is_mount()]
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
-    spec = ClusterSpec(
-        disks=Disks.IMAGE,
-        settings={"broker.session.timeout.ms": "2000", "replica.lag.time.max.ms": "1500"},
-    )
+    spec = quick_spec(Disks.IMAGE)
     with started(
         lambda **where: ReferenceCluster(spec, **where), tmp_path_factory.mktemp("reference")
     ) as it:
         yield it
-
-
-def is_whole(cluster: ProcessCluster) -> bool:
-    try:
-        view = cluster.view()
-    except HarnessError:
-        return False
-    # The others may still list a broker by the registration of its dead predecessor.
-    return view.serving == {1, 2, 3} and len(view.partitions["t-0"].isr) == 3
-
-
-def send(cluster: ProcessCluster, count: int) -> None:
-    """Have so many records acknowledged by all replicas."""
-    settings = {
-        "bootstrap.servers": cluster.bootstrap_servers,
-        "acks": "all",
-        "message.timeout.ms": 60000,
-        "log_level": 0,
-    }
-    producer = Producer(settings)
-    for number in range(count):
-        producer.produce("t", f"{number}".encode() * 20, partition=0)
-    assert producer.flush(60) == 0
-
-
-def ends(cluster: ProcessCluster) -> list[int | None]:
-    return [cluster.log_end(broker, "t-0") for broker in BROKERS]
 
 
 def test_one_replica_without_power_gets_again_what_it_lost(

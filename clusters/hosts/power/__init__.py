@@ -1,0 +1,1 @@
+"""Loss of power without root: what processes had synced is followed, and the rest is undone."""
