@@ -6,14 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from clusters.hosts.process import RUN_VARIABLE
 
-__all__ = ["KilledRun", "fencepost", "killed_in_the_middle", "someone_waits_for_a_disk"]
+__all__ = ["LiveRun", "fencepost", "in_the_middle", "someone_waits_for_a_disk"]
 
 _UP_S: Final = 180.0
 """Until all faults are in effect: containers on a busy machine take a minute."""
@@ -22,13 +23,27 @@ _LOOKS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KilledRun:
-    """What was run, and what it had said of its faults when it was killed."""
+class LiveRun:
+    """What runs, and what it has said of its faults."""
 
     root: Path
     evidence: tuple[str, ...]
-    pids: tuple[int, ...]
-    """Of all of its processes."""
+    harness: "subprocess.Popen[bytes]"
+
+    def pids(self) -> tuple[int, ...]:
+        """Of all of its processes."""
+        return tuple(sorted(int(process.name) for process in _processes_of(self.root)))
+
+    def kill(self, *, warden_too: bool) -> None:
+        """Kill -9 the harness, and with it its warden, which cannot do anything then."""
+        wardens = _wardens_of(self.harness.pid) if warden_too else []
+        assert bool(wardens) is warden_too
+        for warden in wardens:
+            os.kill(warden, signal.SIGSTOP)
+        self.harness.kill()
+        self.harness.wait()
+        for warden in wardens:
+            os.kill(warden, signal.SIGKILL)
 
 
 def fencepost(*arguments: str, temporary: Path) -> "subprocess.CompletedProcess[str]":
@@ -43,16 +58,11 @@ def fencepost(*arguments: str, temporary: Path) -> "subprocess.CompletedProcess[
     )
 
 
-def killed_in_the_middle(
-    scenario: Path,
-    *options: str,
-    effects: int,
-    temporary: Path,
-    results: Path,
-    warden_too: bool,
-    before_that: Callable[[Path], None] = lambda _: None,
-) -> KilledRun:
-    """Start it, wait until so many faults are in effect by their own evidence, and kill it."""
+@contextmanager
+def in_the_middle(
+    scenario: Path, *options: str, effects: int, temporary: Path, results: Path
+) -> Iterator[LiveRun]:
+    """A run so many faults of which are in effect, by their own evidence. Killed at the end."""
     words = ("run", str(scenario), "--alongside", "--seed", "1", "--results", str(results))
     said = temporary.with_name(f"{temporary.name}.log")
     with said.open("w") as log:
@@ -61,19 +71,10 @@ def killed_in_the_middle(
         )
     try:
         evidence = _await_effects(results, effects, harness, said)
-        run = (results / "latest").resolve()
-        before_that(run)
-        pids = tuple(int(process.name) for process in _processes_of(run))
+        yield LiveRun(root=(results / "latest").resolve(), evidence=evidence, harness=harness)
     finally:
-        wardens = _wardens_of(harness.pid) if warden_too else []
-        for warden in wardens:
-            os.kill(warden, signal.SIGSTOP)
         harness.kill()
         harness.wait()
-        for warden in wardens:
-            os.kill(warden, signal.SIGKILL)
-    assert bool(wardens) is warden_too
-    return KilledRun(root=run, evidence=evidence, pids=pids)
 
 
 def someone_waits_for_a_disk(run: Path) -> bool:

@@ -11,23 +11,52 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from clusters.cache import cache_dir
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_lives
 from history.failure import HarnessError
 
-__all__ = ["differences", "machine_state", "of_jvms"]
+__all__ = ["differences", "held_by", "machine_state", "of_jvms"]
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OURS: Final = "fencepost-"
+_NO_NAMES: Final = ("kind", "table", "pid")
 
 
 def machine_state(temporary: Path) -> frozenset[str]:
     """All of it, a line each: `kind: what`. `temporary`: where the run keeps temporary files."""
-    theirs = tuple(_held_by_the_living())
-    lines = chain(
+    theirs = set(_held_by_the_living())
+    lines = tuple(_lines(temporary))
+    # Again: some may have begun meanwhile.
+    theirs |= set(_held_by_the_living())
+    return frozenset(line for line in lines if not any(word in line for word in theirs))
+
+
+def held_by(ledger: str) -> frozenset[str]:
+    """What of the machine this ledger accounts for."""
+    names = tuple(_names_in(map(json.loads, ledger.split("\n")[:-1])))
+    return frozenset(
+        line for line in _lines(Path("/nowhere")) if any(name in line for name in names)
+    )
+
+
+def of_jvms(pids: Iterable[int]) -> list[str]:
+    """What these JVMs keep in /tmp, whatever TMPDIR says, and leave there when they are killed."""
+    names = ("hsperfdata_*/{}", ".java_pid{}", ".attach_pid{}")
+    found = (Path("/tmp").glob(name.format(pid)) for pid in pids for name in names)
+    return [f"+ temporary: {path}" for path in chain.from_iterable(found)]
+
+
+def differences(before: frozenset[str], after: frozenset[str]) -> list[str]:
+    """What is there now and was not (+), and what was there and is not (-)."""
+    added = (f"+ {line}" for line in after - before)
+    return sorted(chain(added, (f"- {line}" for line in before - after)))
+
+
+def _lines(temporary: Path) -> Iterator[str]:
+    return chain(
         _processes(),
         _told("packet filter", "nft", "list", "ruleset"),
         _told("packet filter", "iptables-save", without=("#", ":")),
@@ -45,24 +74,10 @@ def machine_state(temporary: Path) -> frozenset[str]:
         _named("ledger", f"{cache_dir()}/ledgers/*"),
         _named("temporary", f"{temporary}/*"),
     )
-    return frozenset(line for line in lines if not any(word in line for word in theirs))
-
-
-def of_jvms(pids: Iterable[int]) -> list[str]:
-    """What these JVMs keep in /tmp, whatever TMPDIR says, and leave there when they are killed."""
-    names = ("hsperfdata_*/{}", ".java_pid{}", ".attach_pid{}")
-    found = (Path("/tmp").glob(name.format(pid)) for pid in pids for name in names)
-    return [f"+ temporary: {path}" for path in chain.from_iterable(found)]
-
-
-def differences(before: frozenset[str], after: frozenset[str]) -> list[str]:
-    """What is there now and was not (+), and what was there and is not (-)."""
-    added = (f"+ {line}" for line in after - before)
-    return sorted(chain(added, (f"- {line}" for line in before - after)))
 
 
 def _held_by_the_living() -> Iterator[str]:
-    """The names of what other runs, whose harness lives, did to the machine; of a disk its home."""
+    """The names of what runs did to the machine whose harness lives."""
     for ledger in cache_dir().glob("ledgers/*.jsonl"):
         try:
             head, *deeds = map(json.loads, ledger.read_text().split("\n")[:-1])
@@ -70,13 +85,14 @@ def _held_by_the_living() -> Iterator[str]:
             continue
         if harness_lives(head["harness"]):
             yield from (ledger.name, f"fpd-{head['harness'].partition(':')[0]}-")
-            for deed in deeds:
-                held = dict(deed.get("undo", {}))
-                held.pop("kind", None)
-                held.pop("table", None)
-                yield from (
-                    str(Path(one).parent) if "/disk" in one else one for one in held.values()
-                )
+            yield from _names_in(deeds)
+
+
+def _names_in(deeds: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Of what was done, by the words of its undo; of a disk its home, where its image lies too."""
+    for deed in deeds:
+        held = {name: one for name, one in deed.get("undo", {}).items() if name not in _NO_NAMES}
+        yield from (one.removesuffix("/disk") for one in held.values())
 
 
 def _processes() -> Iterator[str]:

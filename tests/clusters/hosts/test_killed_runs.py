@@ -3,14 +3,17 @@
 Either its warden sees to that by itself; or, if that was killed as well, `fencepost clean` does.
 """
 
+import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from killed_runs import fencepost, killed_in_the_middle, someone_waits_for_a_disk
-from machine_state import differences, machine_state, of_jvms
+from killed_runs import LiveRun, fencepost, in_the_middle, someone_waits_for_a_disk
+from machine_state import differences, held_by, machine_state, of_jvms
 
+from clusters.cache import cache_dir
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.disks.trial import why_no_disks
@@ -73,6 +76,15 @@ def on_disk(word: str, *, waited_for: bool = False, **more: str) -> Middle:
     )
 
 
+IN_NAMESPACES = Middle(
+    name="disks-in-namespaces",
+    play=("stall_disk: broker-1", "partition: {isolate: broker-2, by: packets}"),
+    effects=2,
+    options=("--cluster", "reference", "--host", "netns"),
+    waited_for=True,
+    why_not=lambda: why_no_packets() or why_no_disks(),
+)
+
 MIDDLES = (
     Middle(name="partition", play=("partition: {isolate: broker-1}",), effects=1),
     Middle(name="pause", play=("pause: broker-1",), effects=1),
@@ -104,14 +116,7 @@ MIDDLES = (
         options=("--cluster", "reference", "--host", "netns"),
         why_not=why_no_packets,
     ),
-    Middle(
-        name="disks-in-namespaces",
-        play=("stall_disk: broker-1", "partition: {isolate: broker-2, by: packets}"),
-        effects=2,
-        options=("--cluster", "reference", "--host", "netns"),
-        waited_for=True,
-        why_not=lambda: why_no_packets() or why_no_disks(),
-    ),
+    IN_NAMESPACES,
     pytest.param(
         Middle(
             name="clocks-and-members",
@@ -148,6 +153,34 @@ MIDDLES = (
 )
 
 
+class Place:
+    """Where a run of the test's keeps what it writes."""
+
+    def __init__(self, directory: Path) -> None:
+        self._scenario, self._results = directory / "scenario.yaml", directory / "results"
+        # Short: sockets of the proxy have their names in it, and these have a bound.
+        self.temporary = directory / "tmp"
+        self.temporary.mkdir(parents=True)
+
+    def in_the_middle_of(self, middle: Middle) -> AbstractContextManager[LiveRun]:
+        play = "\n".join(f"  - {step}" for step in middle.play)
+        self._scenario.write_text(
+            SCENARIO.format(
+                name=middle.name, brokers=middle.brokers, cluster=middle.cluster, play=play
+            )
+        )
+        return in_the_middle(
+            self._scenario,
+            *middle.options,
+            effects=middle.effects,
+            temporary=self.temporary,
+            results=self._results,
+        )
+
+    def clean(self) -> "subprocess.CompletedProcess[str]":
+        return fencepost("clean", "--results", str(self._results), temporary=self.temporary)
+
+
 def named(middle: object) -> str | None:
     return middle.name if isinstance(middle, Middle) else None
 
@@ -159,38 +192,51 @@ def test_the_machine_is_as_it_was(
 ) -> None:
     if (why := middle.why_not()) is not None:
         pytest.skip(why)
-    scenario, results, temporary = (tmp_path / name for name in ("s.yaml", "results", "tmp"))
-    play = "\n".join(f"  - {step}" for step in middle.play)
-    scenario.write_text(
-        SCENARIO.format(name=middle.name, brokers=middle.brokers, cluster=middle.cluster, play=play)
-    )
-    temporary.mkdir()
-    before = machine_state(temporary)
+    place = Place(tmp_path)
+    before = machine_state(place.temporary)
 
     def left() -> list[str]:
-        return differences(before, machine_state(temporary))
+        return differences(before, machine_state(place.temporary))
 
-    def await_waiting(run: Path) -> None:
+    with place.in_the_middle_of(middle) as run:
         if middle.waited_for:
-            assert until(lambda: someone_waits_for_a_disk(run), timeout_s=60)
-
-    killed = killed_in_the_middle(
-        scenario,
-        *middle.options,
-        effects=middle.effects,
-        temporary=temporary,
-        results=results,
-        warden_too=warden_too,
-        before_that=await_waiting,
-    )
+            assert until(lambda: someone_waits_for_a_disk(run.root), timeout_s=60)
+        pids = run.pids()
+        run.kill(warden_too=warden_too)
     if not warden_too:
         assert until(lambda: not left(), timeout_s=RESTORED_WITHIN_S), "\n".join(left())
 
-    cleaned = fencepost("clean", "--results", str(results), temporary=temporary)
+    cleaned = place.clean()
     assert cleaned.returncode == 0, cleaned.stderr
-    assert f"marked {killed.root} as failed" in cleaned.stdout
+    assert f"marked {run.root} as failed" in cleaned.stdout
     assert until(lambda: not left()), "\n".join([cleaned.stdout, *left()])
-    assert of_jvms(killed.pids) == []
-    assert read_manifest(RunDirectory(killed.root).manifest_path).state is RunState.FAILED
-    again = fencepost("clean", "--results", str(results), temporary=temporary)
-    assert again.stdout == "nothing was left behind\n"
+    assert of_jvms(pids) == []
+    assert read_manifest(RunDirectory(run.root).manifest_path).state is RunState.FAILED
+    assert place.clean().stdout == "nothing was left behind\n"
+
+
+def test_what_lives_is_left_alone(until: Callable[..., bool], tmp_path: Path) -> None:
+    middle = IN_NAMESPACES
+    if (why := middle.why_not()) is not None:
+        pytest.skip(why)
+    mine, others = Place(tmp_path / "a"), Place(tmp_path / "b")
+    before = machine_state(mine.temporary)
+    with mine.in_the_middle_of(middle) as living:
+        [ledger] = cache_dir().glob(f"ledgers/*{living.root.name}-{living.harness.pid}.jsonl")
+        pids, deeds = living.pids(), ledger.read_text()
+        held = held_by(deeds)
+        with others.in_the_middle_of(middle) as doomed:
+            assert until(lambda: someone_waits_for_a_disk(doomed.root), timeout_s=60)
+            doomed.kill(warden_too=True)
+        cleaned = others.clean()
+        assert cleaned.returncode == 0, cleaned.stderr
+        assert doomed.root.name in cleaned.stdout
+        assert living.root.name not in cleaned.stdout
+        assert living.pids() == pids
+        assert ledger.read_text() == deeds
+        assert held_by(deeds) == held
+        assert someone_waits_for_a_disk(living.root)
+    assert until(
+        lambda: not differences(before, machine_state(mine.temporary)),
+        timeout_s=RESTORED_WITHIN_S,
+    )
