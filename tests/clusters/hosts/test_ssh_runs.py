@@ -71,6 +71,23 @@ def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
         assert left == []
 
 
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
+def test_power_is_lost_over_there_without_root(inventory: Path, tmp_path: Path) -> None:
+    ended = _fencepost(
+        *("run", "power-loss-of-all", "--seed", "4", "--json"),
+        *("--host", "ssh", "--inventory", str(inventory), "--results", str(tmp_path)),
+    )
+    assert ended.returncode == 1, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    assert said["checks"]["lost-write"]["validity"] == "invalid"
+    assert said["checks"]["fault-effects"]["validity"] == "valid"
+    manifest = read_manifest(RunDirectory(Path(said["run"])).manifest_path)
+    assert manifest.versions["disks"] == "followed"
+
+
 @pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
 def test_the_doctor_looks_at_every_machine(inventory: Path, machines: tuple[Sshd, ...]) -> None:
     ended = _fencepost("doctor", "--inventory", str(inventory), "--json")
