@@ -8,6 +8,7 @@ the decision that somebody else leads, and is told so by epochs.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.effects import (
     CLOSE,
@@ -94,6 +95,7 @@ class BrokerNode:
         "_responses",
         "_serves_anyway",
         "_sources",
+        "alarm",
         "life",
         "observer",
         "replicas",
@@ -105,7 +107,8 @@ class BrokerNode:
         self, configuration: Configuration, rules: Rules, *, codec: CommitCodec | None = None
     ) -> None:
         self.situation = Situation(configuration, rules)
-        self.observer = Observer(configuration, rules)
+        self.alarm: Alarm = self.situation.alarm
+        self.observer = Observer(configuration, rules, self.alarm)
         self.replicas = Replicas(self.situation)
         self.server = Server(self.situation, self.replicas, codec or CommitValues())
         self.life = LifeCycle(self.situation, self)
@@ -209,6 +212,7 @@ class BrokerNode:
         return is_leaving and self.situation.configuration.level_max >= LEVEL_VISIBILITY
 
     def _tick(self, now: int, effects: Effects) -> None:
+        self.alarm.reset()
         self.observer.tick(now, effects)
         self.situation.controller_id = self.observer.leader_id
         self.life.tick(now, effects)
@@ -269,6 +273,7 @@ class BrokerNode:
         observer, situation = self.observer, self.situation
         if situation.controller_id != observer.leader_id:
             situation.controller_id = observer.leader_id
+            self.alarm.by(now)  # whatever waits for a controller goes out with the next tick
             self.life.speak(now, effects)
         if observer.high_watermark > situation.image.offset:
             self._replay(now, effects)

@@ -9,6 +9,7 @@ Source: KIP-595, KIP-630, KIP-631.
 
 from typing import Any, Final
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.control.active import REQUESTS, ActiveController
 from clusters.reference.effects import CLOSE, EXIT, START, STOP, TICK, Effects
@@ -29,16 +30,25 @@ _NOT_FOR_OTHERS: Final = "a controller is one of the voters"
 class ControllerNode:
     """The whole controller, as its shell drives it."""
 
-    __slots__ = ("_active", "_configuration", "_ended", "_replayer", "_rules", "_voter")
+    __slots__ = (
+        "_active",
+        "_configuration",
+        "_ended",
+        "_replayer",
+        "_rules",
+        "_voter",
+        "alarm",
+    )
 
     def __init__(self, configuration: Configuration, rules: Rules) -> None:
         assert configuration.node_id in configuration.voters, _NOT_FOR_OTHERS
         self._configuration = configuration
         self._rules = rules
-        self._voter = Voter(configuration, rules)
+        self.alarm = Alarm()
+        self._voter = Voter(configuration, rules, self.alarm)
         self._replayer = Replayer()
         self._active = ActiveController(
-            configuration, rules, voter=self._voter, replayer=self._replayer
+            configuration, rules, voter=self._voter, replayer=self._replayer, alarm=self.alarm
         )
         self._ended = False
 
@@ -46,6 +56,8 @@ class ControllerNode:
         """Take one event; append what is to be done to `effects`."""
         if self._ended:
             return
+        if kind == TICK:
+            self.alarm.reset()
         # What waited while it stood still finds no leader that has lost its majority meanwhile.
         self._voter.look(now, effects)
         if kind in REQUESTS:

@@ -74,7 +74,7 @@ NOTE: Final = 9
 START: Final = 0
 """The first event of an incarnation; the message is the `Contents` of its disk."""
 TICK: Final = 1
-"""Every TICK_NS; a node looks at its deadlines. No message."""
+"""A node looks at its deadlines: every TICK_NS, or when its `alarm` says so. No message."""
 SYNCED: Final = 2
 """A SYNC is done; the message is its token."""
 UNREACHABLE: Final = 3

@@ -7,6 +7,7 @@ waited for, but its answer still counts: a lease runs from when its heartbeat wa
 
 from typing import Final
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import MS, Configuration
 
 __all__ = ["Cadence"]
@@ -24,6 +25,7 @@ class Cadence:
     """The times of one kind of request: registrations or heartbeats."""
 
     __slots__ = (
+        "_alarm",
         "_asked",
         "_configuration",
         "_correlation",
@@ -34,7 +36,8 @@ class Cadence:
         "_sent",
     )
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._configuration = configuration
         self._sent: dict[int, int] = {}
         """When requests were sent that are not answered, by correlation."""
@@ -47,21 +50,31 @@ class Cadence:
         self._eager_ns = _EAGER_MIN_NS
 
     def is_due(self, now: int, controller_id: int, *, is_urgent: bool, is_eager: bool) -> bool:
-        """Whether to send one now. `is_urgent`: something new; `is_eager`: a word is awaited."""
-        if controller_id < 0 or now < self._not_before_ns:
+        """Whether to send one now; if not, there will be a tick when it is time.
+
+        `is_urgent`: something new; `is_eager`: a word is awaited.
+        """
+        if controller_id < 0:
             return False
-        interval_ns = self._configuration.heartbeat_interval_ns
-        since = now - self._last_ns
-        if self._asked == controller_id and since < interval_ns:
-            return False
-        if since >= interval_ns or self._asked not in (-1, controller_id):
+        due_ns = self._last_ns + self._configuration.heartbeat_interval_ns
+        if self._asked not in (-1, controller_id):
+            due_ns = now
+        elif self._asked < 0:
+            if is_urgent:
+                due_ns = min(due_ns, self._last_ns + _APART_NS)
+            if is_eager:
+                due_ns = min(due_ns, self._last_ns + self._eager_ns)
+        due_ns = max(due_ns, self._not_before_ns)
+        if now >= due_ns:
             return True
-        return (is_urgent and since >= _APART_NS) or (is_eager and since >= self._eager_ns)
+        self._alarm.by(due_ns)
+        return False
 
     def sent(self, now: int, controller_id: int) -> int:
         """One is sent now: its correlation."""
         self._correlation += 1
         self._asked, self._last_ns = controller_id, now
+        self._alarm.by(now + self._configuration.heartbeat_interval_ns)
         self._eager_ns = min(2 * self._eager_ns, _EAGER_MAX_NS)
         self._sent[self._correlation] = now
         if len(self._sent) > _SENT_MAX:
@@ -89,6 +102,7 @@ class Cadence:
         self._not_before_ns = now + min(backoff_ns, configuration.retry_backoff_max_ns)
         self._last_ns = min(self._last_ns, now - configuration.heartbeat_interval_ns)
         self._failures += 1
+        self._alarm.by(self._not_before_ns)
 
     def hasten(self) -> None:
         """Things have moved on: wait shortly for the next word."""

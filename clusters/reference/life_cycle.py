@@ -63,6 +63,7 @@ class LifeCycle:
 
     __slots__ = (
         "_acknowledged",
+        "_given_up_ns",
         "_heartbeats",
         "_is_taken",
         "_lease_end_ns",
@@ -71,7 +72,6 @@ class LifeCycle:
         "_registrations",
         "_situation",
         "_surroundings",
-        "_unregistered_ns",
         "is_behind",
         "serves_until_ns",
         "state",
@@ -88,12 +88,12 @@ class LifeCycle:
         self._lease_end_ns = 0
         self._registered = False
         """Whether it has an epoch that was not refused, and a lease that is not over."""
-        self._unregistered_ns = 0
-        """Since when nobody registers it."""
+        self._given_up_ns = 0
+        """When it has waited for long enough to be registered."""
         self._is_taken = False
         """Whether the last registration was refused because another process has the id."""
-        self._registrations = Cadence(situation.configuration)
-        self._heartbeats = Cadence(situation.configuration)
+        self._registrations = Cadence(situation.configuration, situation.alarm)
+        self._heartbeats = Cadence(situation.configuration, situation.alarm)
         self._offered = -1
         """The metadata offset in the last heartbeat."""
         self._acknowledged = -1
@@ -101,7 +101,7 @@ class LifeCycle:
 
     def start(self, now: int, *, is_unclean: bool, effects: Effects) -> None:
         """Begin. Logs are taken as they are found, so recovery has nothing more to do."""
-        self._unregistered_ns = now
+        self._unregistered(now)
         if is_unclean:
             self._move(Trigger.STARTED_UNCLEAN, effects)
             self._move(Trigger.RECOVERED, effects)
@@ -118,8 +118,11 @@ class LifeCycle:
         """Look at the lease, and at what is due."""
         self.look_at_lease(now, effects)
         self.speak(now, effects)
-        timeout_ns = self._situation.configuration.registration_timeout_ns
-        if not self._registered and now - self._unregistered_ns >= timeout_ns:
+        if self._registered:
+            self._situation.alarm.by(self._lease_end_ns)
+        elif now < self._given_up_ns:
+            self._situation.alarm.by(self._given_up_ns)
+        else:
             self._give_up(effects)
 
     def look_at_lease(self, now: int, effects: Effects) -> None:
@@ -166,8 +169,9 @@ class LifeCycle:
         self._situation.broker_epoch = response.broker_epoch
         self._offered = self._acknowledged = -1
         self._lease_end_ns = self._lease_end(sent_ns, response.lease_duration_ms)
+        self._situation.alarm.by(self._lease_end_ns)
         self._move(Trigger.REGISTERED, effects)
-        self._heartbeats = Cadence(self._situation.configuration)
+        self._heartbeats = Cadence(self._situation.configuration, self._situation.alarm)
         self.speak(now, effects)
 
     def heard(self, now: int, response: BrokerHeartbeatResponse, effects: Effects) -> None:
@@ -211,9 +215,15 @@ class LifeCycle:
 
     def _lose_registration(self, now: int, trigger: Trigger, effects: Effects) -> None:
         self._registered = False
-        self._unregistered_ns = now
+        self._unregistered(now)
         self._registrations.hasten()
+        self._situation.alarm.by(now)  # to register again with the next tick, if not at once
         self._move(trigger, effects)
+
+    def _unregistered(self, now: int) -> None:
+        """From now on nobody has it registered."""
+        self._given_up_ns = now + self._situation.configuration.registration_timeout_ns
+        self._situation.alarm.by(self._given_up_ns)
 
     def _give_up(self, effects: Effects) -> None:
         """Nobody registered it for too long. Who once was registered waits for a controller."""

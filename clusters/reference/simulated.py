@@ -20,7 +20,7 @@ from clusters.reference.asking import Operator
 from clusters.reference.broker import BrokerNode
 from clusters.reference.configuration import MS, Configuration, S
 from clusters.reference.controller import ControllerNode
-from clusters.reference.effects import TICK_NS, Node
+from clusters.reference.effects import Node
 from clusters.reference.observing import Watch
 from clusters.reference.rules import Rules
 from clusters.reference.simulated_nodes import CLUSTER_ID, CONTROLLERS_FROM, configurations
@@ -49,33 +49,22 @@ def build(
     seed: int,
     rules: Rules | None = None,
     latency: Latency | None = None,
-    tick_ns: int = TICK_NS,
     digest: bool = True,
     witnessed: bool = False,
 ) -> "SimulatedCluster":
     """A cluster whose nodes are formatted and down, in a world of its own.
 
-    `tick_ns`: how late its nodes notice a deadline at most; ticks are most of what an idle cluster
-    costs. Raises UsageError if the spec asks for what there is not.
+    Raises UsageError if the spec asks for what there is not.
     """
     world = World(seed, latency=latency, digest=digest, witnessed=witnessed)
-    return SimulatedCluster(spec, world=world, seed=seed, rules=rules or Rules(), tick_ns=tick_ns)
+    return SimulatedCluster(spec, world=world, seed=seed, rules=rules or Rules())
 
 
 class SimulatedCluster:
     """A cluster in a world. It and `watch` are there from the start; nodes start with `start`."""
 
-    def __init__(
-        self,
-        spec: ClusterSpec,
-        *,
-        world: World,
-        seed: int,
-        rules: Rules,
-        tick_ns: int = TICK_NS,
-    ) -> None:
+    def __init__(self, spec: ClusterSpec, *, world: World, seed: int, rules: Rules) -> None:
         self.world = world
-        self._tick_ns = tick_ns
         self.rules = rules
         self._spec = spec
         self.level = level_of(spec)
@@ -355,7 +344,7 @@ class SimulatedCluster:
             return BrokerNode(configuration, self.rules)
 
         number = self.configurations[name].node_id
-        host = self.world.add(number, name, built, tick_ns=self._tick_ns)
+        host = self.world.add(number, name, built)
         host.disk.format(self._formatted(name, directory_id=0))
         return host
 

@@ -1,5 +1,6 @@
 """What all parts of a broker share: who it is, its rules, and the metadata it has applied."""
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.image import MetadataImage, Registration
 from clusters.reference.rules import Rules
@@ -11,6 +12,7 @@ class Situation:
     """One broker's. Its life cycle sets the epoch, its replay of the metadata the image."""
 
     __slots__ = (
+        "alarm",
         "broker_epoch",
         "configuration",
         "controller_id",
@@ -22,6 +24,7 @@ class Situation:
     )
 
     def __init__(self, configuration: Configuration, rules: Rules) -> None:
+        self.alarm = Alarm()
         self.configuration = configuration
         self.rules = rules
         self.node_id = configuration.node_id

@@ -24,6 +24,12 @@ class Clock:
         """What it shows at this time of the world."""
         return now_ns + self.offset_ns + now_ns * self.drift_ppm // _MILLION
 
+    def lasts(self, shown_ns: int) -> int:
+        """How much of the world's time passes until it shows so much more, or a bit less."""
+        if not self.drift_ppm:
+            return shown_ns
+        return shown_ns * _MILLION // (_MILLION + self.drift_ppm) - 1
+
     def run(self, *, drift_ppm: int, now_ns: int) -> None:
         """From now on it gains so much; it goes on from what it shows."""
         shown_ns = self.read(now_ns)

@@ -6,13 +6,17 @@ mean is here; what changes them is in `world` and `network`.
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
+from clusters.reference.alarm import NEVER_NS, Alarm, Woken
 from clusters.reference.effects import Effects, Node
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
 
-__all__ = ["Build", "Handle", "Host", "HostState", "Link"]
+__all__ = ["EVERY_TICK", "Build", "Handle", "Host", "HostState", "Link"]
+
+EVERY_TICK: Final = Alarm()
+"""That of a node which does not say when it needs its next tick: it is always due."""
 
 Build = Callable[[], Node]
 """Makes the node of a new incarnation, which knows nothing but its configuration."""
@@ -38,10 +42,12 @@ class Host:
     """A place for the incarnations of one node. `tick_ns` 0: it gets no ticks of its own."""
 
     __slots__ = (
+        "alarm",
         "alias",
         "build",
         "clock",
         "disk",
+        "due_ns",
         "exit_reason",
         "handle",
         "incarnation",
@@ -55,7 +61,9 @@ class Host:
         "state",
         "stopped",
         "synced_ns",
+        "tick_at_ns",
         "tick_ns",
+        "ticked_ns",
         "waiting",
     )
 
@@ -66,6 +74,13 @@ class Host:
         self.name = name
         self.build = build
         self.tick_ns = tick_ns
+        self.ticked_ns = 0
+        """When the last tick was; those to come are multiples of `tick_ns` after it."""
+        self.tick_at_ns = NEVER_NS
+        """When the next one is, the only one that counts of those in the heap."""
+        self.alarm = EVERY_TICK
+        self.due_ns = 0
+        """What the alarm said when the next tick was chosen."""
         self.disk = disk
         self.clock = clock
         self.node: Node | None = None
@@ -94,6 +109,28 @@ class Host:
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.state})"
+
+    def begin_ticks(self, first_ns: int) -> None:
+        """A new node, whose first tick is then."""
+        self.alarm = self.node.alarm if isinstance(self.node, Woken) else EVERY_TICK
+        self.due_ns = self.alarm.due_ns
+        self.ticked_ns, self.tick_at_ns = first_ns - self.tick_ns, first_ns
+
+    def next_tick(self, now_ns: int, from_ns: int) -> int:
+        """When its rhythm has a tick after now, not before `from_ns`; NEVER_NS: it has none."""
+        if not self.tick_ns:
+            return NEVER_NS
+        begun = (now_ns - self.ticked_ns) // self.tick_ns + 1
+        awaited = -((self.ticked_ns - from_ns) // self.tick_ns)
+        return self.ticked_ns + max(1, begun, awaited) * self.tick_ns
+
+    def takes_tick(self, at_ns: int) -> bool:
+        """Whether this tick counts; it is awaited no more then."""
+        if self.tick_ns:
+            if at_ns != self.tick_at_ns:
+                return False
+            self.tick_at_ns = NEVER_NS
+        return True
 
 
 class Link:

@@ -1,5 +1,8 @@
 """The world: one thread, one heap of events, one seed; every host's node is driven from here.
 
+Nodes get ticks (TICK) at a rhythm of their own, but for those at which their alarm is not due, and
+nothing would happen; witnessed worlds have them all, and see that nothing happens.
+
 An event is (time, sequence, host, incarnation, source, kind, message). It happens to the host if
 that is still the incarnation it was meant for; while the host is paused it waits in its kernel.
 Nothing takes time but what goes over the network or to a disk, and the same seed gives the same
@@ -14,6 +17,7 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final, Protocol
 
+from clusters.reference.alarm import NEVER_NS
 from clusters.reference.effects import (
     ADVANCE,
     APPEND,
@@ -35,7 +39,7 @@ from clusters.reference.effects import (
 )
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import Build, Host, HostState, Link
+from clusters.simulation.host import EVERY_TICK, Build, Handle, Host, HostState, Link
 from clusters.simulation.network import NOTHING, SEEN, Latency, Network, table_of
 from clusters.simulation.trace import Trace, Witnessed
 
@@ -136,8 +140,10 @@ class World:
         at_ns = self.now_ns + _START_NS
         self.push(at_ns, host, host.number, START, contents)
         if host.tick_ns:
-            phase_ns = int(self._starts.random() * host.tick_ns)
-            self.push(at_ns + phase_ns, host, host.number, TICK, None)
+            host.begin_ticks(at_ns + int(self._starts.random() * host.tick_ns))
+            if self._witnessed is not None and host.alarm is not EVERY_TICK:
+                host.handle = _proving_idle(host)
+            self.push(host.tick_at_ns, host, host.number, TICK, None)
 
     def kill(self, host: Host) -> None:
         """End the process at once. What it had written stays."""
@@ -158,6 +164,7 @@ class World:
     def pause(self, host: Host) -> None:
         """Stop the process; what comes waits."""
         assert host.state is HostState.RUNNING, host
+        self._tick_from(host, self.now_ns)  # whatever is due meanwhile, is when it goes on
         host.state = HostState.PAUSED
         host.stopped = True
 
@@ -168,7 +175,15 @@ class World:
         host.stopped = False
         waiting, host.waiting = host.waiting, []
         for source, kind, message in waiting:
+            if kind == TICK:
+                host.tick_at_ns = self.now_ns
             self.push(self.now_ns, host, source, kind, message)
+
+    def drift(self, host: Host, drift_ppm: int) -> None:
+        """From now on its clock gains so much."""
+        host.clock.run(drift_ppm=drift_ppm, now_ns=self.now_ns)
+        if host.state is HostState.RUNNING:
+            self._tick_from(host, self.now_ns)
 
     def call(self, at_ns: int, function: Callable[[], None]) -> None:
         """Have a function called at this time, between two events."""
@@ -212,7 +227,7 @@ class World:
         count = 0
         while heap and heap[0][0] <= until_ns:
             at_ns, _, host, incarnation, source, kind, message = heappop(heap)
-            if incarnation != host.incarnation:
+            if incarnation != host.incarnation or (kind == TICK and not host.takes_tick(at_ns)):
                 continue
             if host.stopped:
                 host.waiting.append((source, kind, message))
@@ -222,12 +237,7 @@ class World:
             if add is not None:
                 add(at_ns)
                 add(host.number << 8 | kind)
-            if kind == TICK:
-                if host.tick_ns:
-                    self._sequence = sequence = self._sequence + 1
-                    tick = (at_ns + host.tick_ns, sequence, host, incarnation, source, TICK, None)
-                    heappush(heap, tick)
-            elif kind == SYNCED:
+            if kind == SYNCED:
                 message, mark = message  # the token
                 host.disk.synced(mark)
             if self._delivered[kind]:
@@ -244,10 +254,31 @@ class World:
             if effects:
                 self._perform(host, at_ns, effects)
                 effects.clear()
+            if host.alarm.due_ns != host.due_ns or kind == TICK:
+                self._set_tick(host, at_ns, local_ns, kind)
         self.now_ns = max(self.now_ns, until_ns)
         self.event_count += count
         if trace is not None:
             trace.flush()
+
+    def _set_tick(self, host: Host, at_ns: int, local_ns: int, kind: int) -> None:
+        """After an event: have the first tick of the host's rhythm at which its alarm is due."""
+        if not host.tick_ns or host.state is HostState.DOWN:
+            return
+        if kind == TICK:
+            host.ticked_ns = at_ns
+        host.due_ns = due_ns = host.alarm.due_ns
+        if self._witnessed is not None:
+            due_ns = 0  # those before their time as well
+        if due_ns < NEVER_NS:
+            self._tick_from(host, at_ns + host.clock.lasts(due_ns - local_ns))
+
+    def _tick_from(self, host: Host, from_ns: int) -> None:
+        """Have a tick at the first time of the host's rhythm from then on, and after now."""
+        at_ns = host.next_tick(self.now_ns, from_ns)
+        if at_ns < host.tick_at_ns:
+            host.tick_at_ns = at_ns
+            self.push(at_ns, host, host.number, TICK, None)
 
     def _perform(self, host: Host, at_ns: int, effects: Effects) -> None:
         """Do what a node asks for, in its order."""
@@ -343,6 +374,21 @@ class World:
     def _note(self, host: Host, note: tuple[Any, ...]) -> None:
         if self._watcher is not None:
             self._watcher.note(self.now_ns, host.number, note)
+
+
+def _proving_idle(host: Host) -> Handle:
+    """The host's `handle`, which fails a tick before its time that does something."""
+    handle, alarm = host.handle, host.alarm
+
+    def proving(now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        due_ns = alarm.due_ns
+        handle(now, source, kind, message, effects)
+        if kind == TICK and now < due_ns:
+            if effects:
+                raise AssertionError(f"{host.name} acts at a tick, due in {due_ns - now} ns")
+            alarm.due_ns = due_ns  # what was said before has to do without this tick
+
+    return proving
 
 
 def _no_node() -> Any:

@@ -146,7 +146,7 @@ class _Trial:
         """All of it, up to the first finding."""
         plan, world = self._plan, self._world
         for node, drift_ppm in plan.drift_ppm.items():
-            self.cluster.host(node).clock.run(drift_ppm=drift_ppm, now_ns=world.now_ns)
+            world.drift(self.cluster.host(node), drift_ppm)
         watcher: Watcher = self._ambush if plan.storm is Storm.QUORUM else self.oracle
         for node, configuration in self.cluster.configurations.items():
             self.cluster.configure(node, _configured(configuration, plan))

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.control import (
     alter_partition,
@@ -93,6 +94,7 @@ class ActiveController:
     """What a voter does beside voting while it leads the quorum; idle while it does not."""
 
     __slots__ = (
+        "_alarm",
         "_answers",
         "_appended_at",
         "_configuration",
@@ -108,15 +110,22 @@ class ActiveController:
     )
 
     def __init__(
-        self, configuration: Configuration, rules: Rules, *, voter: Quorum, replayer: Replayer
+        self,
+        configuration: Configuration,
+        rules: Rules,
+        *,
+        voter: Quorum,
+        replayer: Replayer,
+        alarm: Alarm,
     ) -> None:
+        self._alarm = alarm
         self._configuration = configuration
         self._rules = rules
         self._voter = voter
         self._replayer = replayer
         self._epoch = _INACTIVE
-        self._sessions = Sessions(configuration, rules)
-        self._answers = Answers(rules, self._sessions.visibility)
+        self._sessions = Sessions(configuration, rules, alarm)
+        self._answers = Answers(rules, self._sessions.visibility, alarm)
         self._waiting: deque[Waiting] = deque()
         self._undecided: _Undecided | None = None
         self._appended_at = 0
@@ -165,6 +174,8 @@ class ActiveController:
         while self._waiting and self._waiting[0].deadline <= now:
             self._refuse(self._waiting.popleft(), Error.REQUEST_TIMED_OUT, effects)
         self._answers.expire(now, effects)
+        if self._epoch != _INACTIVE:
+            self._alarm.by(self._next_due())
 
     def abandon(self, effects: Effects) -> None:
         """Not active any more: refuse what waits, and close what was appended or is held."""
@@ -175,6 +186,18 @@ class ActiveController:
             effects.append((CLOSE, self._undecided.waiting.source))
         self._undecided = None
         self._answers.abandon(effects)
+
+    def _next_due(self) -> int:
+        """When an active controller has something to do that nobody asks for."""
+        configuration = self._configuration
+        due = [self._sessions.leases.none_before_ns, self._answers.next_due()]
+        if self._waiting:
+            due.append(self._waiting[0].deadline)
+        if configuration.auto_leader_rebalance_ns:
+            due.append(self._rebalance_at)
+        if configuration.noop_interval_ns:
+            due.append(self._appended_at + configuration.noop_interval_ns)
+        return min(due)
 
     def _leads(self) -> bool:
         return self._voter.is_leader and self._voter.epoch == self._epoch
@@ -188,6 +211,7 @@ class ActiveController:
         self._appended_at = now
         self._rebalance_at = now + self._configuration.auto_leader_rebalance_ns
         self._unclean_allowed = True
+        self._alarm.by(self._next_due())
         effects.append((NOTE, ACTIVE, self._epoch))
         return True
 
@@ -225,6 +249,7 @@ class ActiveController:
         waiting = Waiting(source, request, deadline, self._replayer.image.offset)
         if len(self._waiting) < WAITING_MAX:
             self._waiting.append(waiting)
+            self._alarm.by(deadline)
         else:
             self._refuse(waiting, Error.REQUEST_TIMED_OUT, effects)
 
@@ -252,6 +277,7 @@ class ActiveController:
         if undecided.response is None:
             # A heartbeat's wish may need another batch, and is answered as things are after it.
             self._waiting.appendleft(waiting)
+            self._alarm.by(waiting.deadline)
             return
         self._answers.give(
             self._replayer.image,
@@ -293,6 +319,7 @@ class ActiveController:
         rebalance_ns = self._configuration.auto_leader_rebalance_ns
         if rebalance_ns and now >= self._rebalance_at:
             self._rebalance_at = now + rebalance_ns
+            self._alarm.by(self._rebalance_at)
             return tuple(moves.preferred_elections(view))
         return ()
 
@@ -352,6 +379,8 @@ class ActiveController:
     ) -> None:
         end_offset = self._voter.append(now, records, effects)
         self._appended_at = now
+        if self._configuration.noop_interval_ns:
+            self._alarm.by(now + self._configuration.noop_interval_ns)
         # Rule answer_after_commit.
         if waiting is not None and response is not None and not self._rules.answer_after_commit:
             self._answers.send(

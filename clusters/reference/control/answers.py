@@ -8,6 +8,7 @@ has applied the write.
 from collections import deque
 from typing import Any, Final
 
+from clusters.reference.alarm import NEVER_NS, Alarm
 from clusters.reference.control.client_writes import CLIENT_WRITES, described
 from clusters.reference.control.visibility import Visibility
 from clusters.reference.effects import CLOSE, NOTE, SEND, Effects
@@ -38,9 +39,10 @@ class Waiting:
 class Answers:
     """Gives answers to clients' writes when everybody shows what was written."""
 
-    __slots__ = ("_held", "_rules", "_visibility")
+    __slots__ = ("_alarm", "_held", "_rules", "_visibility")
 
-    def __init__(self, rules: Rules, visibility: Visibility) -> None:
+    def __init__(self, rules: Rules, visibility: Visibility, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._rules = rules
         self._visibility = visibility
         self._held: deque[tuple[int, Waiting, Any, bool]] = deque()
@@ -64,6 +66,7 @@ class Answers:
         holds = self._rules.write_waits and image.level >= LEVEL_VISIBILITY
         if holds and waiting.request.kind in CLIENT_WRITES:
             self._held.append((end_offset, waiting, response, wrote))
+            self._alarm.by(waiting.deadline)
             self.release(image, effects)
         else:
             self.send(waiting, response, end_offset=end_offset, wrote=wrote, effects=effects)
@@ -96,6 +99,10 @@ class Answers:
         held = self._held
         while held and held[0][1].deadline <= now:
             effects.append((CLOSE, held.popleft()[1].source))
+
+    def next_due(self) -> int:
+        """When the first of them has been held for long enough."""
+        return self._held[0][1].deadline if self._held else NEVER_NS
 
     def abandon(self, effects: Effects) -> None:
         """This controller is not active any more."""

@@ -6,6 +6,7 @@ a broker's own count, from when it sent the heartbeat, is never the longer one.
 Source: KIP-631, "Registration and Heartbeats"; Kafka's `BrokerHeartbeatManager`.
 """
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.image import MetadataImage
 
 __all__ = ["Leases"]
@@ -14,12 +15,13 @@ __all__ = ["Leases"]
 class Leases:
     """Until when each broker may be silent."""
 
-    __slots__ = ("_ends", "_length_ns", "_none_before_ns")
+    __slots__ = ("_alarm", "_ends", "_length_ns", "none_before_ns")
 
-    def __init__(self, length_ns: int) -> None:
+    def __init__(self, length_ns: int, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._ends: dict[int, int] = {}
         self._length_ns = length_ns
-        self._none_before_ns = 0
+        self.none_before_ns = 0
         """No lease of an unfenced broker is over earlier."""
 
     def restart(self, now: int, image: MetadataImage) -> None:
@@ -29,13 +31,13 @@ class Leases:
             for broker_id, one in image.brokers.items()
             if not one.fenced
         }
-        self._none_before_ns = 0
+        self.none_before_ns = 0
 
     def renew(self, now: int, broker_id: int) -> None:
         """A heartbeat came."""
         end = now + self._length_ns
         self._ends[broker_id] = end
-        self._none_before_ns = min(end, self._none_before_ns)
+        self.none_before_ns = min(end, self.none_before_ns)
 
     def is_over(self, now: int, broker_id: int) -> bool:
         """Whether nothing was heard of a broker, fenced or not, for the length of a lease."""
@@ -43,21 +45,22 @@ class Leases:
 
     def unfenced(self) -> None:
         """Somebody has a lease now whose heartbeat came a while ago."""
-        self._none_before_ns = 0
+        self.none_before_ns = 0
 
     def forget(self, broker_id: int) -> None:
         """It registered anew: what was heard of it before counts no more."""
         self._ends.pop(broker_id, None)
-        self._none_before_ns = 0
+        self.none_before_ns = 0
 
     def over(self, now: int, image: MetadataImage) -> tuple[int, ...]:
         """The unfenced brokers whose lease is over, in the order of their ids."""
-        if now < self._none_before_ns:
+        if now < self.none_before_ns:
             return ()
         ends = {
             broker_id: self._ends.get(broker_id, 0)
             for broker_id, one in image.brokers.items()
             if not one.fenced
         }
-        self._none_before_ns = min(ends.values(), default=now + self._length_ns)
+        self.none_before_ns = min(ends.values(), default=now + self._length_ns)
+        self._alarm.by(self.none_before_ns)
         return tuple(sorted(broker_id for broker_id, end in ends.items() if end <= now))

@@ -6,6 +6,7 @@ that a broker that leaves is let go once those that stay have learnt who leads i
 
 from typing import Final
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import MS, Configuration
 from clusters.reference.control.decision import View
 from clusters.reference.control.heartbeats import Step, state_of, step_for
@@ -34,10 +35,10 @@ class Sessions:
 
     __slots__ = ("_configuration", "_left_at", "_rules", "_since", "leases", "visibility")
 
-    def __init__(self, configuration: Configuration, rules: Rules) -> None:
+    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
         self._configuration = configuration
         self._rules = rules
-        self.leases = Leases(configuration.lease_timeout_ns)
+        self.leases = Leases(configuration.lease_timeout_ns, alarm)
         self.visibility = Visibility(rules)
         self._left_at: dict[int, int] = {}
         self._since = 0

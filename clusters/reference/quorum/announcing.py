@@ -1,5 +1,6 @@
 """What a leader tells the other voters: that it leads, and that it does not any more."""
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.effects import SEND, Effects
 from clusters.reference.messages.quorum import BeginQuorumEpochRequest, EndQuorumEpochRequest
@@ -18,12 +19,12 @@ class Announcer:
 
     __slots__ = ("_again_ns", "_node_id", "_successors", "begins", "ends")
 
-    def __init__(self, configuration: Configuration, others: tuple[int, ...]) -> None:
+    def __init__(self, configuration: Configuration, others: tuple[int, ...], alarm: Alarm) -> None:
         self._node_id = configuration.node_id
         self._again_ns = configuration.quorum_fetch_timeout_ns // 2
         self._successors: tuple[int, ...] = ()
-        self.begins = Round(configuration, others)
-        self.ends = Round(configuration, others)
+        self.begins = Round(configuration, alarm, others)
+        self.ends = Round(configuration, alarm, others)
 
     def begin(self, now: int, leadership: Leadership, effects: Effects) -> None:
         """Tell the voters that have not fetched lately who leads."""

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import MS, Configuration
 from clusters.reference.effects import SEND, Effects
 from clusters.reference.messages.quorum import VoteRequest, VoteResponse
@@ -20,7 +21,7 @@ class Candidacy:
 
     __slots__ = ("_configuration", "_granted", "_refused", "_size", "_tries", "backs_off", "votes")
 
-    def __init__(self, configuration: Configuration, others: tuple[int, ...]) -> None:
+    def __init__(self, configuration: Configuration, others: tuple[int, ...], alarm: Alarm) -> None:
         self._configuration = configuration
         self._size = len(others) + 1
         self._granted: set[int] = set()
@@ -28,7 +29,7 @@ class Candidacy:
         self._tries = 0
         self.backs_off = False
         """Whether this election is given up, and the next one waits."""
-        self.votes = Round(configuration, others)
+        self.votes = Round(configuration, alarm, others)
 
     def stand(self) -> None:
         """A new epoch."""

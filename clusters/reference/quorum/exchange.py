@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+from clusters.reference.alarm import NEVER_NS, Alarm
 from clusters.reference.configuration import Configuration
 
-__all__ = ["NEVER", "Exchange", "Round"]
+__all__ = ["Exchange", "Round"]
 
-NEVER: Final = 1 << 63
 _NONE: Final = -1
 _FAILURES_MAX: Final = 16
 """What a pause doubles for at most; its bound is reached long before."""
@@ -16,9 +16,10 @@ _FAILURES_MAX: Final = 16
 class Exchange:
     """At most one request is under way; failures are followed by a pause that doubles."""
 
-    __slots__ = ("_configuration", "_correlation", "_failures", "due_at")
+    __slots__ = ("_alarm", "_configuration", "_correlation", "_failures", "due_at")
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._configuration = configuration
         self._correlation = _NONE
         self._failures = 0
@@ -34,6 +35,7 @@ class Exchange:
         """A request is under way."""
         self._correlation = correlation
         self.due_at = given_up_at
+        self._alarm.by(given_up_at)
 
     def is_answered(self, correlation: int) -> bool:
         """Whether this answers the request under way; then there is none any more."""
@@ -49,6 +51,7 @@ class Exchange:
         self._correlation = _NONE
         self.due_at = now + min(bound, self._configuration.retry_backoff_ns << self._failures)
         self._failures = min(self._failures + 1, _FAILURES_MAX)
+        self._alarm.by(self.due_at)
 
     def succeed(self) -> None:
         """The peer is well: the next pause is a short one again."""
@@ -64,20 +67,25 @@ class Exchange:
 class Round:
     """The same question to each of some peers, asked again until it is answered."""
 
-    __slots__ = ("_correlation", "_patience_ns", "_peers")
+    __slots__ = ("_alarm", "_correlation", "_patience_ns", "_peers")
 
-    def __init__(self, configuration: Configuration, peers: tuple[int, ...]) -> None:
+    def __init__(self, configuration: Configuration, alarm: Alarm, peers: tuple[int, ...]) -> None:
+        self._alarm = alarm
         # A question that vanished is asked again before the peers begin an election of their own.
         self._patience_ns = min(
             configuration.quorum_request_timeout_ns, configuration.election_timeout_ns // 2
         )
         self._correlation = 0
-        self._peers = {peer: Exchange(configuration) for peer in peers}
+        self._peers = {peer: Exchange(configuration, alarm) for peer in peers}
 
     def begin(self) -> None:
         """A new question: all are to be asked, and earlier answers count no more."""
         for exchange in self._peers.values():
             exchange.forget()
+
+    def next_due(self) -> int:
+        """When somebody is to be asked next."""
+        return min((one.due_at for one in self._peers.values()), default=NEVER_NS)
 
     def due(self, now: int) -> Iterator[tuple[int, int]]:
         """Whom to ask now, with which correlation; each counts as asked."""
@@ -87,13 +95,14 @@ class Round:
                 exchange.sent(self._correlation, now + self._patience_ns)
                 yield peer, self._correlation
 
-    def is_answered(self, peer: int, correlation: int, *, again_at: int = NEVER) -> bool:
+    def is_answered(self, peer: int, correlation: int, *, again_at: int = NEVER_NS) -> bool:
         """Whether this is the answer that is awaited; the peer is asked again at `again_at`."""
         exchange = self._peers.get(peer)
         if exchange is None or not exchange.is_answered(correlation):
             return False
         exchange.succeed()
         exchange.due_at = again_at
+        self._alarm.by(again_at)
         return True
 
     def lost(self, correlation: int, now: int) -> None:

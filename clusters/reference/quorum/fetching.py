@@ -6,6 +6,7 @@ log to what both can share; round by round they meet (KIP-595). What the leader 
 a snapshot (KIP-630), which is durable before the log begins at it.
 """
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.effects import SEND, SYNC, WRITE, Effects
 from clusters.reference.messages.quorum import (
@@ -38,7 +39,9 @@ class Fetcher:
         "exchange",
     )
 
-    def __init__(self, configuration: Configuration, rules: Rules, log: MetadataLog) -> None:
+    def __init__(
+        self, configuration: Configuration, rules: Rules, log: MetadataLog, alarm: Alarm
+    ) -> None:
         self._configuration = configuration
         self._is_voter = configuration.is_controller
         self._rules = rules
@@ -49,7 +52,7 @@ class Fetcher:
         self._arriving: Snapshot | None = None
         """A snapshot that is not durable yet."""
         self._arrivals = 0
-        self.exchange = Exchange(configuration)
+        self.exchange = Exchange(configuration, alarm)
 
     @property
     def is_receiving(self) -> bool:

@@ -10,6 +10,7 @@ A fetch without news is parked until there are records, a higher high watermark,
 from dataclasses import dataclass
 from typing import Final
 
+from clusters.reference.alarm import NEVER_NS, Alarm
 from clusters.reference.configuration import Configuration, S
 from clusters.reference.effects import SEND, Effects
 from clusters.reference.errors import Error
@@ -47,10 +48,12 @@ class Leadership:
     """One epoch of one leader."""
 
     __slots__ = (
+        "_alarm",
         "_configuration",
         "_log",
         "_parked",
         "_rules",
+        "_sure_until_ns",
         "epoch",
         "epoch_start",
         "observers",
@@ -59,8 +62,16 @@ class Leadership:
     )
 
     def __init__(
-        self, now: int, epoch: int, *, configuration: Configuration, rules: Rules, log: MetadataLog
+        self,
+        now: int,
+        epoch: int,
+        *,
+        configuration: Configuration,
+        rules: Rules,
+        log: MetadataLog,
+        alarm: Alarm,
     ) -> None:
+        self._alarm = alarm
         self._configuration = configuration
         self._rules = rules
         self._log = log
@@ -73,6 +84,8 @@ class Leadership:
         others = (one for one in configuration.voters if one != configuration.node_id)
         self.voters = {one: Progress(-1, -1, now, -1, log.end) for one in others}
         """The other ones."""
+        self._sure_until_ns = 0
+        """Until then a majority has fetched lately, as far as is known."""
         self.observers: dict[int, Progress] = {}
 
     def fetch(self, now: int, source: int, request: MetadataFetchRequest, effects: Effects) -> None:
@@ -87,7 +100,9 @@ class Leadership:
             return
         progress = self._advanced(now, request)
         self.count(effects)
-        self._parked[request.replica_id] = (now + request.max_wait_ns, source, request)
+        bound = now + request.max_wait_ns
+        self._parked[request.replica_id] = (bound, source, request)
+        self._alarm.by(bound)
         if request.fetch_offset < self._log.end or progress.told < self._log.high_watermark:
             self._answer_parked(request.replica_id, effects)
 
@@ -116,9 +131,15 @@ class Leadership:
 
     def has_majority(self, now: int) -> bool:
         """Whether so many voters have fetched lately that this leader can still commit."""
-        lately = now - self._configuration.quorum_fetch_timeout_ns
-        fetching = sum(one.fetched_at > lately for one in self.voters.values())
-        return 2 * (fetching + 1) > len(self.voters) + 1
+        if now >= self._sure_until_ns:
+            self._sure_until_ns = self._majority_until()
+            self._alarm.by(self._sure_until_ns)
+        return now < self._sure_until_ns
+
+    def next_due(self) -> int:
+        """When a fetch has waited for long enough, or the majority may be lost."""
+        bounds = (bound for bound, _, _ in self._parked.values())
+        return min((self._sure_until_ns, *bounds))
 
     def successors(self) -> tuple[int, ...]:
         """The other voters, whoever has most of the log first."""
@@ -128,6 +149,14 @@ class Leadership:
         """The observers that are there."""
         lately = now - _OBSERVER_SESSION_NS
         return {key: one for key, one in self.observers.items() if one.fetched_at > lately}
+
+    def _majority_until(self) -> int:
+        """Until when a majority has fetched lately, if nobody fetches again."""
+        needed = (len(self.voters) + 1) // 2  # beside this one
+        if not needed:
+            return NEVER_NS
+        last = sorted((one.fetched_at for one in self.voters.values()), reverse=True)
+        return last[needed - 1] + self._configuration.quorum_fetch_timeout_ns
 
     def _committable(self) -> int:
         ends = [self.own_end, *(one.end for one in self.voters.values())]

@@ -7,6 +7,7 @@ the log is cut below them.
 
 from typing import Any, Final
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.effects import SYNC, SYNCED, TICK, UNREACHABLE, Effects
 from clusters.reference.errors import Error
@@ -33,6 +34,7 @@ class Observer:
     """A replica of the metadata log that follows whoever leads."""
 
     __slots__ = (
+        "_alarm",
         "_configuration",
         "_fetcher",
         "_is_open",
@@ -43,7 +45,8 @@ class Observer:
         "log",
     )
 
-    def __init__(self, configuration: Configuration, rules: Rules) -> None:
+    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._configuration = configuration
         self._rules = rules
         self._is_open = False
@@ -54,7 +57,7 @@ class Observer:
         self.leader_id = -1
         """Who answers as the leader, or was said to lead; -1: not known."""
         self.log = MetadataLog()
-        self._fetcher = Fetcher(configuration, rules, self.log)
+        self._fetcher = Fetcher(configuration, rules, self.log, alarm)
 
     @property
     def high_watermark(self) -> int:
@@ -87,11 +90,14 @@ class Observer:
     def tick(self, now: int, effects: Effects) -> None:
         """Look at the bound of the fetch under way, or of the pause; mostly it is not reached."""
         exchange = self._fetcher.exchange
-        if now < exchange.due_at or not self._is_open:
+        if not self._is_open:
             return
-        if exchange.is_under_way:
-            self._give_up(now)
-        self._poll(now, effects)
+        if now >= exchange.due_at:
+            if exchange.is_under_way:
+                self._give_up(now)
+            self._poll(now, effects)
+        if not self._fetcher.is_receiving:
+            self._alarm.by(exchange.due_at)
 
     def snapshot(
         self, end_offset: int, epoch: int, records: tuple[Any, ...], effects: Effects

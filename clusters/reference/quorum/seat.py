@@ -8,6 +8,7 @@ records are durable before they count, a follower's before it fetches again.
 from random import Random
 from typing import Any
 
+from clusters.reference.alarm import NEVER_NS, Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.effects import NOTE, SEND, Effects
 from clusters.reference.messages.quorum import (
@@ -38,6 +39,7 @@ class Seat:
     """One voter's place, from its start on."""
 
     __slots__ = (
+        "_alarm",
         "_configuration",
         "_deadline",
         "_durable",
@@ -57,7 +59,8 @@ class Seat:
         "state",
     )
 
-    def __init__(self, configuration: Configuration, rules: Rules) -> None:
+    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
+        self._alarm = alarm
         self._configuration = configuration
         self._rules = rules
         self._random = _stream(configuration, incarnation_id=0)
@@ -74,9 +77,9 @@ class Seat:
         self.log = MetadataLog()
         self._durable = DurableEnd(self.log, rules)
         self.promises = Promises(rules)
-        self.fetcher = Fetcher(configuration, rules, self.log)
-        self.candidacy = Candidacy(configuration, self.others)
-        self.announcer = Announcer(configuration, self.others)
+        self.fetcher = Fetcher(configuration, rules, self.log, alarm)
+        self.candidacy = Candidacy(configuration, self.others, alarm)
+        self.announcer = Announcer(configuration, self.others, alarm)
 
     def load(self, contents: Contents) -> None:
         """Take what the disk has; `open` once that is durable."""
@@ -92,7 +95,7 @@ class Seat:
         self.log.trim(self.log.start, effects)
         self._durable.offset = self.log.end
         leader_id, self.leader_id = self.leader_id, -1
-        self._deadline = self._drawn(now)
+        self._wait_until(self._drawn(now))
         if not self.others:
             self._stand(now, effects)
         elif leader_id in self.others:
@@ -116,7 +119,7 @@ class Seat:
         self._voted_for = request.candidate_id
         if self.state is not State.CANDIDATE:  # Without one_vote, it may be a candidate itself.
             self.state = TRANSITIONS[self.state, Event.GRANTED]
-            self._deadline = self._drawn(now)
+            self._wait_until(self._drawn(now))
         answer = VoteResponse(request.correlation, self.node_id, self.epoch, -1, granted=True)
         then: Effects = [(NOTE, VOTED, self.epoch, self._voted_for), (SEND, source, answer)]
         self.promises.make(self._kept(), then, effects)
@@ -146,12 +149,12 @@ class Seat:
         Who waits for an election goes on waiting: else one who cannot win keeps all others from it.
         """
         if self.state is State.LEADER:
-            self._deadline = self._drawn(now)
+            self._wait_until(self._drawn(now))
         self._turn(Event.HEARD_EPOCH, epoch, -1, effects)
 
     def heard(self, now: int) -> None:
         """The leader is there."""
-        self._deadline = now + self._configuration.quorum_fetch_timeout_ns
+        self._wait_until(now + self._configuration.quorum_fetch_timeout_ns)
 
     def poll(self, now: int, effects: Effects) -> None:
         """Fetch as a follower, once all that was appended is durable: a fetch acknowledges it."""
@@ -205,7 +208,7 @@ class Seat:
             return
         self.announcer.resign(self.leadership)
         self._turn(Event.RESIGNED, self.epoch, -1, effects)
-        self._deadline = self._drawn(now)
+        self._wait_until(self._drawn(now))
         self.announcer.end(now, self.epoch, effects)
 
     def succeed(self, now: int, request: EndQuorumEpochRequest, effects: Effects) -> None:
@@ -218,7 +221,7 @@ class Seat:
         if place == 0:
             self._stand(now, effects)
         else:
-            self._deadline = now + (BACKOFF_NS << min(place - 1, DOUBLINGS_MAX))
+            self._wait_until(now + (BACKOFF_NS << min(place - 1, DOUBLINGS_MAX)))
 
     def tick(self, now: int, effects: Effects) -> None:
         """Look at the deadlines of the state."""
@@ -235,6 +238,7 @@ class Seat:
             self.campaign(now, effects)
         elif self.state is State.RESIGNED:
             self.announcer.end(now, self.epoch, effects)
+        self._alarm.by(self._next_due())
 
     def came_back(self, now: int, request: Any) -> None:
         """A request of this seat did not reach its peer, or its answer does not come."""
@@ -270,18 +274,23 @@ class Seat:
 
     def _stand(self, now: int, effects: Effects) -> None:
         self._turn(Event.TIMED_OUT, self.epoch + 1, -1, effects)
-        self._deadline = self._drawn(now)
+        self._wait_until(self._drawn(now))
         self.candidacy.stand()
         self.campaign(now, effects)
 
     def _back_off(self, now: int) -> None:
-        self._deadline = now + self.candidacy.back_off(self._random.random())
+        self._wait_until(now + self.candidacy.back_off(self._random.random()))
 
     def _lead(self, now: int, effects: Effects) -> None:
         self._turn(Event.ELECTED, self.epoch, self.node_id, effects)
         self.candidacy.reset()
         self.leadership = Leadership(
-            now, self.epoch, configuration=self._configuration, rules=self._rules, log=self.log
+            now,
+            self.epoch,
+            configuration=self._configuration,
+            rules=self._rules,
+            log=self.log,
+            alarm=self._alarm,
         )
         effects.append((NOTE, QUORUM_LEADER, self.epoch))
         self.append(now, (LeaderChangeMessage(self.node_id, self._configuration.voters),), effects)
@@ -305,6 +314,23 @@ class Seat:
         self.look(now, effects)
         if self.leadership is not None:
             self.announcer.begin(now, leadership, effects)
+
+    def _next_due(self) -> int:
+        """When this state has something to do next."""
+        if self.leadership is not None:
+            return min(self.leadership.next_due(), self.announcer.begins.next_due())
+        asking = NEVER_NS
+        if self.state is State.FOLLOWER and not self.fetcher.is_receiving:
+            asking = self.fetcher.exchange.due_at
+        elif self.state is State.CANDIDATE:
+            asking = self.candidacy.votes.next_due()
+        elif self.state is State.RESIGNED:
+            asking = self.announcer.ends.next_due()
+        return min(self._deadline, asking)
+
+    def _wait_until(self, at_ns: int) -> None:
+        self._deadline = at_ns
+        self._alarm.by(at_ns)
 
     def _drawn(self, now: int) -> int:
         return now + int(self._configuration.election_timeout_ns * (1 + self._random.random()))

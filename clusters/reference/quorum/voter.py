@@ -7,6 +7,7 @@ sync, and requests that come earlier are closed.
 
 from typing import Any
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.effects import (
     CLOSE,
@@ -38,8 +39,8 @@ class Voter:
 
     __slots__ = ("_hearing", "_is_open", "_seat", "log")
 
-    def __init__(self, configuration: Configuration, rules: Rules) -> None:
-        self._seat = Seat(configuration, rules)
+    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
+        self._seat = Seat(configuration, rules, alarm)
         self._hearing = Hearing(self._seat, rules)
         self._is_open = False
         self.log: MetadataLog = self._seat.log

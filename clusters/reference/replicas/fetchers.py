@@ -128,7 +128,7 @@ class Fetchers:
             return
         fetcher.correlation = 0
         if response.error:
-            fetcher.not_before_ns = now + self._situation.configuration.replica_fetch_backoff_ns
+            self._pause(now, fetcher)
             return
         for part in response.partitions:
             follower = self.followers.get(part.key)
@@ -148,19 +148,21 @@ class Fetchers:
         fetcher = self._outstanding.pop(request.correlation, None)
         if fetcher is not None:
             fetcher.correlation = 0
-            fetcher.not_before_ns = now + self._situation.configuration.replica_fetch_backoff_ns
+            self._pause(now, fetcher)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Give up requests without an answer; ask again where a delay is over."""
-        oldest = now - self._situation.configuration.request_timeout_ns
+        alarm, timeout_ns = self._situation.alarm, self._situation.configuration.request_timeout_ns
         for fetcher in self._fetchers.values():
             if fetcher.delayed:
                 self._resume(now, fetcher)
-            if fetcher.correlation and fetcher.sent_ns < oldest:
+            if fetcher.correlation:
+                if fetcher.sent_ns + timeout_ns >= now:
+                    alarm.by(fetcher.sent_ns + timeout_ns)
+                    continue
                 del self._outstanding[fetcher.correlation]
                 fetcher.correlation = 0
-            if not fetcher.correlation and fetcher.entries:
-                self._fetch(now, fetcher, effects)
+            self._fetch(now, fetcher, effects)
 
     def _append(self, follower: Follower, part: FetchedPartition, effects: Effects) -> None:
         log = follower.log
@@ -185,9 +187,13 @@ class Fetchers:
         return (log.key, log.end, follower.leader_epoch, last_epoch)
 
     def _fetch(self, now: int, fetcher: Fetcher, effects: Effects) -> None:
-        if not fetcher.entries or now < fetcher.not_before_ns:
+        if not fetcher.entries:
             return
         situation = self._situation
+        if now < fetcher.not_before_ns:
+            situation.alarm.by(fetcher.not_before_ns)
+            return
+        situation.alarm.by(now + situation.configuration.request_timeout_ns)
         self._correlation = fetcher.correlation = correlation = self._correlation + 1
         self._outstanding[correlation] = fetcher
         fetcher.sent_ns = now
@@ -214,14 +220,21 @@ class Fetchers:
         if key in fetcher.entries:
             fetcher.entries[key] = self._entry(follower)
         if part.error:
-            delay = self._situation.configuration.replica_fetch_backoff_ns
+            until_ns = now + self._situation.configuration.replica_fetch_backoff_ns
             fetcher.entries.pop(key, None)
-            fetcher.delayed[key] = now + delay
+            fetcher.delayed[key] = until_ns
+            self._situation.alarm.by(until_ns)
 
     def _resume(self, now: int, fetcher: Fetcher) -> None:
         for key in [key for key, until in fetcher.delayed.items() if until <= now]:
             del fetcher.delayed[key]
             fetcher.entries[key] = self._entry(self.followers[key])
+        for until_ns in fetcher.delayed.values():
+            self._situation.alarm.by(until_ns)
+
+    def _pause(self, now: int, fetcher: Fetcher) -> None:
+        fetcher.not_before_ns = now + self._situation.configuration.replica_fetch_backoff_ns
+        self._situation.alarm.by(fetcher.not_before_ns)
 
     def _cut(self, follower: Follower, offset: int, effects: Effects) -> None:
         log = follower.log

@@ -77,8 +77,13 @@ class Proposals:
     def send(self, now: int, effects: Effects) -> None:
         """Send what waits, if nothing is under way; or what is, once more, if it was lost."""
         target = self._situation.controller_id
-        if not self._pending or self._asked >= 0 or target < 0 or now < self._not_before_ns:
+        if not self._pending or self._asked >= 0 or target < 0:
             return
+        alarm = self._situation.alarm
+        if now < self._not_before_ns:
+            alarm.by(self._not_before_ns)
+            return
+        alarm.by(now + self._situation.configuration.request_timeout_ns)
         self._correlation += 1
         if self._request is None:
             self._request = self._new_request()
@@ -114,11 +119,13 @@ class Proposals:
 
     def tick(self, now: int, effects: Effects) -> None:
         """Send again what was not answered in time."""
-        timeout_ns = self._situation.configuration.request_timeout_ns
-        if self._asked >= 0 and now - self._sent_ns >= timeout_ns:
+        if self._asked >= 0:
+            given_up_ns = self._sent_ns + self._situation.configuration.request_timeout_ns
+            if now < given_up_ns:
+                self._situation.alarm.by(given_up_ns)
+                return
             self._asked = -1
-        if self._pending:
-            self.send(now, effects)
+        self.send(now, effects)
 
     def _new_request(self) -> AlterPartitionRequest:
         situation = self._situation
@@ -167,6 +174,7 @@ class Proposals:
 
     def _back_off(self, now: int) -> None:
         self._not_before_ns = now + self._situation.configuration.retry_backoff_ns
+        self._situation.alarm.by(self._not_before_ns)
 
 
 def _again(request: AlterPartitionRequest, correlation: int) -> AlterPartitionRequest:

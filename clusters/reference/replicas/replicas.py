@@ -56,7 +56,7 @@ class Replicas:
         self._situation = situation
         self.hosted: dict[PartitionKey, Replica] = {}
         self.leaders: dict[PartitionKey, Leader] = {}
-        self.fetches = ParkedFetches(self.leaders)
+        self.fetches = ParkedFetches(self.leaders, situation.alarm)
         self.fetchers = Fetchers(situation)
         self.proposals = Proposals(situation)
         self._may_have_roles = False
@@ -101,6 +101,7 @@ class Replicas:
         if now >= self._checkpoint_due_ns:
             self._checkpoint_due_ns = now + self._situation.configuration.checkpoint_interval_ns
             self.checkpoint(effects)
+        self._situation.alarm.by(min(self._shrink_due_ns, self._checkpoint_due_ns))
 
     def checkpoint(self, effects: Effects) -> None:
         """Write the high watermarks down, if they have changed."""

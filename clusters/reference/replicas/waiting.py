@@ -7,6 +7,7 @@ a time, so each has one place where it waits; consumers have as many as they lik
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from clusters.reference.alarm import NEVER_NS, Alarm
 from clusters.reference.effects import CLOSE, SEND, Effects
 from clusters.reference.errors import Error
 from clusters.reference.messages.client import OffsetCommitRequest, OffsetCommitResponse
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ConsumerFetch", "FollowerFetch", "ParkedFetches", "PendingProduce"]
 
-_NEVER: Final = 1 << 62
 _NONE: Final = int(Error.NONE)
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _TIMED_OUT: Final = int(Error.REQUEST_TIMED_OUT)
@@ -196,12 +196,13 @@ class ConsumerFetch:
 class ParkedFetches:
     """Where all fetches of a broker wait."""
 
-    __slots__ = ("_consumers_due_ns", "_followers", "_leaders")
+    __slots__ = ("_alarm", "_consumers_due_ns", "_followers", "_leaders")
 
-    def __init__(self, leaders: "dict[PartitionKey, Leader]") -> None:
+    def __init__(self, leaders: "dict[PartitionKey, Leader]", alarm: Alarm) -> None:
+        self._alarm = alarm
         self._leaders = leaders
         self._followers: dict[int, FollowerFetch] = {}
-        self._consumers_due_ns = _NEVER
+        self._consumers_due_ns = NEVER_NS
 
     def of_follower(self, broker_id: int) -> FollowerFetch:
         """Where this broker's fetch waits, for as long as this process runs."""
@@ -215,20 +216,28 @@ class ParkedFetches:
         for leader, _ in parked.entries:
             leader.consumers[parked] = None
         self._consumers_due_ns = min(self._consumers_due_ns, parked.deadline_ns)
+        self._alarm.by(parked.deadline_ns)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Answer those that waited as long as they wanted to."""
         for parked in self._followers.values():
             request = parked.request
-            if request is not None and now - parked.now >= request.max_wait_ns:
-                parked.finish(effects)
-        if now < self._consumers_due_ns:
-            return
+            if request is not None:
+                due_ns = parked.now + request.max_wait_ns
+                if now >= due_ns:
+                    parked.finish(effects)
+                else:
+                    self._alarm.by(due_ns)
+        if now >= self._consumers_due_ns:
+            self._answer_consumers(now, effects)
+        self._alarm.by(self._consumers_due_ns)
+
+    def _answer_consumers(self, now: int, effects: Effects) -> None:
         for consumer in self._consumers():
             if consumer.deadline_ns <= now:
                 consumer.answer(effects)
         due = (consumer.deadline_ns for consumer in self._consumers())
-        self._consumers_due_ns = min(due, default=_NEVER)
+        self._consumers_due_ns = min(due, default=NEVER_NS)
 
     def close_consumers(self, effects: Effects) -> None:
         """The broker answers no client any more."""

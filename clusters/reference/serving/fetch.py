@@ -80,6 +80,8 @@ class Fetching:
         parked.source, parked.now, parked.request, parked.entries = source, now, request, entries
         if has_news or refused or request.max_wait_ns <= 0:
             parked.finish(effects, refused)
+        else:
+            self._situation.alarm.by(now + request.max_wait_ns)
 
     def consume(self, now: int, source: int, request: FetchRequest, effects: Effects) -> None:
         """Answer a consumer, or park its fetch."""

@@ -89,6 +89,7 @@ class Forwarding:
         deadline_ns = now + self._situation.configuration.request_timeout_ns
         forwarded = _Forwarded(source, request, deadline_ns)
         self._under_way[self._correlation] = forwarded
+        self._situation.alarm.by(deadline_ns)
         self._send(self._correlation, forwarded, effects)
 
     def answered(self, now: int, response: Any, effects: Effects) -> None:
@@ -99,6 +100,7 @@ class Forwarding:
         if _ASKED_AMISS[response.kind](response):
             forwarded.is_sent = False
             forwarded.not_before_ns = now + self._situation.configuration.retry_backoff_ns
+            self._situation.alarm.by(forwarded.not_before_ns)
             return
         del self._under_way[response.correlation]
         if forwarded.source is not None:
@@ -121,8 +123,12 @@ class Forwarding:
             if now >= forwarded.deadline_ns:
                 del self._under_way[correlation]
                 _close(forwarded.source, effects)
-            elif not forwarded.is_sent and now >= forwarded.not_before_ns:
+                continue
+            if not forwarded.is_sent and now >= forwarded.not_before_ns:
                 self._send(correlation, forwarded, effects)
+            self._situation.alarm.by(forwarded.deadline_ns)
+            if not forwarded.is_sent:
+                self._situation.alarm.by(forwarded.not_before_ns)
 
     def finish(self) -> frozenset[int]:
         """Clients are to connect anew: those that wait here, once they are answered."""

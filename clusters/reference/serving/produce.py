@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from clusters.reference.alarm import NEVER_NS
 from clusters.reference.effects import SEND, Effects
 from clusters.reference.errors import Error
 from clusters.reference.messages.data import ProduceRequest, ProduceResponse
@@ -13,7 +14,6 @@ from clusters.reference.storage import Batch, PartitionKey
 
 __all__ = ["Producing"]
 
-_NEVER: Final = 1 << 62
 _NONE: Final = int(Error.NONE)
 _NOT_LEADER: Final = int(Error.NOT_LEADER_OR_FOLLOWER)
 _UNKNOWN: Final = int(Error.UNKNOWN_TOPIC_OR_PARTITION)
@@ -29,7 +29,7 @@ class Producing:
     def __init__(self, situation: Situation, replicas: Replicas) -> None:
         self._situation = situation
         self._leaders = replicas.leaders
-        self._due_ns = _NEVER
+        self._due_ns = NEVER_NS
         """No deadline is before it."""
         # Rule acks_all_waits.
         self._acks_all_waits = situation.rules.acks_all_waits
@@ -56,8 +56,9 @@ class Producing:
                 if pending is None:
                     deadline_ns = now + request.timeout_ns
                     pending = PendingProduce(source, request.correlation, deadline_ns, results)
-                    if deadline_ns < self._due_ns:  # noqa: PLR1730 - hot
+                    if deadline_ns < self._due_ns:
                         self._due_ns = deadline_ns
+                        self._situation.alarm.by(deadline_ns)
                 pending.missing += 1
                 leader.pending.append((end, pending, len(results)))
             results.append((key, _NONE, base))
@@ -78,17 +79,18 @@ class Producing:
             return
         pending.results.append((leader.key, _NONE, base))
         self._due_ns = min(self._due_ns, pending.deadline_ns)
+        self._situation.alarm.by(pending.deadline_ns)
         leader.pending.append((base + batch.count, pending, 0))
         leader.appended(now, effects)
 
     def tick(self, now: int, effects: Effects) -> None:
         """Answer those that waited for too long."""
-        if now < self._due_ns:
-            return
-        for pending in self._waiting():
-            if pending.deadline_ns <= now:
-                pending.expire(effects)
-        self._due_ns = min((one.deadline_ns for one in self._waiting()), default=_NEVER)
+        if now >= self._due_ns:
+            for pending in self._waiting():
+                if pending.deadline_ns <= now:
+                    pending.expire(effects)
+            self._due_ns = min((one.deadline_ns for one in self._waiting()), default=NEVER_NS)
+        self._situation.alarm.by(self._due_ns)
 
     def close(self, effects: Effects) -> None:
         """Answer nobody any more."""

@@ -56,6 +56,7 @@ class ProducerIds:
             return
         deadline_ns = now + self._situation.configuration.request_timeout_ns
         self._waiting.append((deadline_ns, source, request.correlation))
+        self._situation.alarm.by(deadline_ns)
         self._hand_out(now, effects)
 
     def allocated(self, now: int, response: AllocateProducerIdsResponse, effects: Effects) -> None:
@@ -84,6 +85,13 @@ class ProducerIds:
             self._asked = False
         if self._waiting:
             self._hand_out(now, effects)
+        alarm = self._situation.alarm
+        if self._asked:
+            alarm.by(self._sent_ns + timeout_ns)
+        if self._waiting:
+            alarm.by(self._waiting[0][0])
+            if not self._asked:
+                alarm.by(self._not_before_ns)
 
     def close(self, effects: Effects) -> None:
         """No client is answered any more."""
@@ -104,6 +112,7 @@ class ProducerIds:
         if situation.controller_id < 0:
             return
         self._asked, self._sent_ns = True, now
+        self._situation.alarm.by(now + situation.configuration.quorum_request_timeout_ns)
         self._correlation += 1
         request = AllocateProducerIdsRequest(
             self._correlation, situation.node_id, situation.broker_epoch
@@ -112,3 +121,4 @@ class ProducerIds:
 
     def _back_off(self, now: int) -> None:
         self._not_before_ns = now + self._situation.configuration.retry_backoff_ns
+        self._situation.alarm.by(self._not_before_ns)

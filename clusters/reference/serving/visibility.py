@@ -92,6 +92,7 @@ class Visibility:
             return True
         deadline_ns = now + self._situation.configuration.request_timeout_ns
         self._reads.append((self._said, deadline_ns, source, request))
+        self._situation.alarm.by(deadline_ns)
         return True
 
     def ready(self) -> list[tuple[int, Any]]:
@@ -106,6 +107,8 @@ class Visibility:
         """Give up reads that waited for too long."""
         while self._reads and self._reads[0][1] <= now:
             effects.append((CLOSE, self._reads.popleft()[2]))
+        if self._reads:
+            self._situation.alarm.by(self._reads[0][1])
 
     def close(self, effects: Effects) -> None:
         """No client is answered any more."""

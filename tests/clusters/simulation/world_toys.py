@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clusters.reference.effects import SEND, START, TICK, UNREACHABLE, Effects
+from clusters.reference.alarm import Alarm
+from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
 from clusters.simulation.host import Host
 from clusters.simulation.world import World
 
@@ -34,6 +35,34 @@ class Toy:
             self.heard.append((now, kind, message))
         if kind == Ask.kind and not self.quiet:
             effects.append((SEND, source, Told(message.correlation, message.words)))
+
+
+class Sleeper:
+    """Has things to do at times, of which an Ask names one in ms; it says so to its alarm."""
+
+    def __init__(self, *, honest: bool = True) -> None:
+        self.alarm = Alarm()
+        self.honest = honest
+        self.due_ns: list[int] = []
+        self.ticks: list[int] = []
+        self.done: list[tuple[int, int]] = []
+        """(when it was due, when it was done)."""
+
+    def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
+        if kind == Ask.kind:
+            due_ns = int(message.words) * 1_000_000
+            self.due_ns.append(due_ns)
+            if self.honest:
+                self.alarm.by(due_ns)
+        elif kind == TICK:
+            self.ticks.append(now)
+            self.alarm.reset()
+            for due_ns in [one for one in self.due_ns if one <= now]:
+                self.due_ns.remove(due_ns)
+                self.done.append((due_ns, now))
+                effects.append((NOTE, "done", due_ns))
+            for due_ns in self.due_ns:
+                self.alarm.by(due_ns)
 
 
 class Stage:

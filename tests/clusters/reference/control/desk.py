@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import MS, Configuration, S
 from clusters.reference.control.active import ActiveController
 from clusters.reference.effects import CLOSE, NOTE, SEND, Effects
@@ -84,7 +85,11 @@ class Desk:
     def boot(self) -> None:
         """The controller's process begins, on the log as it is."""
         self.controller = ActiveController(
-            self.configuration, self.rules, voter=self.quorum, replayer=self.replayer
+            self.configuration,
+            self.rules,
+            voter=self.quorum,
+            replayer=self.replayer,
+            alarm=Alarm(),
         )
 
     def elect(self) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from quorum_world import configuration_of
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import Configuration
 from clusters.reference.effects import NOTE, SEND, SYNC, SYNCED, TICK, TICK_NS
 from clusters.reference.quorum.observer import Observer
@@ -28,7 +29,8 @@ class Desk:
     ) -> None:
         self.configuration: Configuration = configuration_of(node_id, voters, **bounds)
         rules = Rules().without(*off)
-        self.part: Any = (Voter if node_id in voters else Observer)(self.configuration, rules)
+        kind = Voter if node_id in voters else Observer
+        self.part: Any = kind(self.configuration, rules, Alarm())
         self.now = 0
         self.effects: list[tuple[Any, ...]] = []
         self._tokens: list[Any] = []

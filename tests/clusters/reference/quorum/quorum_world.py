@@ -11,6 +11,7 @@ from typing import Any
 
 from quorum_disk import Disk
 
+from clusters.reference.alarm import Alarm
 from clusters.reference.configuration import MS, Configuration
 from clusters.reference.effects import (
     ADVANCE,
@@ -155,7 +156,7 @@ class World:
             return
         node.incarnation += 1
         build = Voter if node_id in self.voters else Observer
-        node.part = build(node.configuration, self.rules)
+        node.part = build(node.configuration, self.rules, Alarm())
         node.replayer = Replayer()
         node.checked = 0
         effects: list[tuple[Any, ...]] = []

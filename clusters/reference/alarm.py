@@ -1,0 +1,41 @@
+"""When a node next has something to do that no message makes it do.
+
+A shell gives its node ticks (TICK), at which all deadlines are looked at. Mostly there is nothing
+to be seen, and a simulator spends a third of its events on that. So whoever sets a deadline says
+so here, and a shell may leave out the ticks before the earliest one.
+
+A deadline that moves away need not be taken back: the tick finds nothing due, and every part then
+says anew what it waits for. A tick before its time must change nothing, so that a shell may give
+as many as it likes; `World(witnessed=True)` does, and fails a node that acts at one.
+"""
+
+from typing import Final, Protocol, runtime_checkable
+
+__all__ = ["NEVER_NS", "Alarm", "Woken"]
+
+NEVER_NS: Final = 1 << 62
+
+
+class Alarm:
+    """A node's: the earliest of what its parts wait for, on its own clock."""
+
+    __slots__ = ("due_ns",)
+
+    def __init__(self) -> None:
+        self.due_ns = 0
+        """Until the first tick has asked all parts: at once."""
+
+    def by(self, at_ns: int) -> None:
+        """There has to be a tick at this time, or soon after."""
+        self.due_ns = min(self.due_ns, at_ns)
+
+    def reset(self) -> None:
+        """A tick: all parts say anew what they wait for."""
+        self.due_ns = NEVER_NS
+
+
+@runtime_checkable
+class Woken(Protocol):
+    """A node that says when it needs its next tick; one that does not gets them all."""
+
+    alarm: Alarm
