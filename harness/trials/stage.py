@@ -206,17 +206,12 @@ class Stage:
 
     def _observation(self) -> Observation:
         cluster = self._cluster
-        look = Observation(
+        rules = {} if self._wire is None else self._wire.status().rules
+        return Observation(
             view=cluster.watch.view,
             active_controller=cluster.controller_leader(),
-            states={},
-            broker_ids=self._ids,
-            acknowledged_count=0,
-        )
-        rules = {} if self._wire is None else self._wire.status().rules
-        return replace(
-            look,
             states={node: cluster.state(node) for node in cluster.nodes},
+            broker_ids=self._ids,
             acknowledged_count=self._oracle.kept.acknowledged_count,
             held_counts={name: rule.held_count for name, rule in rules.items()},
             matched_counts={name: rule.matched_count for name, rule in rules.items()},
