@@ -5,6 +5,7 @@ Every call is a question to that process, answered within milliseconds by its on
 
 import contextlib
 import json
+import os
 import socket
 import sys
 import tempfile
@@ -33,6 +34,9 @@ _ANSWER_TIMEOUT_S: Final = 30.0
 _CLOSE_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
 _CHUNK: Final = 1 << 16
+_SHORT: Final = "/tmp"  # noqa: S108  # what is made there is a directory of our own
+_DIRECTORY_MAX: Final = 64
+"""In bytes; a socket's whole path has 107 at most."""
 
 
 class Wire:
@@ -62,7 +66,7 @@ class Wire:
         self._closed = False
         self._failure: str | None = None
         """Why it answers no more."""
-        with tempfile.TemporaryDirectory(prefix="fencepost-wire-") as meeting:
+        with _meeting() as meeting:
             path = str(Path(meeting) / "control")
             config = {
                 "control": path,
@@ -240,3 +244,9 @@ class Wire:
         ):
             if unknown := sorted(named - known):
                 raise UsageError(f"no link has the {role} {', '.join(unknown)}")
+
+
+def _meeting() -> tempfile.TemporaryDirectory[str]:
+    """A directory for a socket: not where TMPDIR says if that is too far down for one."""
+    is_long = len(os.fsencode(tempfile.gettempdir())) > _DIRECTORY_MAX
+    return tempfile.TemporaryDirectory(prefix="fencepost-wire-", dir=_SHORT if is_long else None)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -95,6 +96,16 @@ def test_a_request_is_held_and_released_and_its_tape_is_written(
         "held",
         "released",
     ]
+
+
+def test_a_temporary_directory_too_long_for_a_socket_is_no_hindrance(
+    tmp_path: Path, target: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far_down = tmp_path / ("x" * 100)
+    far_down.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(far_down))
+    with wired(tmp_path, target) as (wire, _):
+        assert wire.status().rules == {}
 
 
 def test_partitions_and_cuts_through_the_handle(tmp_path: Path, target: socket.socket) -> None:
