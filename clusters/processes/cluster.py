@@ -96,7 +96,12 @@ class ProcessCluster(HeldBack, ABC):
         nodes = tuple(replace(node, address=places[node.name].address) for node in nodes)
         runs = software(nodes)
         self._nodes = {
-            node.name: ProcessNode(node, place=places[node.name], software=runs[node.name])
+            node.name: ProcessNode(
+                node,
+                place=places[node.name],
+                software=runs[node.name],
+                staging=directory.absolute(),
+            )
             for node in nodes
         }
         self._networks = NodeNetworks(places, route=route, clients=CLIENTS)

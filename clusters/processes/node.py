@@ -51,10 +51,14 @@ class Software(Protocol):
 
 
 class ProcessNode:
-    """A node in a place of its own. Not thread-safe; nodes do not share anything."""
+    """A node in a place of its own. Not thread-safe; nodes do not share anything.
 
-    def __init__(self, node: Node, *, place: Place, software: Software) -> None:
+    `staging`: a directory of this machine, the run's own, for what is made before it is installed.
+    """
+
+    def __init__(self, node: Node, *, place: Place, software: Software, staging: Path) -> None:
         self.node: Final = node
+        self._staging = staging
         self.place: Final = place
         self.software = software
         """What its next start runs, and its next wipe formats."""
@@ -185,7 +189,8 @@ class ProcessNode:
         return self.place.fetch_all("*.log")
 
     def _format(self, *, directory_id: str | None) -> None:
-        with tempfile.TemporaryDirectory(prefix="fencepost-format-") as staging:
+        self._staging.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".format-", dir=self._staging) as staging:
             data = Path(staging) / "data"
             self.software.format(data, directory_id=directory_id)
             self.place.install(DATA, data)

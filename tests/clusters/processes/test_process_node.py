@@ -37,7 +37,7 @@ def node(directory: Path, warden: Warden, *, java: str = "/bin/true") -> Process
         seat=SEAT,
     )
     place = LocalHost(warden).place(own.name, directory=directory)
-    return ProcessNode(own, place=place, software=software)
+    return ProcessNode(own, place=place, software=software, staging=directory)
 
 
 def is_voter(own: ProcessNode) -> bool:
