@@ -377,7 +377,7 @@ class World:
 
 
 def _proving_idle(host: Host) -> Handle:
-    """The host's `handle`, which fails a tick before its time that does something."""
+    """The host's `handle`, which fails a tick before its time that does or brings up anything."""
     handle, alarm = host.handle, host.alarm
 
     def proving(now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
@@ -386,6 +386,9 @@ def _proving_idle(host: Host) -> Handle:
         if kind == TICK and now < due_ns:
             if effects:
                 raise AssertionError(f"{host.name} acts at a tick, due in {due_ns - now} ns")
+            if alarm.due_ns < due_ns:
+                early_ns = due_ns - alarm.due_ns
+                raise AssertionError(f"{host.name} is due {early_ns} ns before what it said")
             alarm.due_ns = due_ns  # what was said before has to do without this tick
 
     return proving

@@ -158,7 +158,7 @@ class Seat:
 
     def poll(self, now: int, effects: Effects) -> None:
         """Fetch as a follower, once all that was appended is durable: a fetch acknowledges it."""
-        if self.state is State.FOLLOWER and self._durable.offset >= self.log.end:
+        if self.state is State.FOLLOWER and self._may_fetch:
             self.fetcher.poll(now, self.leader_id, self.epoch, effects)
 
     def settle(self, now: int, effects: Effects) -> None:
@@ -319,14 +319,21 @@ class Seat:
         """When this state has something to do next."""
         if self.leadership is not None:
             return min(self.leadership.next_due(), self.announcer.begins.next_due())
-        asking = NEVER_NS
-        if self.state is State.FOLLOWER and not self.fetcher.is_receiving:
-            asking = self.fetcher.exchange.due_at
+        asking = NEVER_NS  # also while it waits for a sync
+        if self.state is State.FOLLOWER:
+            if self._may_fetch:
+                asking = self.fetcher.exchange.due_at
         elif self.state is State.CANDIDATE:
-            asking = self.candidacy.votes.next_due()
+            if self.promises.are_kept:
+                asking = self.candidacy.votes.next_due()
         elif self.state is State.RESIGNED:
             asking = self.announcer.ends.next_due()
         return min(self._deadline, asking)
+
+    @property
+    def _may_fetch(self) -> bool:
+        """Whether a follower's fetch acknowledges nothing that is not durable."""
+        return self._durable.offset >= self.log.end and not self.fetcher.is_receiving
 
     def _wait_until(self, at_ns: int) -> None:
         self._deadline = at_ns

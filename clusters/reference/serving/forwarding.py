@@ -127,7 +127,7 @@ class Forwarding:
             if not forwarded.is_sent and now >= forwarded.not_before_ns:
                 self._send(correlation, forwarded, effects)
             self._situation.alarm.by(forwarded.deadline_ns)
-            if not forwarded.is_sent:
+            if not forwarded.is_sent and self._situation.controller_id >= 0:
                 self._situation.alarm.by(forwarded.not_before_ns)
 
     def finish(self) -> frozenset[int]:

@@ -90,7 +90,7 @@ class ProducerIds:
             alarm.by(self._sent_ns + timeout_ns)
         if self._waiting:
             alarm.by(self._waiting[0][0])
-            if not self._asked:
+            if not self._asked and self._situation.controller_id >= 0:
                 alarm.by(self._not_before_ns)
 
     def close(self, effects: Effects) -> None:

@@ -117,3 +117,12 @@ def test_a_witnessed_world_finds_out_who_acts_without_having_said_so() -> None:
     bed.tell(100, 500)
     with pytest.raises(AssertionError, match="sleeper acts at a tick"):
         bed.run(2_000)
+
+
+def test_a_witnessed_world_finds_out_a_deadline_that_was_not_said_when_it_was_set() -> None:
+    bed = _Bed(witnessed=True)
+    bed.tell(100, 5_000)
+    bed.run(200)
+    bed.sleeper.due_ns.append(3_000 * _MS)
+    with pytest.raises(AssertionError, match="due 2000000000 ns before what it said"):
+        bed.run(300)
