@@ -20,7 +20,9 @@ from typing import Any, Final, Protocol, runtime_checkable
 from clusters.hosts.cgroups.limits import lift_bounds
 from clusters.hosts.disks.calls import thaw
 from clusters.hosts.docker.daemon import connected
+from clusters.hosts.process import process_state
 from clusters.hosts.tools import tool
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 __all__ = [
@@ -187,7 +189,8 @@ class RemoveSocket:
     def undo(self) -> None:
         """See `Undo`."""
         path = Path(self.path)
-        if path.is_socket() and not Path(f"/proc/{self.pid}").exists():
+        # One that has ended, but that nobody has reaped yet, needs it no more either.
+        if path.is_socket() and process_state(self.pid) is NodeState.DOWN:
             path.unlink(missing_ok=True)
 
 

@@ -15,6 +15,7 @@ import pytest
 from clusters.hosts import ledger as ledger_module
 from clusters.hosts import undo as undo_module
 from clusters.hosts.ledger import Ledger, left_ledgers, let_go_all, undo_all
+from clusters.hosts.process import process_state
 from clusters.hosts.undo import (
     RemoveNamespace,
     RemoveRoute,
@@ -23,6 +24,7 @@ from clusters.hosts.undo import (
     undo_data,
     undo_of,
 )
+from clusters.port import NodeState
 from history.failure import HarnessError
 
 HARNESS = """
@@ -217,17 +219,21 @@ def test_the_warden_does_the_will_of_a_harness_that_was_killed(
         assert until(witness.exists)
 
 
-def test_the_socket_of_a_jvm_goes_unless_its_number_is_anothers(tmp_path: Path) -> None:
+def test_the_socket_of_a_jvm_goes_unless_its_number_is_anothers(
+    until: Callable[..., bool], tmp_path: Path
+) -> None:
     path = tmp_path / ".java_pid1"
     with socket.socket(socket.AF_UNIX) as jvm:
         jvm.bind(str(path))
     RemoveSocket(path=str(path), pid=os.getpid()).undo()
     assert path.exists()
     with subprocess.Popen(["true"]) as gone:
-        pass
-    for _ in range(2):
-        RemoveSocket(path=str(path), pid=gone.pid).undo()
-        assert not path.exists()
+        # It has ended, and nobody has asked how yet: its number is still taken.
+        assert until(lambda: process_state(gone.pid) is NodeState.DOWN)
+        assert Path(f"/proc/{gone.pid}").exists()
+        for _ in range(2):
+            RemoveSocket(path=str(path), pid=gone.pid).undo()
+            assert not path.exists()
 
 
 def test_the_will_of_a_ledger_undoes_it(tmp_path: Path) -> None:
