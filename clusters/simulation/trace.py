@@ -1,8 +1,9 @@
-"""What tells two runs of a world apart: a digest of its events; and proof that nobody mutates.
+"""What tells two runs of a world apart: a digest of its events; and proofs of what nobody may do.
 
 A digest is over integers alone (times, hosts, kinds), so that it is the same under any hash seed.
 `Witnessed` is for debugging, and takes several times as long: it has a copy of every message made
 as it is sent, compares it where it arrives, and lets the digest have what messages say as well.
+`proving_idle` sees that a node has nothing to do before it is due.
 """
 
 import pickle
@@ -10,7 +11,11 @@ from array import array
 from hashlib import blake2b
 from typing import Any, Final
 
-__all__ = ["MutatedMessageError", "Trace", "Witnessed"]
+from clusters.reference.alarm import Alarm
+from clusters.reference.effects import TICK, Effects
+from clusters.simulation.host import Handle
+
+__all__ = ["MutatedMessageError", "Trace", "Witnessed", "proving_idle"]
 
 _FLUSHED_AT: Final = 1 << 16
 _DIGEST_BYTES: Final = 16
@@ -70,3 +75,19 @@ class Witnessed:
         if found is not None and repr(pickle.loads(found[1])) != repr(message):  # noqa: S301
             was = pickle.loads(found[1])  # noqa: S301  # ours, a moment ago
             raise MutatedMessageError(f"sent as {was!r}, arrived as {message!r}")
+
+
+def proving_idle(handle: Handle, alarm: Alarm) -> Handle:
+    """A node's `handle`, which fails a tick before its time that does or brings up anything."""
+
+    def proving(now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        due_ns = alarm.due_ns
+        handle(now, source, kind, message, effects)
+        if kind == TICK and now < due_ns:
+            if effects:
+                raise AssertionError(f"it acts at a tick, due in {due_ns - now} ns")
+            if alarm.due_ns < due_ns:
+                raise AssertionError(f"it is due {due_ns - alarm.due_ns} ns before what it said")
+            alarm.due_ns = due_ns  # what was said before has to do without this tick
+
+    return proving

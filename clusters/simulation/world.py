@@ -39,9 +39,9 @@ from clusters.reference.effects import (
 )
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import EVERY_TICK, Build, Handle, Host, HostState, Link
+from clusters.simulation.host import EVERY_TICK, Build, Host, HostState, Link
 from clusters.simulation.network import NOTHING, SEEN, Latency, Network, table_of
-from clusters.simulation.trace import Trace, Witnessed
+from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
 __all__ = ["WAKE", "Watcher", "World"]
 
@@ -142,7 +142,7 @@ class World:
         if host.tick_ns:
             host.begin_ticks(at_ns + int(self._starts.random() * host.tick_ns))
             if self._witnessed is not None and host.alarm is not EVERY_TICK:
-                host.handle = _proving_idle(host)
+                host.handle = proving_idle(host.handle, host.alarm)
             self.push(host.tick_at_ns, host, host.number, TICK, None)
 
     def kill(self, host: Host) -> None:
@@ -374,24 +374,6 @@ class World:
     def _note(self, host: Host, note: tuple[Any, ...]) -> None:
         if self._watcher is not None:
             self._watcher.note(self.now_ns, host.number, note)
-
-
-def _proving_idle(host: Host) -> Handle:
-    """The host's `handle`, which fails a tick before its time that does or brings up anything."""
-    handle, alarm = host.handle, host.alarm
-
-    def proving(now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
-        due_ns = alarm.due_ns
-        handle(now, source, kind, message, effects)
-        if kind == TICK and now < due_ns:
-            if effects:
-                raise AssertionError(f"{host.name} acts at a tick, due in {due_ns - now} ns")
-            if alarm.due_ns < due_ns:
-                early_ns = due_ns - alarm.due_ns
-                raise AssertionError(f"{host.name} is due {early_ns} ns before what it said")
-            alarm.due_ns = due_ns  # what was said before has to do without this tick
-
-    return proving
 
 
 def _no_node() -> Any:

@@ -115,7 +115,7 @@ def test_sleeping_through_is_as_good_as_every_tick(
 def test_a_witnessed_world_finds_out_who_acts_without_having_said_so() -> None:
     bed = _Bed(honest=False, witnessed=True)
     bed.tell(100, 500)
-    with pytest.raises(AssertionError, match="sleeper acts at a tick"):
+    with pytest.raises(AssertionError, match="it acts at a tick"):
         bed.run(2_000)
 
 
