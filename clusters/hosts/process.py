@@ -41,6 +41,7 @@ _PROC: Final = Path("/proc")
 _GONE: Final = frozenset("ZXx")
 _STOPPED: Final = frozenset("Tt")
 _POLL_S: Final = 0.001
+_EXEC_TIMEOUT_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +157,16 @@ def _orphan_of(pid: int) -> Orphan | None:
 
 
 def _environment(pid: int) -> dict[str, str]:
-    entries = (_PROC / str(pid) / "environ").read_bytes().decode(errors="replace").split("\0")
+    directory = _PROC / str(pid)
+    deadline = time.monotonic() + _EXEC_TIMEOUT_S
+    executed = False
+    # In the middle of an exec a process has no environment for a moment, and no command line. The
+    # file that it runs it has even then; a thread of the kernel has none, and is left here.
+    while not (environment := (directory / "environ").read_bytes()) and not executed:
+        (directory / "exe").readlink()
+        executed = bool((directory / "cmdline").read_bytes()) or time.monotonic() > deadline
+        time.sleep(_POLL_S)
+    entries = environment.decode(errors="replace").split("\0")
     return dict(entry.partition("=")[::2] for entry in entries)
 
 

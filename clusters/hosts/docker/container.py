@@ -11,6 +11,7 @@ makes a new one. Either way its network namespace is a new one, with the same ad
 """
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from history.failure import HarnessError
 __all__ = ["ContainerProcess", "exit_code_of", "memory_limit_bytes"]
 
 _EFFECT_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.01
 _FATAL: Final = (SIGKILL, SIGABRT, SIGSEGV, SIGBUS, SIGILL)
 _BY_SIGNAL: Final = 128
 _HEAP = re.compile(r"-Xmx(\d+)([kKmMgG]?)")
@@ -139,17 +141,26 @@ class ContainerProcess:
 
     def _hold(self) -> None:
         """Take hold of what was started; if it has ended already, of how."""
+        held, now = self._look()
+        deadline = time.monotonic() + _EFFECT_TIMEOUT_S
+        # What ends at once is gone from the machine before the daemon has heard of it.
+        while now.running and held is None:
+            if time.monotonic() > deadline:
+                raise HarnessError(
+                    f"{self.name} runs as process {now.pid} of another machine: the Docker daemon "
+                    "must be this machine's own"
+                )
+            time.sleep(_POLL_S)
+            held, now = self._look()
+        self._process = held if now.running else None
+        self._exit_code = None if now.running else exit_code_of(now)
+
+    def _look(self) -> tuple[HeldProcess | None, ContainerState]:
+        """The container's process, if this machine has it; and what the daemon says afterwards."""
         started = self._daemon.container(self._spec.name)
         held = HeldProcess.of(started.pid) if started.running else None
         # If it runs even now, the number was its own when it was taken hold of.
-        now = self._daemon.container(self._spec.name)
-        if now.running and held is None:
-            raise HarnessError(
-                f"{self.name} runs as process {now.pid} of another machine: the Docker daemon must "
-                "be this machine's own"
-            )
-        self._process = held if now.running else None
-        self._exit_code = None if now.running else exit_code_of(now)
+        return held, self._daemon.container(self._spec.name)
 
     def _say_out_of_memory(self) -> None:
         limit_mib = self._created.memory_bytes >> 20 if self._created else 0

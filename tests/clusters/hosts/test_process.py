@@ -13,6 +13,7 @@ import pytest
 from clusters.hosts.process import (
     HARNESS_VARIABLE,
     RUN_VARIABLE,
+    Orphan,
     await_state,
     end_orphans,
     harness_mark,
@@ -105,6 +106,20 @@ def test_a_process_whose_harness_is_gone_is_found_and_ended_even_paused() -> Non
         assert (orphan.run_id, orphan.command) == ("lost-run", "sleep 600")
         end_orphans([orphan])
         assert process_state(started.pid) is NodeState.DOWN
+
+
+def test_a_process_is_known_even_in_the_middle_of_its_exec() -> None:
+    marks = {RUN_VARIABLE: "lost-run", HARNESS_VARIABLE: dead_harness_mark()}
+    for _ in range(100):  # looked at once only, one in four had no environment yet
+        with process("sleep", "600", **marks) as started:
+            orphan = Orphan(pid=started.pid, run_id="lost-run", command="sleep 600")
+            end_orphans([orphan])
+            assert process_state(started.pid) is NodeState.DOWN
+
+
+def test_a_process_without_any_environment_is_nobodys_orphan() -> None:
+    with process("env", "-i", "sleep", "600") as started:
+        assert started.pid not in {orphan.pid for orphan in orphans()}
 
 
 @pytest.mark.parametrize(
