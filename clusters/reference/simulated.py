@@ -73,6 +73,8 @@ class SimulatedCluster:
         """By node."""
         self._in_force: dict[NodeName, Configuration] = {}
         self._hosts = {name: self._place(name) for name in self.configurations}
+        self._nodes = tuple(self._hosts)
+        self._names = {host.number: name for name, host in self._hosts.items()}
         self._operator = Operator(world, _OPERATOR)
         self.watch = Watch(self._running)
         """What looks at the cluster all the time; it starts with the nodes."""
@@ -89,7 +91,7 @@ class SimulatedCluster:
     @property
     def nodes(self) -> tuple[NodeName, ...]:
         """Controllers first, then brokers, each in the order of their numbers."""
-        return tuple(self._hosts)
+        return self._nodes
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -170,7 +172,7 @@ class SimulatedCluster:
 
     def node_of(self, broker_id: int) -> NodeName:
         """The node with this id of Kafka's."""
-        return next(name for name, host in self._hosts.items() if host.number == broker_id)
+        return self._names[broker_id]
 
     def state(self, node: NodeName) -> NodeState:
         """What its host is doing."""

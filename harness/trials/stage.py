@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import is_not
 from typing import Final
 
 from clusters.port import NodeName, NodeState, Role, role_of
@@ -66,6 +67,10 @@ class Stage:
         }
         self._cuts: dict[str, frozenset[Flow]] = {}
         self._laid: list[str] = []
+        self._scene: Scene | None = None
+        self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
+        self._impaired = ((), [], frozenset())
+        """Of the latest look: what was shown, the states of the nodes, and who was not whole."""
 
     @property
     def now_s(self) -> float:
@@ -74,17 +79,29 @@ class Stage:
 
     def scene(self) -> Scene:
         """What targets are resolved against."""
-        watch = self._cluster.watch
-        return Scene(
-            nodes=self._cluster.nodes,
-            broker_ids=self._ids,
-            view=watch.view,
-            active_controller=self._cluster.controller_leader(),
-        )
+        view, active = self._cluster.watch.view, self._cluster.controller_leader()
+        scene = self._scene
+        if scene is None or scene.view is not view or scene.active_controller != active:
+            scene = self._scene = Scene(
+                nodes=self._cluster.nodes,
+                broker_ids=self._ids,
+                view=view,
+                active_controller=active,
+            )
+        return scene
 
     def impaired(self) -> frozenset[NodeName]:
         """The nodes that are not whole."""
-        return frozenset(self._cluster.nodes) - whole_nodes(self._observation())
+        cluster = self._cluster
+        view = cluster.watch.view
+        seen = () if view is None else (view.brokers, view.serving, view.partitions)
+        states = [cluster.state(node) for node in cluster.nodes]
+        before, was, impaired = self._impaired
+        # A view shares with the one before what has not changed.
+        if states != was or len(seen) != len(before) or any(map(is_not, seen, before)):
+            impaired = frozenset(cluster.nodes) - whole_nodes(self._observation())
+            self._impaired = (seen, states, impaired)
+        return impaired
 
     def perform(self, step: Step, *, end_s: float) -> bool:
         """Do it; False if what it waits for did not come by its bound or `end_s`."""
