@@ -34,7 +34,11 @@ _RUNNING: Final = BrokerState.RUNNING
 _FENCED: Final = BrokerState.FENCED
 _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
-_TRIGGERS: Final = {_DOWN: Trigger.LET_GO, _RUNNING: Trigger.UNFENCED, _FENCED: Trigger.FENCED}
+_TRIGGERS: Final[dict[int, Trigger]] = {
+    _DOWN: Trigger.LET_GO,
+    _RUNNING: Trigger.UNFENCED,
+    _FENCED: Trigger.FENCED,
+}
 """What the controller says, by the state that its answer names."""
 _EPOCH_REFUSED: Final = frozenset(
     {int(Error.STALE_BROKER_EPOCH), int(Error.BROKER_ID_NOT_REGISTERED)}
@@ -202,7 +206,7 @@ class LifeCycle:
         self._lease_end_ns = max(self._lease_end_ns, lease_end_ns)
         self._acknowledged = self._offered
         self._surroundings.told_lowest(response.lowest_acknowledged_offset, effects)
-        trigger = _TRIGGERS.get(BrokerState(response.next_state))
+        trigger = _TRIGGERS.get(response.next_state)
         if trigger is not None:
             self._move(trigger, effects)
         self._serve()

@@ -172,12 +172,10 @@ class Leadership:
         """The answer to a fetch that this log cannot go on from, and which acknowledges nothing."""
         log = self._log
         offset, epoch = request.fetch_offset, request.last_fetched_epoch
-        answer = MetadataFetchResponse(
-            request.correlation, _NONE, self.epoch, self._configuration.node_id, log.high_watermark
-        )
         found = log.latest_snapshot
         is_below = offset < log.start or (offset == log.start and epoch != log.start_epoch)
         if is_below and found is not None:
+            answer = self._answer(request)
             answer.snapshot_end_offset, answer.snapshot_epoch = found.end_offset, found.epoch
             return answer
         shared_epoch, shared_end = log.end_of(epoch)
@@ -186,8 +184,21 @@ class Leadership:
             shared_epoch, shared_end = epoch, log.end
         if shared_epoch == epoch and offset <= shared_end:
             return None
+        answer = self._answer(request)
         answer.diverging_epoch, answer.diverging_end_offset = shared_epoch, shared_end
         return answer
+
+    def _answer(
+        self, request: MetadataFetchRequest, batches: tuple[MetadataBatch, ...] = ()
+    ) -> MetadataFetchResponse:
+        return MetadataFetchResponse(
+            request.correlation,
+            _NONE,
+            self.epoch,
+            self._configuration.node_id,
+            self._log.high_watermark,
+            batches,
+        )
 
     def _advanced(self, now: int, request: MetadataFetchRequest) -> Progress:
         progress = self.voters.get(request.replica_id) or self._observed(now, request.replica_id)
@@ -212,18 +223,10 @@ class Leadership:
         if parked is None:
             return
         _, source, request = parked
-        log = self._log
         progress = self.voters.get(replica_id) or self.observers.get(replica_id)
         if progress is not None:
-            progress.told = log.high_watermark
-        response = MetadataFetchResponse(
-            request.correlation,
-            _NONE,
-            self.epoch,
-            self._configuration.node_id,
-            log.high_watermark,
-            self._batches(request.fetch_offset),
-        )
+            progress.told = self._log.high_watermark
+        response = self._answer(request, self._batches(request.fetch_offset))
         effects.append((SEND, source, response))
 
     def _batches(self, offset: int) -> tuple[MetadataBatch, ...]:

@@ -111,8 +111,8 @@ class Server:
 
     def told_lowest(self, offset: int, effects: Effects) -> None:
         """More of the metadata may be shown."""
-        self.visibility.told_lowest(offset, effects)
-        self._shown(effects)
+        if self.visibility.told_lowest(offset, effects):
+            self._shown(effects)
 
     def close(self, effects: Effects) -> None:
         """Answer no client any more, also none of those that wait."""

@@ -76,11 +76,16 @@ class Visibility:
                 break
         self._show(effects)
 
-    def told_lowest(self, offset: int, effects: Effects) -> None:
-        """The controller named the lowest acknowledged offset; an older answer may come later."""
-        if offset > self._lowest:
-            self._lowest = offset
-            self._show(effects)
+    def told_lowest(self, offset: int, effects: Effects) -> bool:
+        """The controller named the lowest acknowledged offset; an older answer may come later.
+
+        Whether more may be shown by it.
+        """
+        if offset <= self._lowest:
+            return False
+        self._lowest = offset
+        self._show(effects)
+        return True
 
     def waits(self, now: int, source: int, request: Any, effects: Effects) -> bool:
         """Whether a read has to wait; `ready` hands it out then."""
