@@ -3,6 +3,7 @@
 Abilities like those of `clusters.port`: each a small Protocol, asked for with `isinstance`.
 """
 
+from functools import cache
 from typing import Protocol, runtime_checkable
 
 from clusters.port import Cluster, NodeName
@@ -58,7 +59,14 @@ class ChangesMembers(Protocol):
 
 def members_of(cluster: Cluster) -> tuple[NodeName, ...]:
     """The nodes that belong to the cluster now, in their order: all, where that never changes."""
-    if not isinstance(cluster, ChangesMembers):
+    if not _changes_members(type(cluster)):
         return cluster.nodes
+    assert isinstance(cluster, ChangesMembers)
     members = cluster.members()
     return tuple(node for node in cluster.nodes if node in members)
+
+
+@cache
+def _changes_members(kind: type[Cluster]) -> bool:
+    """Whether clusters of this kind do: asked at every look, so that it is looked up once."""
+    return issubclass(kind, ChangesMembers)
