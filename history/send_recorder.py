@@ -50,19 +50,29 @@ class SendRecorder:
         # Full segments with sends still open, oldest first.
         self._older: list[_Sends] = []
 
+    @property
+    def next_value(self) -> int:
+        """The value of the next send."""
+        return self._base + self._sequence
+
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
         """Record one send a key (an index into the recorder's keys); the values to send, in order.
 
         Each value is `process << 40 | sequence`, unique in the run. Returns once all are on disk.
         """
-        assert time_ns >= self._time_ns, f"invoked at {time_ns} ns after {self._time_ns} ns"
-        self._time_ns = time_ns
-        first = self._base + self._sequence
+        return self.invoke_each(keys, times_ns=np.full(len(keys), time_ns))
+
+    def invoke_each(
+        self, keys: NDArray[np.int32], *, times_ns: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """As `invoke`, of sends that were called one after the other: each has its own time."""
+        self._go_on(times_ns)
+        first = self.next_value
         values: NDArray[np.int64] = np.arange(first, first + len(keys), dtype=np.int64)
         done = 0
         while done < len(keys):
             room = self._room()
-            taken = room.invoke(keys[done:], values[done:], time_ns)
+            taken = room.invoke(keys[done:], values[done:], times_ns[done:])
             done += taken
             self._sequence += taken
         self._chain.count(Counter.INVOKED, len(keys))
@@ -94,6 +104,13 @@ class SendRecorder:
     def close(self) -> None:
         """End the recording: sends still open stay open, and the segments may be sealed."""
         self._chain.close()
+
+    def _go_on(self, times_ns: NDArray[np.int64]) -> None:
+        before_ns = self._time_ns
+        if len(times_ns):
+            self._time_ns = int(times_ns[-1])
+            assert times_ns[0] >= before_ns, f"invoked at {times_ns[0]} ns after {before_ns} ns"
+            assert (times_ns[1:] >= times_ns[:-1]).all(), "invoked before the one before"
 
     def _room(self) -> "_Sends":
         if self._current.free == 0:
@@ -156,12 +173,14 @@ class _Sends:
         """Slots left."""
         return self.end - self.first - self.used
 
-    def invoke(self, keys: NDArray[np.int32], values: NDArray[np.int64], time_ns: int) -> int:
+    def invoke(
+        self, keys: NDArray[np.int32], values: NDArray[np.int64], times_ns: NDArray[np.int64]
+    ) -> int:
         """Record as many as there is room for; how many."""
         taken = min(len(keys), self.free)
         into = slice(self.used, self.used + taken)
         self._values[into] = values[:taken]
-        self._call_ns[into] = time_ns
+        self._call_ns[into] = times_ns[:taken]
         self._keys[into] = keys[:taken]
         self._states[into] = INVOKED
         self.used += taken

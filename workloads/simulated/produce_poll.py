@@ -47,7 +47,7 @@ def recorded(raw: Path, keys: Sequence[str]) -> Recorders:
 
     def sends(name: str, process: int) -> Sends:
         recorder = SendRecorder(raw, client=name, process=process, keys=keys, slot_count=_SLOTS)
-        return RecordedSends(recorder)
+        return RecordedSends(recorder, key_count=len(keys))
 
     def polls(name: str, process: int) -> Polls:
         recorder = PollRecorder(

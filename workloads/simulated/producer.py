@@ -40,7 +40,7 @@ _REQUEST_NS: Final = 6_000 * _MS
 _ACKS_NS: Final = 5_000 * _MS
 _RETRY_NS: Final = 100 * _MS
 _BACKLOG_S: Final = 1.0
-_ENDS: Final = 128
+_ENDS: Final = 1024
 """Batches whose ends are recorded together."""
 _UNLIMITED_RATE: Final = 5_000.0
 """Of a producer that is to send as fast as it can: in virtual time that has no other meaning."""
@@ -152,17 +152,14 @@ class SimulatedProducer:
         self._taken += count
         self.open_count += count
         self.invoked_count += count
-        lanes = self._in_turn()
-        stride = len(lanes)
-        first = self._sends.invoke([lane.number for lane in lanes], count, time_ns=now)
-        for place, lane in enumerate(lanes[:count]):
+        # From a lane on that the seed draws: each key as often as any other, but one.
+        stride = len(self._lanes)
+        start = int(self._draw.random() * stride)
+        first = self._sends.invoke(start, count, time_ns=now)
+        in_turn = self._lanes[start:] + self._lanes[:start]
+        for place, lane in enumerate(in_turn[:count]):
             values = range(first + place, first + count, stride)
             lane.queue.append((now, Payload.of(values, now)))
-
-    def _in_turn(self) -> list[Lane]:
-        """All lanes, from one on that the seed draws: each key as often as any other, but one."""
-        start = int(self._draw.random() * len(self._lanes))
-        return self._lanes[start:] + self._lanes[:start]
 
     def _send(self, now: int, effects: Effects) -> None:
         """A request to each leader with what its lanes have; one of its own for a lane alone."""

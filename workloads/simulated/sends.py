@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from history.operation import Outcome
 from history.segment import SendRecorder
 from history.segment_format import PROCESS_SHIFT
+from workloads.simulated.runs import runs
 
 __all__ = ["CountedSends", "End", "RecordedSends", "Sends"]
 
@@ -29,8 +31,11 @@ class End(NamedTuple):
 class Sends(Protocol):
     """What a producer needs of its record. Times do not go back."""
 
-    def invoke(self, keys: Sequence[int], count: int, *, time_ns: int) -> int:
-        """Record so many sends to these keys in turn; the value of the first, others follow it."""
+    def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:
+        """Record so many sends to all keys in turn, from this one on.
+
+        The value of the first of them; others follow it.
+        """
 
     def complete(self, ends: Sequence[End]) -> None:
         """Record how sends ended."""
@@ -43,38 +48,57 @@ _CODES: Final = {outcome: outcome.code for outcome in Outcome}
 
 
 class RecordedSends:
-    """In the segments of a run."""
+    """In the segments of a run: calls with the ends that follow them, many at once.
 
-    def __init__(self, recorder: SendRecorder) -> None:
+    What a process that may be killed has to write down before it sends, a simulated one does all
+    again from its seed; and numpy costs as much for one as for a thousand.
+    """
+
+    def __init__(self, recorder: SendRecorder, *, key_count: int) -> None:
         self._recorder = recorder
+        self._key_count = key_count
+        self._next = recorder.next_value
+        self._calls: list[tuple[int, int, int]] = []
+        """(first key, how many, when) of what is not in the segments yet."""
 
-    def invoke(self, keys: Sequence[int], count: int, *, time_ns: int) -> int:
-        """Record the calls."""
-        in_turn = np.resize(np.array(keys, np.int32), count)
-        return int(self._recorder.invoke(in_turn, time_ns=time_ns)[0])
+    def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:
+        """Keep the calls."""
+        first = self._next
+        self._next += count
+        self._calls.append((first_key, count, time_ns))
+        return first
 
     def complete(self, ends: Sequence[End]) -> None:
-        """Record the ends, all of them at once: numpy costs as much for one as for a thousand."""
-        values: list[int] = []
-        offsets: list[int] = []
-        counts = []
-        for end in ends:
-            values += end.values
-            count = len(end.values)
-            base = end.base_offset
-            offsets += range(base, base + count) if base >= 0 else [-1] * count
-            counts.append(count)
+        """Record what was called, and how these ended."""
+        self._record_calls()
+        stated = [
+            (len(end.values), end.base_offset, _CODES[end.outcome], end.error, end.time_ns)
+            for end in ends
+        ]
+        counts, bases, outcomes, errors, times_ns = np.array(stated, np.int64).T
+        values = chain.from_iterable([end.values for end in ends])
+        known = np.repeat(bases >= 0, counts)
         self._recorder.complete(
-            np.array(values, np.int64),
-            offsets=np.array(offsets, np.int64),
-            outcomes=np.repeat(np.array([_CODES[end.outcome] for end in ends], np.uint8), counts),
-            errors=np.repeat(np.array([end.error for end in ends], np.int16), counts),
-            time_ns=np.repeat(np.array([end.time_ns for end in ends], np.int64), counts),
+            np.fromiter(values, np.int64, counts.sum()),
+            offsets=np.where(known, runs(bases, counts), -1),
+            outcomes=np.repeat(outcomes.astype(np.uint8), counts),
+            errors=np.repeat(errors.astype(np.int16), counts),
+            time_ns=np.repeat(times_ns, counts),
         )
 
     def close(self) -> None:
-        """Let the segments be sealed."""
+        """Record what was called and did not end, and let the segments be sealed."""
+        self._record_calls()
         self._recorder.close()
+
+    def _record_calls(self) -> None:
+        if self._calls:
+            first_keys, counts, times_ns = np.array(self._calls, np.int64).T
+            in_turn = runs(first_keys, counts) % self._key_count
+            self._recorder.invoke_each(
+                in_turn.astype(np.int32), times_ns=np.repeat(times_ns, counts)
+            )
+            self._calls = []
 
 
 class CountedSends:
@@ -83,7 +107,7 @@ class CountedSends:
     def __init__(self, process: int) -> None:
         self._next = process << PROCESS_SHIFT
 
-    def invoke(self, keys: Sequence[int], count: int, *, time_ns: int) -> int:  # noqa: ARG002
+    def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:  # noqa: ARG002
         """Give values away."""
         first = self._next
         self._next += count

@@ -21,13 +21,14 @@ B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 class NotedSends:
     def __init__(self, process: int) -> None:
         self.next = process << 40
+        self.key_count = TOPICS[0].partitions
         self.calls: dict[int, tuple[int, int]] = {}
         self.ends: dict[int, tuple[Outcome, int, int]] = {}
 
-    def invoke(self, keys: Sequence[int], count: int, *, time_ns: int) -> int:
+    def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:
         first = self.next
         for place in range(count):
-            self.calls[first + place] = (keys[place % len(keys)], time_ns)
+            self.calls[first + place] = ((first_key + place) % self.key_count, time_ns)
         self.next += count
         return first
 

@@ -1,0 +1,12 @@
+"""Runs of numbers: what a batch has one of, and its records have one after the other."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["runs"]
+
+
+def runs(firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """From each of `firsts` on so many numbers that follow each other, run behind run."""
+    begins = np.cumsum(counts) - counts
+    return np.arange(counts.sum()) + np.repeat(firsts - begins, counts)
