@@ -14,6 +14,8 @@ from history.segment_format import (
     OPEN_NS,
     PROCESS_SHIFT,
     RETURNED,
+    ROW,
+    SLOT,
     UNKNOWN_OFFSET,
     Counter,
     Kind,
@@ -90,20 +92,14 @@ class PollRecorder:
         sessions: which unbroken ownership of its key by this process each record belongs to.
         """
         assert sequence in self._open, f"no open operation {sequence}"
-        done = 0
-        while done < len(keys):
-            taken = slice(done, done + self._room(len(keys) - done))
-            written = self._current.row_count[0]
-            rows = self._current.rows[written : written + taken.stop - taken.start]
-            rows["sequence"] = sequence
-            rows["offset"] = offsets[taken]
-            rows["value"] = values[taken]
-            rows["key"] = keys[taken]
-            rows["session"] = sessions[taken]
-            self._current.row_count[0] = written + len(rows)
-            done = taken.stop
+        rows = np.empty(len(keys), ROW)
+        rows["sequence"] = sequence
+        rows["offset"] = offsets
+        rows["value"] = values
+        rows["key"] = keys
+        rows["session"] = sessions
+        self._write_rows(rows)
         self._open[sequence].record_count += len(keys)
-        self._chain.count(Counter.POLLED_RECORDS, len(keys))
 
     def complete(
         self,
@@ -128,9 +124,57 @@ class PollRecorder:
         if outcome is Outcome.OK and ended.record_count:
             self._chain.note(Counter.LAST_OK_NS, time_ns)
 
+    def record(self, slots: NDArray[np.void], rows: NDArray[np.void]) -> None:
+        """Record operations that have all returned, with all that they returned; none is open.
+
+        slots: SLOT in the order of their calls, of which `value` and `state` are filled in here.
+        rows: ROW in the order in which they came, whose `sequence` is the place of their operation
+        among these.
+        """
+        assert not self._open, "operations are open"
+        assert (np.diff(slots["call_ns"], prepend=self._time_ns) >= 0).all(), "called before others"
+        first = self._sequence
+        slots["value"] = np.arange(self._base + first, self._base + first + len(slots))
+        slots["state"] = RETURNED
+        record_counts = np.bincount(rows["sequence"], minlength=len(slots))
+        rows["sequence"] += first
+        self._write_slots(slots)
+        self._write_rows(rows)
+        self._time_ns = int(slots["call_ns"].max(initial=self._time_ns))
+        self._count(slots, record_counts)
+
     def close(self) -> None:
         """End the recording: operations still open stay open, and the segments may be sealed."""
         self._chain.close()
+
+    def _write_slots(self, slots: NDArray[np.void]) -> None:
+        while len(slots):
+            at = self._sequence - self._current.first_sequence
+            into = self._current.slots[at : at + len(slots)]
+            for name in SLOT.names or ():  # in their order: the state comes last
+                into[name] = slots[name][: len(into)]
+            self._sequence += len(into)
+            slots = slots[len(into) :]
+            if len(slots):
+                self._current = self._chain.next(self._sequence)
+
+    def _write_rows(self, rows: NDArray[np.void]) -> None:
+        self._chain.count(Counter.POLLED_RECORDS, len(rows))
+        while len(rows):
+            taken = self._room(len(rows))
+            written = self._current.row_count[0]
+            self._current.rows[written : written + taken] = rows[:taken]
+            self._current.row_count[0] = written + taken
+            rows = rows[taken:]
+
+    def _count(self, slots: NDArray[np.void], record_counts: NDArray[np.int64]) -> None:
+        outcomes = np.bincount(slots["outcome"], minlength=len(Outcome)).tolist()
+        for outcome in Outcome:
+            self._chain.count(Counter[outcome.name], outcomes[outcome.code])
+        self._chain.count(Counter.INVOKED, len(slots))
+        some = (slots["outcome"] == Outcome.OK.code) & (record_counts > 0)
+        if some.any():
+            self._chain.note(Counter.LAST_OK_NS, int(slots["return_ns"][some].max()))
 
     def _room(self, wanted: int) -> int:
         """How many of the `wanted` rows fit the current segment: one at least."""

@@ -17,7 +17,7 @@ from clusters.reference.notes import READ_RECORDS
 from clusters.simulation.world import WAKE
 from history.operation import Outcome
 from workloads.simulated.fetching import Fetched, Fetches
-from workloads.simulated.polls import Polls, Returned
+from workloads.simulated.polls import Polls, Returned, Run
 from workloads.simulated.routes import Correlations, Routes
 
 __all__ = ["ConsumerPlan", "SimulatedConsumer"]
@@ -109,8 +109,8 @@ class SimulatedConsumer:
         self._polls.complete(self._poll, returned, time_ns=now, outcome=Outcome.OK)
         self._poll = None
         self.poll_count += 1
-        self.record_count += len(returned.keys)
-        return len(returned.keys)
+        self.record_count += returned.count
+        return returned.count
 
     def _take(self, found: Fetched, effects: Effects) -> None:
         number = found.number
@@ -124,7 +124,7 @@ class SimulatedConsumer:
                 continue
             values = batch.payload[skipped:] if skipped > 0 else batch.payload
             first = max(position, batch.base_offset)
-            self._returned.add(number, first, values, self._session)
+            self._returned.add(Run(number, first, self._session, values))
             position = batch.base_offset + batch.count
         if self._plan.noted:
             effects.append((NOTE, READ_RECORDS, self._routes.keys[number], found.batches))

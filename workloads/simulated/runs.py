@@ -9,4 +9,5 @@ __all__ = ["runs"]
 def runs(firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """From each of `firsts` on so many numbers that follow each other, run behind run."""
     begins = np.cumsum(counts) - counts
-    return np.arange(counts.sum()) + np.repeat(firsts - begins, counts)
+    found: NDArray[np.int64] = np.repeat(firsts - begins, counts)
+    return found + np.arange(len(found))
