@@ -84,8 +84,11 @@ def parts_of(message: Any) -> tuple[Parts, Any]:
     return parts, entity
 
 
+_ERROR_NAMES: Final = {int(error): error.name for error in Error}
+
+
 def _error(code: int) -> str:
-    return Error(code).name
+    return _ERROR_NAMES[code]
 
 
 def _key(key: PartitionKey) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Who is who on a simulated network: hosts by their names as the harness knows them."""
 
 from collections.abc import Iterable
+from functools import cache
 
 from clusters.port import NodeName
 from clusters.simulation.host import Host, HostState, Link
@@ -33,8 +34,7 @@ class Parties:
             asker, asked = asked, asker
         if asker.number >= self._harness_from or not (self._clients or self.is_node(asker)):
             return None
-        source = NodeName(asker.name) if self.is_node(asker) else CLIENTS
-        return WireLink(source=source, target=NodeName(asked.name), address="", port=0)
+        return _dialled(asker.name if self.is_node(asker) else CLIENTS, asked.name)
 
     def is_node(self, host: Host) -> bool:
         """Whether it is one of the cluster's."""
@@ -54,3 +54,8 @@ class Parties:
         if party == CLIENTS:
             return [h for h in hosts if self._clients_from <= h.number < self._harness_from]
         return [host for host in hosts if host.name == party]
+
+
+@cache
+def _dialled(source: str, target: str) -> WireLink:
+    return WireLink(source=NodeName(source), target=NodeName(target), address="", port=0)

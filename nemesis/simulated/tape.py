@@ -1,11 +1,12 @@
 """The journal of a simulated wire: as `history.journal.TapeJournal`, but written at the end.
 
 What a process that may be killed has to write down at once, a simulated one may keep: from its seed
-it does it all again. So lines are written by the thousand.
+it does it all again. So lines are written by the thousand; but each is made when its frame is at
+hand, since what has left the processor's cache costs half as much again.
 """
 
-import json
 from collections.abc import Mapping, Sequence
+from json import JSONEncoder
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from history.journal import journal_path
 __all__ = ["BufferedTape"]
 
 _LINES: Final = 4096
+_encoded: Final = JSONEncoder(check_circular=False).encode
 
 
 class BufferedTape:
@@ -22,7 +24,7 @@ class BufferedTape:
     def __init__(self, directory: Path) -> None:
         self._path = journal_path(directory, "wire")
         self._path.touch(exist_ok=False)
-        self._lines: list[Mapping[str, object]] = []
+        self._lines: list[str] = []
         self._count = 0
 
     def frame(
@@ -43,12 +45,11 @@ class BufferedTape:
         self._write()
 
     def _add(self, line: Mapping[str, object]) -> None:
-        self._lines.append(line)
+        self._lines.append(f"{_encoded(line)}\n")
         if len(self._lines) >= _LINES:
             self._write()
 
     def _write(self) -> None:
-        text = "".join(f"{json.dumps(line)}\n" for line in self._lines)
-        self._lines.clear()
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines(self._lines)
+        self._lines.clear()

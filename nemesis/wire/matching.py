@@ -56,11 +56,14 @@ class Matcher:
         self._client_id = match.client_id
         self._where = match.where
 
+    def may_fit(self, direction: Direction, api_key: int) -> bool:
+        """Whether a frame of this API may fit."""
+        return self._direction is direction and self._api_key in (None, api_key)
+
     def fits_header(self, link: Link, direction: Direction, header: Header) -> bool:
         """Whether a frame with this header may fit: all is stated there but the clauses."""
         return (
-            self._direction is direction
-            and (self._api_key is None or self._api_key == header.api_key)
+            self.may_fit(direction, header.api_key)
             and self._version_min <= header.api_version <= self._version_max
             and (self._client_id is None or self._client_id == header.client_id)
             and (not self._sources or link.source in self._sources)

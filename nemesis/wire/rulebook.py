@@ -112,12 +112,16 @@ class Rulebook(Generic[Held]):
         """Whether any rule is laid. An attribute, since it is asked for each frame."""
         self._laid: dict[str, Entry[Held]] = {}
         self._removed: dict[str, Entry[Held]] = {}
+        self._by_api: dict[tuple[Direction, int], tuple[Entry[Held], ...]] = {}
+        """Those that may concern frames of an API, as far as that was asked since the last change:
+        most frames fall to none."""
 
     def add(self, rule: Rule) -> None:
         """Lay a rule. Its name must not be in use; a removed rule of that name is forgotten."""
         assert rule.name not in self._laid, rule.name
         self._removed.pop(rule.name, None)
         self._laid[rule.name] = Entry(rule)
+        self._by_api.clear()
         self.in_use = True
 
     def remove(self, name: str) -> Entry[Held] | None:
@@ -125,6 +129,7 @@ class Rulebook(Generic[Held]):
         entry = self._laid.pop(name, None)
         if entry is not None:
             self._removed[name] = entry
+        self._by_api.clear()
         self.in_use = bool(self._laid)
         return entry
 
@@ -144,16 +149,24 @@ class Rulebook(Generic[Held]):
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:
         """Whether a rule may concern a frame with this header, so that it must be looked at."""
         return any(
-            entry.matcher.fits_header(link, direction, header) for entry in self._laid.values()
+            entry.matcher.fits_header(link, direction, header)
+            for entry in self._about(direction, header.api_key)
         )
 
     def judge(self, frame: Frame) -> Judgement[Held]:
         """The first rule that concerns the frame; those that only watch count it and go on."""
         watcher = None
-        for entry in self._laid.values():
+        for entry in self._about(frame.direction, frame.header.api_key):
             if not entry.concerns(frame):
                 continue
             if not isinstance(entry.rule.action, Watch):
                 return Judgement(entry, entry.rule.name)
             watcher = watcher or entry.rule.name
         return Judgement(None, watcher)
+
+    def _about(self, direction: Direction, api_key: int) -> tuple[Entry[Held], ...]:
+        found = self._by_api.get((direction, api_key))
+        if found is None:
+            found = tuple(e for e in self._laid.values() if e.matcher.may_fit(direction, api_key))
+            self._by_api[direction, api_key] = found
+        return found
