@@ -5,9 +5,10 @@ Times are those at which a record was first appended anywhere: `AppendTimes` has
 while the world goes on.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import chain, groupby
+from operator import attrgetter, is_
 from pathlib import Path
 from typing import Any, Final
 
@@ -235,7 +236,7 @@ def _replica_row(key: str, node: NodeName, log: PartitionKey, disk: Disk) -> dic
     checkpoint = dict(disk.files.get(HIGH_WATERMARKS, ()))
     epochs = [
         {"leader_epoch": epoch, "start_offset": next(several).base_offset}
-        for epoch, several in groupby(batches, key=lambda batch: batch.leader_epoch)
+        for epoch, several in groupby(batches, key=attrgetter("leader_epoch"))
     ]
     return {
         "node": node,
@@ -245,7 +246,7 @@ def _replica_row(key: str, node: NodeName, log: PartitionKey, disk: Disk) -> dic
         "log_end_offset": batches[-1].end_offset if batches else 0,
         "high_watermark": checkpoint.get(log),
         "leader_epochs": epochs,
-        "record_count": sum(batch.count for batch in batches),
+        "record_count": sum(map(attrgetter("count"), batches)),
         "damage": None,
     }
 
@@ -257,17 +258,31 @@ def _write_records(
     count = 0
     for bucket in range(RECORD_BUCKET_COUNT):
         with TableFile(path / f"bucket-{bucket:02}.parquet", "replica_records") as file:
-            for key, node, log, disk in replicas:
-                if bucket_of(key) == bucket:
-                    table = _record_table(key, node, disk.batches(log), times)
-                    count += table.num_rows
-                    file.add(table)
+            mine = [replica for replica in replicas if bucket_of(replica[0]) == bucket]
+            for table in _record_tables(mine, times):
+                count += table.num_rows
+                file.add(table)
     return count
 
 
-def _record_table(
-    key: str, node: NodeName, batches: Sequence[Batch], times: AppendTimes
-) -> pa.Table:
+def _record_tables(
+    replicas: Sequence[tuple[str, NodeName, PartitionKey, Disk]], times: AppendTimes
+) -> Iterator[pa.Table]:
+    """The records of each. Replicas of a key mostly hold the very same batches, looked at once."""
+    known: Sequence[Batch] = ()
+    columns = _record_columns(known, times)
+    for key, node, log, disk in replicas:
+        batches = disk.batches(log)
+        if len(batches) != len(known) or not all(map(is_, batches, known)):
+            known, columns = batches, _record_columns(batches, times)
+        total = len(columns["offset"])
+        whose = {"key": pa.repeat(key, total), "node": pa.repeat(str(node), total)}
+        arrays = [(whose | columns)[field.name].cast(field.type) for field in REPLICA_RECORDS]
+        yield pa.Table.from_arrays(arrays, schema=REPLICA_RECORDS)
+
+
+def _record_columns(batches: Sequence[Batch], times: AppendTimes) -> dict[str, pa.Array]:
+    """All of the records of these batches but whose they are."""
     counts = np.array([batch.count for batch in batches], np.int64)
     total = int(counts.sum())
 
@@ -276,28 +291,22 @@ def _record_table(
         return np.repeat(np.fromiter(numbers, np.int64, len(batches)), counts)
 
     within = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    values = np.fromiter(chain.from_iterable(batch.payload for batch in batches), np.int64, total)
-    columns = {
-        "key": pa.repeat(key, total),
-        "node": pa.repeat(str(node), total),
-        "offset": each(batch.base_offset for batch in batches) + within,
-        "leader_epoch": each(batch.leader_epoch for batch in batches),
-        "timestamp_ms": each(times.stamp_ms(getattr(b.payload, "made_ns", 0)) for b in batches),
+    made_ms = [times.stamp_ms(getattr(batch.payload, "made_ns", 0)) for batch in batches]
+    values = pa.array(
+        np.fromiter(chain.from_iterable(batch.payload for batch in batches), np.int64, total)
+    )
+    return {
+        "offset": pa.array(each(batch.base_offset for batch in batches) + within),
+        "leader_epoch": pa.array(each(batch.leader_epoch for batch in batches)),
+        "timestamp_ms": pa.array(each(made_ms)),
         "control": pa.repeat(False, total),  # a value, not an option
         "committed": pa.nulls(total, pa.bool_()),
         "transactional": pa.repeat(False, total),
-        "producer_id": each(batch.producer_id for batch in batches),
-        "producer_epoch": each(batch.producer_epoch for batch in batches),
+        "producer_id": pa.array(each(batch.producer_id for batch in batches)),
+        "producer_epoch": pa.array(each(batch.producer_epoch for batch in batches)),
         "value": values,
         "digest": values,
     }
-    arrays = [_array(columns[field.name], field.type) for field in REPLICA_RECORDS]
-    return pa.Table.from_arrays(arrays, schema=REPLICA_RECORDS)
-
-
-def _array(column: Any, wanted: pa.DataType) -> pa.Array:
-    found = column if isinstance(column, pa.Array) else pa.array(column)
-    return found if found.type == wanted else found.cast(wanted)
 
 
 def _digest(value: bytes) -> int:
