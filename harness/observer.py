@@ -6,7 +6,6 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Protocol, Self
 
 from clusters.evolution import members_of
@@ -53,7 +52,8 @@ class Observer:
         self._looked = threading.Condition()
         self._look_count = 0
         self._controller: NodeName | None = None
-        self._latest = self._observation(None)
+        self._latest: tuple[ClusterView | None, NodeName | None] = (None, None)
+        """What the last look showed, and who was the active controller then."""
         self._thread = threading.Thread(target=self._watch, name="observer", daemon=True)
 
     def __enter__(self) -> Self:
@@ -66,12 +66,12 @@ class Observer:
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""
-        look = replace(
-            self._latest,
-            outsiders=frozenset(self._cluster.nodes) - frozenset(members_of(self._cluster)),
-        )
+        view, controller = self._latest
         return observed(
-            look,
+            view,
+            active_controller=controller,
+            broker_ids=self._ids,
+            outsiders=frozenset(self._cluster.nodes) - frozenset(members_of(self._cluster)),
             states=self._states(),
             acknowledged_count=self._acknowledged(),
             wire=self._wire(),
@@ -93,42 +93,39 @@ class Observer:
             if self._look_count % _QUORUM_EVERY == 0 or self._controller is None:
                 self._controller = self._cluster.controller_leader()
             with self._looked:
-                self._latest = self._observation(view)
+                self._latest = (view, self._controller)
                 self._look_count += 1
                 self._looked.notify_all()
             self._stop.wait(_INTERVAL_S)
-
-    def _observation(self, view: ClusterView | None) -> Observation:
-        return Observation(
-            view=view,
-            active_controller=self._controller,
-            states={},
-            broker_ids=self._ids,
-            acknowledged_count=0,
-        )
 
     def _states(self) -> dict[NodeName, NodeState]:
         return {node: self._cluster.state(node) for node in self._cluster.nodes}
 
 
 def observed(
-    look: Observation,
+    view: ClusterView | None,
     *,
+    active_controller: NodeName | None,
+    broker_ids: Mapping[NodeName, int],
     states: Mapping[NodeName, NodeState],
     acknowledged_count: int,
     wire: WireStatus,
+    outsiders: frozenset[NodeName] = frozenset(),
 ) -> Observation:
-    """A look, with what is counted all the time as it is now."""
+    """The latest view of a cluster, with what is counted all the time as it is now."""
     rules = wire.rules
-    return replace(
-        look,
+    return Observation(
+        view=view,
+        active_controller=active_controller,
+        broker_ids=broker_ids,
+        outsiders=outsiders,
         states=states,
         acknowledged_count=acknowledged_count,
         held_counts={name: rule.held_count for name, rule in rules.items()},
         matched_counts={name: rule.matched_count for name, rule in rules.items()},
         registrations={
             node: rules[name].matched_count
-            for node in look.broker_ids
+            for node in broker_ids
             if (name := watch_name(node)) in rules
         },
     )
@@ -143,7 +140,8 @@ def whole_nodes(now: Observation) -> frozenset[NodeName]:
     lagging = {
         replica
         for partition in now.view.partitions.values()
-        for replica in set(partition.replicas) - set(partition.isr)
+        for replica in partition.replicas
+        if replica not in partition.isr
     }
     return frozenset(
         node

@@ -169,15 +169,10 @@ class SimulatedObserver:
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""
-        look = Observation(
-            view=self._cluster.watch.view,
-            active_controller=self._cluster.controller_leader(),
-            states={},
-            broker_ids=self._ids,
-            acknowledged_count=0,
-        )
         return observed(
-            look,
+            self._cluster.watch.view,
+            active_controller=self._cluster.controller_leader(),
+            broker_ids=self._ids,
             states=self._states(),
             acknowledged_count=self._acknowledged(),
             wire=self._network(),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from clusters.port import NodeName
 from clusters.reference.deferred import Item, ReadBook, metadata_items
@@ -29,8 +29,8 @@ class RecordedNotebook:
         self._reads = ReadBook(raw, writer="observer")
         self._offsets = RowJournal(raw, "metadata_offsets")
         self._claims = RowJournal(raw, "quorum_claims")
-        self._last: dict[int, tuple[int, tuple[Item, ...]]] = {}
-        """By broker, when it is to be recorded again, and what it showed last."""
+        self._last: dict[int, tuple[int, Any, tuple[Item, ...]]] = {}
+        """By broker: when it is to be recorded again, what it showed last, and as items."""
 
     def __enter__(self) -> Self:
         return self
@@ -42,10 +42,14 @@ class RecordedNotebook:
 
     def shown(self, broker_id: int, call_ns: int, now_ns: int, response: MetadataResponse) -> None:
         """A broker showed its metadata."""
-        items = tuple(one for one in metadata_items(response) if one["topic"] in self._topics)
-        due_ns, last = self._last.get(broker_id, (0, ()))
+        due_ns, topics, last = self._last.get(broker_id, (0, None, ()))
+        if response.topics is topics:  # brokers share this for as long as nothing changes
+            items = last
+        else:
+            shown = metadata_items(response)
+            items = tuple(one for one in shown if one["topic"] in self._topics)
         if items and (items != last or call_ns >= due_ns):
-            self._last[broker_id] = (call_ns + _RECORD_NS, items)
+            self._last[broker_id] = (call_ns + _RECORD_NS, response.topics, items)
             node = self._node_of(broker_id)
             self._reads.add(OBSERVER, node, call_ns=call_ns, return_ns=now_ns, items=items)
 

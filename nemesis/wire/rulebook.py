@@ -41,6 +41,8 @@ class Entry(Generic[Held]):
     """In the order in which they came."""
     overtaken: dict[tuple[NodeName, NodeName], Held] = field(default_factory=dict)
     """Of a Reorder: the one of each link that waits for the next."""
+    _status: RuleStatus | None = None
+    """What was said last; None: it has changed since."""
 
     def __post_init__(self) -> None:
         self.matcher = Matcher(self.rule)
@@ -49,8 +51,8 @@ class Entry(Generic[Held]):
 
     @property
     def status(self) -> RuleStatus:
-        """For those who ask."""
-        return RuleStatus(
+        """For those who ask, which they do all the time."""
+        self._status = self._status or RuleStatus(
             matched_count=self.matched_count,
             held_count=self.held_count,
             held_now=len(self.held),
@@ -59,6 +61,7 @@ class Entry(Generic[Held]):
             first=self.first,
             first_ns=self.first_ns,
         )
+        return self._status
 
     def concerns(self, frame: Frame) -> bool:
         """Whether the rule takes this frame, which is then counted."""
@@ -72,6 +75,7 @@ class Entry(Generic[Held]):
         if spent or self.fitting_count <= match.skip:
             return False
         self.matched_count += 1
+        self._status = None
         if self.first is None:
             self.first, self.first_ns = str(frame), frame.time_ns
         return True
@@ -80,14 +84,23 @@ class Entry(Generic[Held]):
         """A frame waits because of this rule."""
         self.held.append(held)
         self.held_count += 1
+        self._status = None
 
     def let_go(self, held: Held, *, delivered: bool) -> None:
         """A frame waits no more."""
         self.held.remove(held)
+        self._status = None
         if delivered:
             self.delivered_count += 1
         else:
             self.undeliverable_count += 1
+
+    def forget(self) -> tuple[Held, ...]:
+        """None waits any more; those that did."""
+        forgotten = tuple(self.held)
+        self.held.clear()
+        self._status = None
+        return forgotten
 
     def _overtakes(self, link: Link) -> bool:
         waiting = self.overtaken.get((link.source, link.target))

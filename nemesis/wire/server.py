@@ -106,8 +106,7 @@ class Proxy:
     def discard(self, name: str) -> int:
         """Remove a rule, drop what it holds, and cut those connections; how many frames."""
         entry = self._removed(name)
-        dropped = tuple(entry.held)
-        entry.held.clear()
+        dropped = entry.forget()
         for waiting in dropped:
             waiting.session.discard(waiting)
             self.touch(waiting.session)

@@ -1,6 +1,7 @@
 """Ids of topics, incarnations and directories: integers of 128 bits here, and Kafka's two forms."""
 
 import base64
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -13,6 +14,7 @@ METADATA_TOPIC_ID: Final = 1
 """Fixed by KIP-631."""
 
 
+@lru_cache(maxsize=1024)
 def text_of(identifier: int) -> str:
     """As Kafka writes it: 22 characters of URL-safe base 64."""
     return base64.urlsafe_b64encode(identifier.to_bytes(_BYTES))[:_TEXT_LENGTH].decode()
