@@ -99,7 +99,7 @@ class SendRecorder:
             self._current.complete(sequences, *completion)
         else:
             self._complete_in_any(sequences, *completion)
-        self._count(outcomes, int(np.max(time_ns, initial=0)))
+        self._count(outcomes, np.broadcast_to(time_ns, outcomes.shape))
 
     def close(self) -> None:
         """End the recording: sends still open stay open, and the segments may be sealed."""
@@ -138,13 +138,14 @@ class SendRecorder:
         assert found == len(sequences), f"of {len(sequences)} values {found} are open"
         self._older = [older for older in self._older if older.open_count]
 
-    def _count(self, outcomes: NDArray[np.uint8], time_ns: int) -> None:
+    def _count(self, outcomes: NDArray[np.uint8], times_ns: NDArray[np.int64]) -> None:
         ok, fail, info = np.bincount(outcomes, minlength=len(Outcome)).tolist()
         self._chain.count(Counter.OK, ok)
         self._chain.count(Counter.FAIL, fail)
         self._chain.count(Counter.INFO, info)
         if ok:
-            self._chain.note(Counter.LAST_OK_NS, time_ns)
+            last_ok_ns = times_ns[outcomes == Outcome.OK.code].max()
+            self._chain.note(Counter.LAST_OK_NS, int(last_ok_ns))
 
 
 class _Sends:
