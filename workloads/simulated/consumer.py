@@ -17,7 +17,7 @@ from clusters.reference.notes import READ_RECORDS
 from clusters.simulation.world import WAKE
 from history.operation import Outcome
 from workloads.simulated.fetching import Fetched, Fetches
-from workloads.simulated.polls import Polls, Returned, Run
+from workloads.simulated.polls import Polls, Returned
 from workloads.simulated.routes import Correlations, Routes
 
 __all__ = ["ConsumerPlan", "SimulatedConsumer"]
@@ -124,7 +124,7 @@ class SimulatedConsumer:
                 continue
             values = batch.payload[skipped:] if skipped > 0 else batch.payload
             first = max(position, batch.base_offset)
-            self._returned.add(Run(number, first, self._session, values))
+            self._returned.add(number, first, values, self._session)
             position = batch.base_offset + batch.count
         if self._plan.noted:
             effects.append((NOTE, READ_RECORDS, self._routes.keys[number], found.batches))

@@ -18,7 +18,7 @@ from clusters.simulation.world import WAKE
 from history.operation import F, Outcome
 from workloads.generators.agenda import Agenda
 from workloads.simulated.fetching import Fetches
-from workloads.simulated.polls import Polls, Returned, Run
+from workloads.simulated.polls import Polls, Returned
 from workloads.simulated.routes import Correlations, Routes
 
 __all__ = ["SimulatedReader"]
@@ -153,5 +153,5 @@ class SimulatedReader:
                 skipped = self._position - batch.base_offset
                 if 0 <= skipped < batch.count:
                     values = batch.payload[skipped:]
-                    self._returned.add(Run(self._key, self._position, self._count, values))
+                    self._returned.add(self._key, self._position, values, self._count)
                     self._position = batch.base_offset + batch.count

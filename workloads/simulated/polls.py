@@ -5,7 +5,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from history.segment import PollRecorder
 from history.segment_format import NO_KEY, ROW, SLOT, UNKNOWN_OFFSET
 from workloads.simulated.runs import runs
 
-__all__ = ["CountedPolls", "Polls", "RecordedPolls", "Returned", "Run"]
+__all__ = ["CountedPolls", "Polls", "RecordedPolls", "Returned"]
 
 _ROWS: Final = 1 << 14
 """Records that are written together."""
@@ -24,29 +24,39 @@ _CALLS: Final = 1 << 10
 _SLOT_COLUMNS: Final = ("call_ns", "return_ns", "key", "error", "outcome", "f")
 
 
-class Run(NamedTuple):
-    """Records of one key that follow each other."""
-
-    key: int
-    offset: int
-    """Of the first of them."""
-    session: int
-    values: tuple[int, ...]
-
-
 class Returned:
-    """Records that an operation returned, in their order."""
+    """Records that operations returned, in their order: column by column of *runs*.
 
-    __slots__ = ("count", "runs")
+    A run is of one key and session, and its offsets follow each other.
+    """
+
+    __slots__ = ("count", "firsts", "keys", "sessions", "values")
 
     def __init__(self) -> None:
-        self.runs: list[Run] = []
+        self.keys: list[int] = []
+        self.firsts: list[int] = []
+        """The offset of the first record of each run."""
+        self.sessions: list[int] = []
+        self.values: list[tuple[int, ...]] = []
+        """Of all of its records."""
         self.count = 0
+        """Records of all runs."""
 
-    def add(self, run: Run) -> None:
-        """These, too."""
-        self.runs.append(run)
-        self.count += len(run.values)
+    def add(self, key: int, first: int, values: tuple[int, ...], session: int) -> None:
+        """A run more."""
+        self.keys.append(key)
+        self.firsts.append(first)
+        self.sessions.append(session)
+        self.values.append(values)
+        self.count += len(values)
+
+    def extend(self, other: "Returned") -> None:
+        """The runs of another one behind these."""
+        self.keys += other.keys
+        self.firsts += other.firsts
+        self.sessions += other.sessions
+        self.values += other.values
+        self.count += other.count
 
 
 class Polls(Protocol):
@@ -74,9 +84,10 @@ class RecordedPolls:
         """(when it was called, what it does, its key)."""
         self._slots: list[tuple[int, int, int, int, int, int]] = []
         """Of operations that are not in the segments yet, the columns of `_SLOT_COLUMNS`."""
-        self._runs: list[tuple[int, Run]] = []
-        """What these returned, by their places in `_slots`."""
-        self._row_count = 0
+        self._returned = Returned()
+        """What these returned."""
+        self._run_counts: list[int] = []
+        """How many runs of that are of each."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
         """Keep the call."""
@@ -93,11 +104,10 @@ class RecordedPolls:
         assert number == self._count - 1, f"operation {number} is not open"
         call_ns, f, key = self._open
         self._open = None
-        place = len(self._slots)
         self._slots.append((call_ns, time_ns, key, error, outcome.code, f.code))
-        self._runs += [(place, run) for run in returned.runs]
-        self._row_count += returned.count
-        if self._row_count >= _ROWS or place >= _CALLS:
+        self._run_counts.append(len(returned.keys))
+        self._returned.extend(returned)
+        if self._returned.count >= _ROWS or len(self._slots) >= _CALLS:
             self._record()
 
     def close(self) -> None:
@@ -110,8 +120,9 @@ class RecordedPolls:
 
     def _record(self) -> None:
         if self._slots:
-            self._recorder.record(_slots(self._slots), _rows(self._runs))
-        self._slots, self._runs, self._row_count = [], [], 0
+            rows = _rows(self._returned, self._run_counts)
+            self._recorder.record(_slots(self._slots), rows)
+        self._slots, self._run_counts, self._returned = [], [], Returned()
 
 
 def _slots(stated: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
@@ -122,16 +133,17 @@ def _slots(stated: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
     return found
 
 
-def _rows(returned: Sequence[tuple[int, Run]]) -> NDArray[np.void]:
-    """What operations returned, given by their places."""
-    stated = [(len(run.values), place, run.key, run.offset, run.session) for place, run in returned]
-    counts, places, keys, offsets, sessions = np.array(stated, np.int64).reshape(-1, 5).T
-    found = np.zeros(counts.sum(), ROW)
-    values = chain.from_iterable([run.values for _, run in returned])
-    found["value"] = np.fromiter(values, np.int64, len(found))
-    found["offset"] = runs(offsets, counts)
-    for name, column in (("sequence", places), ("key", keys), ("session", sessions)):
-        found[name] = np.repeat(column, counts)
+def _rows(returned: Returned, run_counts: Sequence[int]) -> NDArray[np.void]:
+    """What operations returned, so many runs each; `sequence` is the place of the operation."""
+    counts = np.fromiter(map(len, returned.values), np.int64, len(returned.values))
+    places = np.repeat(np.arange(len(run_counts)), run_counts)
+    found = np.zeros(returned.count, ROW)
+    found["sequence"] = np.repeat(places, counts)
+    found["key"] = np.repeat(np.array(returned.keys, np.int32), counts)
+    found["offset"] = runs(np.array(returned.firsts, np.int64), counts)
+    found["session"] = np.repeat(np.array(returned.sessions, np.int32), counts)
+    values = chain.from_iterable(returned.values)
+    found["value"] = np.fromiter(values, np.int64, returned.count)
     return found
 
 

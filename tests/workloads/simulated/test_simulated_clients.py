@@ -90,7 +90,7 @@ class Run:
         self.workload.stop(60.0)
         assert set(self.workload.final_read(60.0)) == set(self.workload.keys)
         return {
-            key: [value for run in returned.runs for value in run.values]
+            key: [value for values in returned.values for value in values]
             for f, key, _, _, returned, outcome in self.polls["final-reader-0"].done
             if f is F.FINAL_READ and outcome is Outcome.OK
         }
@@ -144,11 +144,11 @@ def test_a_consumer_has_one_poll_open_at_a_time_and_reads_each_session_in_order(
         assert all(before[3] <= after[2] for before, after in pairwise(done))
         following: dict[tuple[int, int], int] = {}
         for _, _, _, _, found, _ in done:
-            for read in found.runs:
-                place, end = (read.key, read.session), read.offset + len(read.values)
-                assert following.get(place, read.offset) == read.offset
-                following[place] = end
-                assert tuple(logs[read.key][read.offset : end]) == read.values
+            columns = zip(found.keys, found.firsts, found.values, found.sessions, strict=True)
+            for key, first, values, session in columns:
+                assert following.get((key, session), first) == first
+                end = following[key, session] = first + len(values)
+                assert tuple(logs[key][first:end]) == values
         assert len({session for _, session in following}) > 2
         assert {following[place] for place in following} >= {len(log) for log in logs.values()}
 

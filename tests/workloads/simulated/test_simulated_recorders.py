@@ -11,18 +11,18 @@ from history.operation import F, Outcome
 from history.raw import read_raw
 from history.segment import Counts, PollRecorder, SendRecorder, live_counts
 from history.segment_format import SLOT
-from workloads.simulated.polls import RecordedPolls, Returned, Run
+from workloads.simulated.polls import RecordedPolls, Returned
 from workloads.simulated.sends import End, RecordedSends
 
 KEYS = ("t-0", "t-1", "t-2")
 OUTCOMES = st.sampled_from(Outcome)
-RUNS = st.builds(
-    Run,
-    key=st.integers(0, 2),
-    offset=st.integers(0, 99),
-    session=st.integers(0, 9),
-    values=st.lists(st.integers(0, 1 << 50), max_size=5).map(tuple),
+RUNS = st.tuples(
+    st.integers(0, 2),
+    st.integers(0, 99),
+    st.lists(st.integers(0, 1 << 50), max_size=5).map(tuple),
+    st.integers(0, 9),
 )
+"""(key, first offset, values, session)."""
 POLLS = st.lists(st.tuples(st.integers(0, 3), st.lists(RUNS, max_size=4), OUTCOMES), max_size=20)
 """(ns since the last, what it returned, how it ended)."""
 SENDS = st.lists(
@@ -30,6 +30,7 @@ SENDS = st.lists(
 )
 """(ns since the last, first key, how many, how they ended)."""
 
+Run = tuple[int, int, tuple[int, ...], int]
 Poll = tuple[int, list[Run], Outcome]
 Send = tuple[int, int, int, Outcome]
 
@@ -80,7 +81,7 @@ def _poll_at_once(recorder: PollRecorder, polls: list[Poll], open_ns: int | None
         now += wait_ns
         returned = Returned()
         for run in runs:
-            returned.add(run)
+            returned.add(*run)
         number = recorded.invoke(time_ns=now, f=F.FINAL_READ, key=1)
         recorded.complete(number, returned, time_ns=now + 1, outcome=outcome, error=7)
     if open_ns is not None:
@@ -93,18 +94,18 @@ def _poll_one_by_one(recorder: PollRecorder, polls: list[Poll], open_ns: int | N
     for wait_ns, runs, outcome in polls:
         now += wait_ns
         records = [
-            (run.key, run.offset + place, value, run.session)
-            for run in runs
-            for place, value in enumerate(run.values)
+            (key, offset, value, session)
+            for key, first, values, session in runs
+            for offset, value in enumerate(values, first)
         ]
-        keys, offsets, values, sessions = np.array(records, np.int64).reshape(-1, 4).T
+        columns = np.array(records, np.int64).reshape(-1, 4).T
         recorder.complete(
             recorder.invoke(time_ns=now, f=F.FINAL_READ, key=1),
             time_ns=now + 1,
-            keys=keys.astype(np.int32),
-            offsets=offsets,
-            values=values,
-            sessions=sessions.astype(np.int32),
+            keys=columns[0].astype(np.int32),
+            offsets=columns[1],
+            values=columns[2],
+            sessions=columns[3].astype(np.int32),
             outcome=outcome,
             error=7,
         )
