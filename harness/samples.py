@@ -16,6 +16,7 @@ class Sampler:
 
     def __init__(self, cluster: Cluster, journal: SampleJournal, time: Time | None = None) -> None:
         self._cluster = cluster
+        self._measured = cluster if isinstance(cluster, Measures) else None
         self._journal = journal
         self._time = time or RealTime()
         self._last_s = self._time.now_s()
@@ -37,10 +38,10 @@ class Sampler:
         return self.ok_per_s
 
     def _sample_nodes(self, passed_s: float) -> None:
-        if not isinstance(self._cluster, Measures):
+        if self._measured is None:
             return
         for node in self._cluster.nodes:
-            usage = self._cluster.usage(node)
+            usage = self._measured.usage(node)
             if usage is None:
                 self._cpu_s.pop(node, None)
                 continue

@@ -1,21 +1,22 @@
-"""Reads of metadata in a simulated world, as lines of the journal that real readers write.
+"""What was read in a simulated world, as lines of the journals that real readers write.
 
 Kept until the end and written in the order of their calls: what a process that may be killed has to
 write down at once, a simulated one does all again from its seed.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clusters.port import NodeName
-from clusters.reference.errors import Error
+from clusters.reference.errors import ERROR_NAMES
 from clusters.reference.messages.client import MetadataResponse
 from clusters.reference.wire.identifiers import text_of
+from history.cluster_schema import CLUSTER_TABLES
 from history.journal import journal_path
 
-__all__ = ["ReadBook", "metadata_items"]
+__all__ = ["ReadBook", "RowBook", "metadata_items"]
 
 Item = dict[str, Any]
 """Columns of `describes` that one partition or topic has to itself."""
@@ -50,19 +51,38 @@ class ReadBook:
                 file.write(f"{json.dumps(line)}\n")
 
 
+class RowBook:
+    """Rows of one table; `close` writes them into the run's raw directory."""
+
+    def __init__(self, raw: Path, table: str) -> None:
+        self._columns = frozenset(CLUSTER_TABLES[table].names)
+        self._path = journal_path(raw, table)
+        self._lines: list[str] = []
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """A row; columns that are left out are null."""
+        assert row.keys() <= self._columns, row.keys() - self._columns
+        self._lines.append(f"{json.dumps(row)}\n")
+
+    def close(self) -> None:
+        """Write all, as they came."""
+        with self._path.open("x", encoding="utf-8") as file:
+            file.writelines(self._lines)
+
+
 def metadata_items(response: MetadataResponse) -> tuple[Item, ...]:
     """A row a partition; one without a partition for a topic that the broker does not know."""
     found: list[Item] = []
     for name, topic_id, error, partitions in response.topics:
         if error or not partitions:
-            found.append({"topic": name, "error": Error(error).name})
+            found.append({"topic": name, "error": ERROR_NAMES[error]})
             continue
         shared = {"topic": name, "topic_id": text_of(topic_id) if topic_id > 0 else None}
         found += [
             {
                 **shared,
                 "partition": one.partition,
-                "error": Error(one.error).name,
+                "error": ERROR_NAMES[one.error],
                 "leader": one.leader_id,
                 "leader_epoch": one.leader_epoch,
                 "isr": list(one.isr),

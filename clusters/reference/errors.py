@@ -1,8 +1,10 @@
 """The errors that nodes answer, by Kafka's codes and names."""
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
 
-__all__ = ["Error"]
+__all__ = ["ERROR_NAMES", "Error"]
 
 
 class Error(IntEnum):
@@ -53,3 +55,7 @@ class Error(IntEnum):
     INELIGIBLE_REPLICA = 107
     NEW_LEADER_ELECTED = 108
     UNKNOWN_SERVER_ERROR = -1
+
+
+ERROR_NAMES: Final[Mapping[int, str]] = {int(error): error.name for error in Error}
+"""By code. What is asked for each frame and each partition shown is not to make an Error first."""

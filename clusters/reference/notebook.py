@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from clusters.port import NodeName
-from clusters.reference.deferred import Item, ReadBook, metadata_items
+from clusters.reference.deferred import Item, ReadBook, RowBook, metadata_items
 from clusters.reference.messages.client import MetadataResponse
 from clusters.reference.messages.control import DescribeQuorumResponse
-from history.journal import RowJournal
 
 __all__ = ["OBSERVER", "RecordedNotebook"]
 
@@ -27,8 +26,8 @@ class RecordedNotebook:
         self._topics = frozenset(topics)
         self._node_of = node_of
         self._reads = ReadBook(raw, writer="observer")
-        self._offsets = RowJournal(raw, "metadata_offsets")
-        self._claims = RowJournal(raw, "quorum_claims")
+        self._offsets = RowBook(raw, "metadata_offsets")
+        self._claims = RowBook(raw, "quorum_claims")
         self._last: dict[int, tuple[int, Any, tuple[Item, ...]]] = {}
         """By broker: when it is to be recorded again, what it showed last, and as items."""
 

@@ -41,6 +41,11 @@ _WATCH: Final = HARNESS_FROM + 1
 _START_NS_MAX: Final = 60 * S
 _STEP_NS: Final = 10 * MS
 _LOOK_NS_MAX: Final = 5 * S
+_STATES: Final = {
+    HostState.RUNNING: NodeState.RUNNING,
+    HostState.PAUSED: NodeState.PAUSED,
+    HostState.DOWN: NodeState.DOWN,
+}
 
 
 def build(
@@ -176,10 +181,7 @@ class SimulatedCluster:
 
     def state(self, node: NodeName) -> NodeState:
         """What its host is doing."""
-        state = self._hosts[node].state
-        if state is HostState.RUNNING:
-            return NodeState.RUNNING
-        return NodeState.PAUSED if state is HostState.PAUSED else NodeState.DOWN
+        return _STATES[self._hosts[node].state]
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
         """Create topics; return when every unfenced broker shows a leader for each partition."""

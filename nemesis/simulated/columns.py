@@ -9,7 +9,7 @@ are.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.reference.errors import Error
+from clusters.reference.errors import ERROR_NAMES
 from clusters.reference.levels import LEVEL_VISIBILITY
 from clusters.reference.messages import client, control, data, quorum
 from clusters.reference.states import BrokerState
@@ -84,11 +84,8 @@ def parts_of(message: Any) -> tuple[Parts, Any]:
     return parts, entity
 
 
-_ERROR_NAMES: Final = {int(error): error.name for error in Error}
-
-
 def _error(code: int) -> str:
-    return _ERROR_NAMES[code]
+    return ERROR_NAMES[code]
 
 
 def _key(key: PartitionKey) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Frame:
         """Its columns and items as it states them."""
         return decoded(self.header, self.direction, self.data)
 
-    @cached_property
+    @property
     def items(self) -> tuple[Mapping[str, Any], ...]:
         """Its items, each with the name of its topic where that is known."""
         return tuple(self._named(item) for item in self.decoded.items)

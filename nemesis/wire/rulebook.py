@@ -7,7 +7,7 @@ session's business.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from clusters.port import NodeName
 from nemesis.wire.frame import Frame
@@ -117,6 +117,10 @@ class Judgement(Generic[Held]):
     """The one to be named on the tape: the rule that decides, else one that only watches."""
 
 
+_PASSES: Final[Judgement[Any]] = Judgement(None, None)
+"""No rule concerns it, as of most frames."""
+
+
 class Rulebook(Generic[Held]):
     """The rules in the order in which they were laid; and those that were, for the status."""
 
@@ -175,7 +179,7 @@ class Rulebook(Generic[Held]):
             if not isinstance(entry.rule.action, Watch):
                 return Judgement(entry, entry.rule.name)
             watcher = watcher or entry.rule.name
-        return Judgement(None, watcher)
+        return _PASSES if watcher is None else Judgement(None, watcher)
 
     def _about(self, direction: Direction, api_key: int) -> tuple[Entry[Held], ...]:
         found = self._by_api.get((direction, api_key))

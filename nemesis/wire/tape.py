@@ -57,6 +57,7 @@ class Tape:
         api_key, api_version = header.spoken or (header.api_key, header.api_version)
         request = frame.direction is Direction.REQUEST
         columns = {
+            **frame.decoded.columns,
             "connection": frame.connection,
             "source": frame.link.source,
             "target": frame.link.target,
@@ -72,7 +73,7 @@ class Tape:
             "client_id": header.client_id if request else None,
             "size_bytes": len(frame.data),
         }
-        return self._journal.frame(_stated({**frame.decoded.columns, **columns}), frame.items)
+        return self._journal.frame(_stated(columns), frame.items)
 
     def change(self, number: int, fate: Fate, *, forwarded_ns: int | None) -> None:
         """Write down what became of a frame that had to wait."""

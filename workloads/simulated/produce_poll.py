@@ -93,6 +93,8 @@ class SimulatedProducePoll:
         self._clients = Clients(cluster)
         self._producers: dict[str, SimulatedProducer] = {}
         self._consumers: dict[str, SimulatedConsumer] = {}
+        self._counts: tuple[int, Counts] | None = None
+        """The last, and at which event that was."""
 
     @property
     def promises(self) -> Promises:
@@ -160,7 +162,13 @@ class SimulatedProducePoll:
         return tuple(key for number, key in enumerate(self._keys) if number in reader.done)
 
     def counts(self) -> Counts:
-        """How far the clients are."""
+        """How far the clients are; counted anew once something has happened."""
+        event_count = self._cluster.world.event_count
+        if self._counts is None or self._counts[0] != event_count:
+            self._counts = (event_count, self._counted())
+        return self._counts[1]
+
+    def _counted(self) -> Counts:
         producers, consumers = list(self._producers.values()), list(self._consumers.values())
         return Counts(
             invoked=sum([one.invoked_count for one in producers]),
