@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -256,11 +257,18 @@ def _sampled() -> Iterator[Counter[str]]:
 def _part(frame: FrameType | None) -> str:
     """Of the innermost frame that is ours: what a library does is done for its caller."""
     while frame is not None:
-        path = Path(frame.f_code.co_filename)
-        if path.is_relative_to(_ROOT):
-            name = path.relative_to(_ROOT).as_posix()
-            part = next((part for start, part in _PARTS.items() if name.startswith(start)), None)
-            if part is not None:
-                return part
+        part = _part_of(frame.f_code.co_filename)
+        if part is not None:
+            return part
         frame = frame.f_back
     return _ELSEWHERE
+
+
+@cache
+def _part_of(filename: str) -> str | None:
+    """None: it is a library's. Kept, since looking takes its time from what is measured."""
+    path = Path(filename)
+    if not path.is_relative_to(_ROOT):
+        return None
+    name = path.relative_to(_ROOT).as_posix()
+    return next((part for start, part in _PARTS.items() if name.startswith(start)), None)
