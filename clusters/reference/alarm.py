@@ -9,9 +9,9 @@ says anew what it waits for. A tick before its time must change nothing, so that
 as many as it likes; `World(witnessed=True)` does, and fails a node that acts at one.
 """
 
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
-__all__ = ["NEVER_NS", "Alarm", "Woken"]
+__all__ = ["NEVER_NS", "Alarm"]
 
 NEVER_NS: Final = 1 << 62
 
@@ -33,10 +33,3 @@ class Alarm:
     def reset(self) -> None:
         """A tick: all parts say anew what they wait for."""
         self.due_ns = NEVER_NS
-
-
-@runtime_checkable
-class Woken(Protocol):
-    """A node that says when it needs its next tick; one that does not gets them all."""
-
-    alarm: Alarm

@@ -14,7 +14,9 @@ that node. Appends and writes survive the death of the process at once, the loss
 they are synced. Nothing is performed after EXIT.
 """
 
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
+
+from clusters.reference.alarm import Alarm
 
 __all__ = [
     "ADVANCE",
@@ -36,6 +38,7 @@ __all__ = [
     "WRITE",
     "Effects",
     "Node",
+    "Woken",
 ]
 
 Effects = list[tuple[Any, ...]]
@@ -94,3 +97,10 @@ class Node(Protocol):
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""
+
+
+@runtime_checkable
+class Woken(Protocol):
+    """A node that says when it needs its next tick; one that does not gets them all."""
+
+    alarm: Alarm
