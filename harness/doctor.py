@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 
 from clusters.cache import cache_dir
+from clusters.compiled import is_compiled
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.clocks.trial import clock_trial
 from clusters.hosts.disks.trial import why_no_disks
@@ -53,6 +54,7 @@ def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
         lambda: _disk("results", results),
         lambda: _disk("cache", cache_dir()),
         _releases,
+        _simulator,
         _link_addresses,
         _namespaces,
         docker_finding,
@@ -134,6 +136,10 @@ def _releases() -> Finding:
         found=", ".join(cached) + " in the cache" if cached else "no release in the cache yet",
         way_out="" if cached else "the first run fetches its release (about 50 MB)",
     )
+
+
+def _simulator() -> Finding:
+    return Finding(what="simulator", ok=True, found="compiled" if is_compiled() else "plain Python")
 
 
 def _link_addresses() -> Finding:

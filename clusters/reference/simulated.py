@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clusters.abilities import LinkEnd
+from clusters.compiled import is_compiled
 from clusters.port import ClusterSpec, ClusterView, NodeName, NodeState, Role, TopicSpec, role_of
 from clusters.reference.administration import Administration
 from clusters.reference.asking import Operator
@@ -117,6 +118,7 @@ class SimulatedCluster:
             "events": str(self.world.event_count),
             "virtual_s": f"{self.world.now_ns / S:.3f}",
             "trace": self.world.digest(),
+            "simulator": "compiled" if is_compiled() else "plain Python",
         }
         off = [field.name for field in fields(Rules) if not getattr(self.rules, field.name)]
         return found | ({"rules_off": ", ".join(off)} if off else {})

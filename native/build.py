@@ -1,0 +1,182 @@
+"""Compile the simulator with mypyc: a copy of its modules, rewritten, as C, as a shared library.
+
+The sources of the project stay as they are, and nothing compiled is ever put beside them: a library
+there would win over a module that somebody has edited since. What was built is kept in the cache,
+by a digest of all that it was made from.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from clusters.cache import Progress, cache_dir, kept
+from history.failure import HarnessError
+from native.rewriting import rewritten
+
+__all__ = ["compiled_library", "compiled_modules", "why_not"]
+
+_PACKAGES: Final = ("clusters", "harness", "history", "nemesis", "workloads")
+"""What mypy reads, since modules to be compiled import it."""
+_COMPILED: Final = (
+    "clusters/reference/*.py",
+    "clusters/reference/[!w]*/*.py",
+    "clusters/simulation/*.py",
+    "harness/trials/stage.py",
+    "harness/trials/trial.py",
+    "nemesis/chaos.py",
+    "nemesis/conditions.py",
+    "nemesis/simulated/parties.py",
+    "nemesis/simulated/wire.py",
+    "nemesis/wire/rulebook.py",
+    "workloads/simulated/*.py",
+)
+"""Where nine tenths of a trial's time go."""
+_PLAIN: Final = (
+    # Shells of processes, and what they alone use.
+    "clusters/reference/__main__.py",
+    "clusters/reference/administration.py",
+    "clusters/reference/asking.py",
+    "clusters/reference/deferred.py",
+    "clusters/reference/disk.py",
+    "clusters/reference/formatting.py",
+    "clusters/reference/incoming.py",
+    "clusters/reference/log_file.py",
+    "clusters/reference/outgoing.py",
+    "clusters/reference/pages.py",
+    "clusters/reference/process.py",
+    "clusters/reference/process_log.py",
+    "clusters/reference/process_settings.py",
+    "clusters/reference/processes.py",
+    "clusters/reference/properties.py",
+    "clusters/reference/simulated_witness.py",
+    "clusters/reference/small_files.py",
+    "clusters/reference/storage_tool.py",
+    # A Protocol that isinstance asks, and classes that inherit from Python's own.
+    "clusters/reference/effects.py",
+    "clusters/simulation/trace.py",
+    "workloads/simulated/payload.py",
+    # Its methods are made anew for every switch.
+    "clusters/reference/rules.py",
+)
+_OPTIMIZATION: Final = "1"
+"""The C compiler's. 0 would lose all but a tenth of the gain, and be no quicker to build."""
+_MYPY: Final = (
+    "--config-file=",
+    "--ignore-missing-imports",
+    "--no-incremental",
+    # `replace` and `fields` of what is no dataclass any more; `make check` has seen the originals.
+    "--disable-error-code=type-var",
+    "--disable-error-code=arg-type",
+)
+_TIMEOUT_S: Final = 3600.0
+_BUILDING: Final = """
+import sys
+from mypyc.build import mypycify
+from setuptools import Distribution
+
+extensions = mypycify(
+    sys.argv[2:], opt_level=sys.argv[1], debug_level="0", group_name="fencepost", multi_file=True
+)
+distribution = Distribution({"name": "fencepost", "ext_modules": extensions})
+command = distribution.get_command_obj("build_ext")
+command.inplace = True
+command.ensure_finalized()
+command.run()
+"""
+
+
+def why_not() -> str:
+    """What is missing for a compiled build; empty: nothing."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        return f"there is no C compiler ({compiler}); on Debian: apt-get install gcc"
+    if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+        return "Python's headers are missing; on Debian: apt-get install python3-dev"
+    if importlib.util.find_spec("mypyc") is None:
+        return "mypyc is missing; pip install 'mypy>=1.13'"
+    return ""
+
+
+def compiled_modules(root: Path) -> list[str]:
+    """The modules that are compiled, as paths below the root of the checkout."""
+    found = {
+        path.relative_to(root).as_posix() for pattern in _COMPILED for path in root.glob(pattern)
+    }
+    return sorted(one for one in found - {*_PLAIN} if not one.endswith("__init__.py"))
+
+
+def compiled_library(root: Path, *, progress: Progress) -> Path:
+    """A directory with libraries and rewritten modules, laid out as they are to be installed.
+
+    Raises HarnessError if it cannot be built here.
+    """
+    if reason := why_not():
+        raise HarnessError(f"the simulator cannot be compiled here: {reason}")
+    entry = cache_dir() / "compiled" / _digest(root)
+    return kept(
+        entry,
+        read=lambda path: path if any(path.glob("*.so")) else None,
+        build=lambda path: _build(root, path),
+        doing="compiling the simulator (two minutes of a core)",
+        progress=progress,
+    )
+
+
+def _build(root: Path, entry: Path) -> None:
+    """Everything that is to be installed, into an empty directory."""
+    modules = compiled_modules(root)
+    for package in _PACKAGES:
+        shutil.copytree(
+            root / package, entry / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    for name in modules:
+        path = entry / name
+        path.write_text(rewritten(path.read_text()))
+    _compile(entry, modules)
+    shutil.rmtree(entry / "build")
+    _keep(entry, {*modules})
+
+
+def _compile(directory: Path, modules: list[str]) -> None:
+    """Have mypyc put a library beside each module. In a process of its own: it takes a gigabyte."""
+    command = [sys.executable, "-c", _BUILDING, _OPTIMIZATION, *_MYPY, *modules]
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    )
+    if done.returncode:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if "error" in line]
+        last = said[0] if said else (done.stderr.strip() or "no word").splitlines()[-1]
+        raise HarnessError(f"the simulator could not be compiled: {last}")
+
+
+def _keep(directory: Path, modules: set[str]) -> None:
+    """Remove what is not to be installed: what is not compiled stands in the checkout, too."""
+    for path in sorted(directory.rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path.suffix != ".so" and path.relative_to(directory).as_posix() not in modules:
+            path.unlink()
+
+
+def _digest(root: Path) -> str:
+    """Of all that a build is made from: modules and what they import, tools, this Python."""
+    found = hashlib.sha256()
+    words = (sys.version, sysconfig.get_platform(), importlib.metadata.version("mypy"), *_MYPY)
+    found.update("\n".join((*words, _OPTIMIZATION, _BUILDING, *_COMPILED, *_PLAIN)).encode())
+    for path in _sources(root):
+        found.update(path.relative_to(root).as_posix().encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:32]
+
+
+def _sources(root: Path) -> Iterator[Path]:
+    for package in ("native", *_PACKAGES):
+        yield from sorted((root / package).rglob("*.py"))

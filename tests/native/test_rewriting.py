@@ -1,0 +1,100 @@
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from native.rewriting import rewritten
+
+_SOURCE = '''"""Values."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """Has an order of its own."""
+
+    kind: ClassVar[int] = 7
+    one: int
+    """What it is."""
+    two: str = "two"
+    unseen: int = field(default=3, compare=False)
+
+    def sum(self) -> int:
+        return self.one + self.unseen
+
+
+@dataclass(slots=True)
+class Mutable:
+    numbers: list[int] = field(default_factory=list)
+    count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.count = len(self.numbers)
+
+
+@dataclass(slots=True, eq=False)
+class Itself:
+    one: int
+'''
+
+
+def _module(source: str, monkeypatch: pytest.MonkeyPatch, name: str) -> Any:
+    made = ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, made)
+    exec(compile(source, name, "exec"), made.__dict__)  # what this is about
+    return made
+
+
+@pytest.fixture(params=["plain", "rewritten"])
+def values(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    source = _SOURCE if request.param == "plain" else rewritten(_SOURCE)
+    return _module(source, monkeypatch, "values_of_a_test")
+
+
+def test_a_rewritten_class_is_what_the_decorator_would_have_made(values: Any) -> None:
+    import dataclasses  # noqa: PLC0415
+    import pickle  # noqa: PLC0415
+
+    one = values.Frozen(one=1)
+    assert repr(one) == "Frozen(one=1, two='two', unseen=3)"
+    assert one == values.Frozen(one=1, unseen=4)
+    assert one != values.Frozen(one=2)
+    assert one != (1, "two", 3)
+    assert hash(one) == hash(values.Frozen(one=1, unseen=4))
+    assert dataclasses.replace(one, two="2") == values.Frozen(one=1, two="2")
+    assert [part.name for part in dataclasses.fields(one)] == ["one", "two", "unseen"]
+    assert pickle.loads(pickle.dumps(one)).sum() == 4
+    assert (values.Frozen.kind, values.Frozen.__match_args__) == (7, ())
+
+
+def test_what_is_made_anew_for_each_is_shared_by_none(values: Any) -> None:
+    one, other = values.Mutable(), values.Mutable([1])
+    one.numbers.append(2)
+    assert (one.count, other.count, values.Mutable().numbers) == (0, 1, [])
+    assert values.Mutable.__match_args__ == ("numbers",)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
+
+
+def test_without_a_comparison_of_its_own_a_value_equals_itself_alone(values: Any) -> None:
+    one = values.Itself(1)
+    assert one == one  # noqa: PLR0124
+    assert one != values.Itself(1)
+    assert hash(one) != hash(values.Itself(1))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "@dataclass(order=True)\nclass One:\n    one: int\n",
+        "@dataclass\nclass One(Other):\n    one: int\n",
+        "@dataclass\nclass One:\n    one: int = field(repr=False)\n",
+        "@dataclass\nclass One:\n    one: int\n    def __eq__(self, other): return True\n",
+    ],
+)
+def test_what_cannot_be_written_out_is_refused(source: str) -> None:
+    with pytest.raises(ValueError, match="line"):
+        rewritten(source)
