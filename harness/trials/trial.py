@@ -5,11 +5,13 @@ the trial. Then liveness: with everything mended, the cluster has to be whole wi
 once it is quiet, what was acknowledged has to be everywhere.
 """
 
+import gc
 import random
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from clusters.port import NodeName, Role, role_of
@@ -84,6 +86,7 @@ def run_trial(
     diary: Diary | None = None,
 ) -> TrialResult:
     """Carry a plan out. What fails in the simulation itself is in the result, too."""
+    _keep_what_is_there()
     begin_s = time.process_time()
     trial = _Trial(plan, rules, digest=digest, witnessed=witnessed, diary=diary)
     crash = ""
@@ -104,6 +107,16 @@ def run_trial(
         cpu_s=time.process_time() - begin_s,
         digest=world.digest(),
     )
+
+
+@cache
+def _keep_what_is_there() -> None:
+    """Have no collection look at what the process has before its first trial.
+
+    That is a quarter of a million objects of modules, which stay. A full look at them takes as
+    long as several trials, and there is one every thirty or so.
+    """
+    gc.freeze()
 
 
 class _Trial:
