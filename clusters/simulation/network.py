@@ -25,6 +25,7 @@ __all__ = [
     "KIND_COUNT",
     "NOTHING",
     "SEEN",
+    "UNUSUAL",
     "Interceptor",
     "Latency",
     "Network",
@@ -37,9 +38,11 @@ KIND_COUNT: Final = 256
 """Kinds of messages are below it."""
 NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
-_EVERYTHING: Final = bytes([1]) * KIND_COUNT
 SEEN: Final = 2
 """In `Link.wanted`: somebody is told of this kind, and nothing else is to be done to it."""
+UNUSUAL: Final = 4
+"""There: the network has to see to it itself. Below it, the loop does once all have looked."""
+_EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT
 
 Push = Callable[[int, Host, int, int, Any], None]
 """(time, host, source, kind, message): have it happen to the present incarnation."""
@@ -126,22 +129,27 @@ class Network:
         return None if receiver is None else self._begin_requests(sender, receiver)
 
     def send(self, link: Link, message: Any, request: Any = None) -> None:
-        """Send a frame that has to be looked at: a request, or an answer to the `request`."""
+        """Send a frame of an unusual link: a request, or an answer to the `request`."""
         if self._seen_kinds[message.kind]:
             self._seen(link, message)
         flow = (link.sender.number, link.receiver.number)
         if flow in self._blocked:
             self._blocked[flow].append((link, message, link.receiver.incarnation, (request,)))
-        else:
-            self._offer(link, message, request)
-
-    def _offer(self, link: Link, message: Any, request: Any) -> None:
-        if not (
-            self._interceptor is not None
-            and link.table[message.kind]
-            and self._interceptor.take(link, message, request)
-        ):
+        elif not self._is_taken(link, message, request):
             self.transmit(link, message)
+
+    def show(self, link: Link, message: Any, request: Any) -> bool:
+        """Show a frame of a link as usual to whom it concerns; whether it is theirs now."""
+        if self._seen_kinds[message.kind]:
+            self._seen(link, message)
+        return self._is_taken(link, message, request)
+
+    def _is_taken(self, link: Link, message: Any, request: Any) -> bool:
+        return (
+            self._interceptor is not None
+            and link.table[message.kind] != 0
+            and self._interceptor.take(link, message, request)
+        )
 
     def number_of(self, alias: int) -> int:
         """Whose alias it is, or was."""
@@ -206,7 +214,8 @@ class Network:
                 elif unseen is None or incarnation != link.receiver.incarnation:
                     self.transmit(link, message, incarnation=incarnation)
                 else:
-                    self._offer(link, message, *unseen)
+                    if not self._is_taken(link, message, *unseen):
+                        self.transmit(link, message)
 
     def waiting_count(self, flow: Flow) -> int:
         """How many frames wait in a blocked flow."""

@@ -40,7 +40,7 @@ from clusters.reference.effects import (
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
 from clusters.simulation.host import EVERY_TICK, Build, Host, HostState, Link
-from clusters.simulation.network import NOTHING, SEEN, Latency, Network, table_of
+from clusters.simulation.network import NOTHING, SEEN, UNUSUAL, Latency, Network, table_of
 from clusters.simulation.trace import Trace, Witnessed, proving_idle
 
 __all__ = ["WAKE", "Watcher", "World"]
@@ -327,13 +327,16 @@ class World:
         self._sequence = sequence
 
     def _look_at(self, link: Link, message: Any, request: Any) -> bool:
-        """Tell of a message who wants to know. Whether the network sees to it as well."""
+        """Tell of a message who wants to know. Whether somebody else sees to it from here on."""
+        wanted = link.wanted[message.kind]
         if self._witnessed is not None:
             self._witnessed.sent(message)
-        elif link.wanted[message.kind] == SEEN:
+        elif wanted == SEEN:
             sender, receiver = link.sender.number, link.receiver.number
             self._sent(self.now_ns, sender, receiver, message.kind, message)
             return False
+        elif wanted < UNUSUAL:
+            return self.network.show(link, message, request)
         self.network.send(link, message, request)
         return True
 
