@@ -6,10 +6,12 @@ A command's module is imported when the command is asked for: all of them take t
 invalid, else 255, else 2, else 0. Results go to standard output, everything else to standard error.
 """
 
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -72,7 +74,20 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
+    _keep_to_this_code()
     sys.exit(_exit_code(arguments))
+
+
+def _keep_to_this_code() -> None:
+    """Have processes of ours import what this one does, whatever lies where they are started.
+
+    Python puts the working directory first for `-m`: a file `history.py` there, or a checkout,
+    would be taken for a package of ours.
+    """
+    root, inherited = str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")
+    if root not in inherited.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, inherited]))
+    os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:

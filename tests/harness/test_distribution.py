@@ -27,27 +27,47 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_the_wheel_runs_outside_the_checkout_with_its_scenarios(
-    built: Path, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
+    """Where the wheel is installed."""
     (wheel,) = built.glob("*.whl")
-    site = tmp_path / "site"
+    directory = built / "site"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--target", str(site), str(wheel)], check=True)
+    subprocess.run([*pip, "--target", str(directory), str(wheel)], check=True)
+    return directory
+
+
+def fencepost(*arguments: str, site: Path, directory: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the installed command there; it first prints where its packages are."""
     # `-P -c` and this path: the installed packages are found, those of the checkout are not.
-    where = "import harness, sys; print(harness.__file__)"
-    program = f"{where}; from harness.cli.main import main; main(['scenarios', 'smoke'])"
-    ended = subprocess.run(
+    where = "import harness; print(harness.__file__)"
+    program = f"{where}; from harness.cli.main import main; main({[*arguments]})"
+    return subprocess.run(
         [sys.executable, "-P", "-c", program],
-        cwd=tmp_path,
+        cwd=directory,
         env={**os.environ, "PYTHONPATH": str(site)},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_the_wheel_runs_outside_the_checkout_with_its_scenarios(site: Path, tmp_path: Path) -> None:
+    ended = fencepost("scenarios", "smoke", site=site, directory=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith(str(site))
     assert "name: smoke" in ended.stdout
+
+
+@pytest.mark.spark
+def test_no_process_takes_what_lies_in_the_working_directory_for_its_own(
+    site: Path, tmp_path: Path
+) -> None:
+    for package in ("clusters", "harness", "history", "nemesis", "workloads"):
+        (tmp_path / f"{package}.py").write_text(f"raise ImportError('not our {package}')\n")
+    ended = fencepost("simulate", "smoke", "--seeds", "2", site=site, directory=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "2 seeds: 2 clean" in ended.stdout
 
 
 def test_the_wheel_brings_every_data_file_and_no_test(built: Path) -> None:
