@@ -213,9 +213,8 @@ class Network:
                     self._refuse_all(link)
                 elif unseen is None or incarnation != link.receiver.incarnation:
                     self.transmit(link, message, incarnation=incarnation)
-                else:
-                    if not self._is_taken(link, message, *unseen):
-                        self.transmit(link, message)
+                elif not self._is_taken(link, message, *unseen):
+                    self.transmit(link, message)
 
     def waiting_count(self, flow: Flow) -> int:
         """How many frames wait in a blocked flow."""
