@@ -1,5 +1,5 @@
 # Everything a stranger needs: `make run`, `make test`. Sets itself up in .venv; once that is warm,
-# nothing here needs the network.
+# nothing here needs the network but `make compiled`, which sets up an environment more.
 
 PYTHON ?= python3
 VENV := .venv

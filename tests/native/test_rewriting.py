@@ -1,3 +1,7 @@
+"""A rewritten dataclass is what its decorator would have made."""
+
+import dataclasses
+import pickle
 import sys
 from types import ModuleType
 from typing import Any
@@ -55,9 +59,6 @@ def values(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
 
 
 def test_a_rewritten_class_is_what_the_decorator_would_have_made(values: Any) -> None:
-    import dataclasses  # noqa: PLC0415
-    import pickle  # noqa: PLC0415
-
     one = values.Frozen(one=1)
     assert repr(one) == "Frozen(one=1, two='two', unseen=3)"
     assert one == values.Frozen(one=1, unseen=4)

@@ -4,10 +4,11 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import yaml
 from sshd import Sshd, start_sshd, why_no_sshd
 
 from clusters.hosts.ledger import Ledger
@@ -50,6 +51,24 @@ def far_machines(count: int, *, directory: Path) -> Iterator[tuple[Sshd, ...]]:
         finally:
             for name in names:
                 _end_all_in(name)
+
+
+def inventory_of(machines: Sequence[Sshd], *, directory: Path) -> Path:
+    """An inventory that names these machines, and knows their keys; written there."""
+    known_hosts = directory / "known_hosts"
+    known_hosts.write_text("".join(one.known_hosts.read_text() for one in machines))
+    listed = [
+        {
+            "host": one.machine.host,
+            "user": one.machine.user,
+            "identity": str(one.machine.identity),
+            "directory": one.machine.directory,
+        }
+        for one in machines
+    ]
+    path = directory / "machines.yaml"
+    path.write_text(yaml.safe_dump({"known_hosts": str(known_hosts), "machines": listed}))
+    return path
 
 
 def _machine(

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
-from far_machines import far_machines, why_no_machines
+from far_machines import far_machines, inventory_of, why_no_machines
 from killed_runs import in_the_middle
 
 SCENARIO = """
@@ -31,21 +30,10 @@ def test_nothing_of_a_killed_run_is_left_over_there(
     until: Callable[..., bool], tmp_path: Path, *, warden_too: bool
 ) -> None:
     (tmp_path / "tmp").mkdir()
-    scenario, inventory = tmp_path / "far.yaml", tmp_path / "machines.yaml"
+    scenario = tmp_path / "far.yaml"
     scenario.write_text(SCENARIO)
     with far_machines(2, directory=tmp_path / "machines") as machines:
-        known_hosts = tmp_path / "known_hosts"
-        known_hosts.write_text("".join(one.known_hosts.read_text() for one in machines))
-        listed = [
-            {
-                "host": one.machine.host,
-                "user": one.machine.user,
-                "identity": str(one.machine.identity),
-                "directory": one.machine.directory,
-            }
-            for one in machines
-        ]
-        inventory.write_text(yaml.safe_dump({"known_hosts": str(known_hosts), "machines": listed}))
+        inventory = inventory_of(machines, directory=tmp_path)
         with in_the_middle(
             scenario,
             *("--host", "ssh", "--inventory", str(inventory)),

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
-from far_machines import far_machines, why_no_machines
+from far_machines import far_machines, inventory_of, why_no_machines
 from sshd import Sshd
 
 from history.manifest import read_manifest
@@ -25,21 +24,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sshd, .
 
 @pytest.fixture(scope="module")
 def inventory(machines: tuple[Sshd, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("inventory")
-    known_hosts = directory / "known_hosts"
-    known_hosts.write_text("".join(one.known_hosts.read_text() for one in machines))
-    listed = [
-        {
-            "host": one.machine.host,
-            "user": one.machine.user,
-            "identity": str(one.machine.identity),
-            "directory": one.machine.directory,
-        }
-        for one in machines
-    ]
-    path = directory / "machines.yaml"
-    path.write_text(yaml.safe_dump({"known_hosts": str(known_hosts), "machines": listed}))
-    return path
+    return inventory_of(machines, directory=tmp_path_factory.mktemp("inventory"))
 
 
 def _fencepost(*arguments: str) -> "subprocess.CompletedProcess[str]":
