@@ -107,7 +107,7 @@ class Network:
         self._numbers: dict[int, int] = {}
         self._interceptor: Interceptor | None = None
         self._seen: Callable[[Link, Any], None] = _unseen
-        self._seen_kinds = NOTHING
+        self._seen_kinds = self._seen_alone = NOTHING
         self._trouble: Trouble | None = None
         self._blocked: dict[Flow, list[tuple[Link, Any, int, tuple[Any] | None]]] = {}
         """(link, frame, incarnation of the receiver, what it answers unless it was seen already).
@@ -190,6 +190,7 @@ class Network:
     def watch(self, seen: Callable[[Link, Any], None], kinds: bytes) -> None:
         """From now on tell of each message of these kinds as it is sent."""
         self._seen, self._seen_kinds = seen, kinds
+        self._seen_alone = _wanted(NOTHING, kinds)
         self.refresh()
 
     def trouble(self, trouble: Trouble | None) -> None:
@@ -265,6 +266,8 @@ class Network:
             link.wanted = _EVERYTHING
         elif self._seen_kinds is NOTHING:
             link.wanted = link.table
+        elif link.table is NOTHING:
+            link.wanted = self._seen_alone
         else:
             link.wanted = _wanted(link.table, self._seen_kinds)
 

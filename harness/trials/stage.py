@@ -206,33 +206,31 @@ class Stage:
 
     def _await(self, condition: Condition, end_s: float) -> bool:
         before = self._observation()
-        while not holds(condition, self._since(before)):
+        while not holds(condition, self._observation(since=before)):
             if self.now_s >= end_s:
                 return False
             self._cluster.run(_STEP_NS)
         return True
 
-    def _since(self, before: Observation) -> Observation:
-        now = self._observation()
-        registrations = {
-            node: epoch - before.registrations.get(node, 0)
-            for node, epoch in now.registrations.items()
-        }
-        acknowledged = now.acknowledged_count - before.acknowledged_count
-        return replace(now, registrations=registrations, acknowledged_count=acknowledged)
-
-    def _observation(self) -> Observation:
+    def _observation(self, since: Observation | None = None) -> Observation:
+        """How things stand; what is counted, is counted `since` then."""
         cluster = self._cluster
         rules = {} if self._wire is None else self._wire.status().rules
+        registrations = self._registrations()
+        acknowledged_count = self._oracle.kept.acknowledged_count
+        if since is not None:
+            acknowledged_count -= since.acknowledged_count
+            for node in registrations:
+                registrations[node] -= since.registrations.get(node, 0)
         return Observation(
             view=cluster.watch.view,
             active_controller=cluster.controller_leader(),
             states={node: cluster.state(node) for node in cluster.nodes},
             broker_ids=self._ids,
-            acknowledged_count=self._oracle.kept.acknowledged_count,
+            acknowledged_count=acknowledged_count,
             held_counts={name: rule.held_count for name, rule in rules.items()},
             matched_counts={name: rule.matched_count for name, rule in rules.items()},
-            registrations=self._registrations(),
+            registrations=registrations,
         )
 
     def _registrations(self) -> dict[NodeName, int]:
