@@ -75,6 +75,8 @@ class Found:
     """Anomalies that break a promise, those beyond the bound included."""
     allowed_count: int
     """Anomalies that are legal here, those beyond the bound included."""
+    case_count: int
+    """Cases that were judged, those that hold included; the catalogue says what a case is."""
     doubt: str = ""
     """Why this key cannot be called valid even where nothing was found, or nothing."""
     doubt_count: int = 0
@@ -87,6 +89,7 @@ def found(
     check: str,
     key: str,
     *,
+    cases: int,
     never: NDArray[np.int64],
     allowed: NDArray[np.int64] | None = None,
     proof: Callable[[int], Proof],
@@ -96,6 +99,7 @@ def found(
 ) -> Found:
     """Spell out the anomalies whose numbers are in `never` and `allowed`, by asking `proof`.
 
+    `cases`: how many were judged, these and those that hold.
     `order`: of each number, what it is sorted by in its key.
     """
     legal = np.empty(0, dtype=np.int64) if allowed is None else allowed
@@ -107,16 +111,25 @@ def found(
         table=_table(check, key, proofs=proofs, never_count=len(kept_never)),
         never_count=len(never),
         allowed_count=len(legal),
+        case_count=cases,
         doubt=doubt,
         doubt_count=doubt_count,
         order=() if order is None else tuple(order[kept].tolist()),
     )
 
 
-def none(check: str, key: str, *, doubt: str = "", doubt_count: int = 0) -> Found:
-    """Nothing was found."""
-    table = _table(check, key, proofs=[], never_count=0)
-    return Found(table=table, never_count=0, allowed_count=0, doubt=doubt, doubt_count=doubt_count)
+def none(check: str, key: str, *, cases: int, doubt: str = "", doubt_count: int = 0) -> Found:
+    """Nothing was found in so many cases."""
+    nothing = np.empty(0, dtype=np.int64)
+    return found(
+        check,
+        key,
+        cases=cases,
+        never=nothing,
+        proof=lambda _: Proof(detail=""),
+        doubt=doubt,
+        doubt_count=doubt_count,
+    )
 
 
 def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:

@@ -42,6 +42,7 @@ _ASSUMPTIONS: Final = (
         kind=Kind.ASSUMPTION,
         rule="The indices of the operations are 0, 1, 2, …, each once, in the order of the files.",
         meaning="A hole means that operations were lost on the way from the client to the history.",
+        case="an operation",
         source="history/schema.py, OPERATIONS",
         strength=Strength.NEVER,
         needs=_OPERATIONS,
@@ -53,6 +54,7 @@ _ASSUMPTIONS: Final = (
         kind=Kind.ASSUMPTION,
         rule="A poll of a process is called no earlier than its last one returned.",
         meaning="Otherwise the polls of a process have no order that could be checked.",
+        case="a poll",
         source="history/schema.py, OPERATIONS",
         strength=Strength.NEVER,
         needs=_OPERATIONS,
@@ -65,6 +67,7 @@ _ASSUMPTIONS: Final = (
         rule="For each kind of operation, the records in the bucket files are as many as the "
         "operations count, and every bucket file could be read.",
         meaning="Otherwise a value that nobody read may have been read and not written down.",
+        case="a record",
         source="history/schema.py, RECORDS",
         strength=Strength.NEVER,
         needs=_OPERATIONS,
@@ -76,6 +79,7 @@ _ASSUMPTIONS: Final = (
         kind=Kind.ASSUMPTION,
         rule="No two sends to a key carry one value. Judged key by key.",
         meaning="Records are told apart by their values.",
+        case="a send",
         source="history/schema.py",
         strength=Strength.NEVER,
         needs=_OPERATIONS,
@@ -89,6 +93,7 @@ _ASSUMPTIONS: Final = (
         "send to that key.",
         meaning="A record of a stranger, a corrupted record or a hole in the recording: the "
         "history cannot tell which.",
+        case="a record that was read",
         source="history/schema.py; the recorder writes an invocation down before it is sent",
         strength=Strength.NEVER,
         needs=_OPERATIONS,
@@ -105,6 +110,7 @@ _GROUNDS: Final = (
         "done, every await was met, no node or client died by itself, the cluster recovered "
         "after healing, every key was read to its end, and no client's recording is cut short.",
         meaning="A schedule that was not performed proves nothing about what it would have done.",
+        case="a run that was recorded to its end",
         source="history/manifest.py, shortfalls",
         strength=Strength.NEVER,
     ),
@@ -117,6 +123,7 @@ _GROUNDS: Final = (
         "during each fault, each counted where it was called; errors by name, and how many are not "
         "in the error registry; latencies.",
         meaning="Figures for people; they decide nothing.",
+        case="an operation",
         source="Jepsen, checkers `stats` and `perf`",
         strength=Strength.FIGURE,
         needs=_OPERATIONS,
@@ -128,6 +135,7 @@ _GROUNDS: Final = (
         kind=Kind.GROUND,
         rule="Each fault of the run has the time at which its effect was seen.",
         meaning="A run whose faults did nothing proves nothing about faults.",
+        case="a fault that began",
         source="history/schema.py, FAULTS",
         strength=Strength.NEVER,
         needs=_OPERATIONS,
@@ -141,10 +149,25 @@ _GROUNDS: Final = (
         "reads; and where there were faults, acknowledged sends and non-empty ok polls among the "
         "operations called during them.",
         meaning="A cluster that does nothing breaks no promise.",
+        case="something that has to be there: acknowledged sends, reads, final reads, and both "
+        "during each kind of fault",
         source="Jepsen, checker `stats`",
         strength=Strength.NEVER,
         needs=_OPERATIONS,
     ),
+)
+
+_REQUIRED: Final = Entry(
+    id="G8",
+    name="required-checks",
+    title="What the scenario demands to be judged was judged",
+    kind=Kind.GROUND,
+    rule="Each check that the scenario demands (`require: {judged: […]}`) was asked, had a case to "
+    "judge, and can fail on this cluster.",
+    meaning="A run that is about one promise says nothing if nothing could have broken it.",
+    case="a check that the scenario demands",
+    source="a check that cannot fail is not yet a check",
+    strength=Strength.NEVER,
 )
 
 _DATA_PLANE: Final = (
@@ -159,6 +182,8 @@ _DATA_PLANE: Final = (
         "no read went over its place and no complete final read followed, the key is unknown "
         "instead.",
         meaning="An acknowledged record is gone, while later ones are there.",
+        case="a record that must have been written and that stands at or below the bound, or that "
+        "was read and has a complete final read after it",
         source=f"{_JEPSEN}, `lost-write`",
         strength=Strength.NEVER,
         rests_on=_ABSENCE,
@@ -174,6 +199,7 @@ _DATA_PLANE: Final = (
         "read_committed.",
         meaning="The producer was told that the record does not exist, or saw to it, and a "
         "consumer got it.",
+        case="a record whose send failed, or of a transaction that was aborted",
         source=f"Adya, Liskov, O'Neil 2000, G1a; {_JEPSEN}, `G1a`",
         strength=Strength.NEVER,
         rests_on=_VALUES,
@@ -187,6 +213,7 @@ _DATA_PLANE: Final = (
         rule="Two values stand at one offset, in reads of whatever outcome and in the offsets of "
         "sends that must have happened.",
         meaning="Two readers, or a producer and a reader, were shown different logs.",
+        case="an offset of the log that two operations tell of",
         source=f"{_JEPSEN}, `inconsistent-offsets`",
         strength=Strength.NEVER,
         rests_on=_ENTRIES,
@@ -199,6 +226,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="One value stands at two offsets.",
         meaning="A record was appended twice, as a retry may do without idempotence.",
+        case="a value of the log that two operations tell of",
         source=f"{_JEPSEN}, `duplicate`; KIP-98; KIP-360 for epochs that the client begins",
         strength=Strength.ALLOWED_IF,
         allowed_if="the producers were not idempotent, or the one that sent it had given up on a "
@@ -215,6 +243,7 @@ _DATA_PLANE: Final = (
         rule="Delta below 1 between the last record of a process's last ok poll of the key and the "
         "first record of its next one. A new assignment forgets.",
         meaning="A consumer was given records again, without having asked for them.",
+        case="a step from a process's poll of the key to its next one",
         source=f"{_JEPSEN}, `nonmonotonic-poll`",
         strength=Strength.ALLOWED_IF,
         allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
@@ -229,6 +258,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="As nonmonotonic-poll, with delta above 1.",
         meaning="A consumer that goes on polling misses records for ever.",
+        case="a step from a process's poll of the key to its next one",
         source=f"{_JEPSEN}, `poll-skip`",
         strength=Strength.ALLOWED_IF,
         allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
@@ -243,6 +273,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="Delta below 1 between neighbours inside one ok poll or final read and one session.",
         meaning="A batch of records is out of order, or holds a record twice.",
+        case="a step from a record to the next one within a poll",
         source=f"{_JEPSEN}, `int-nonmonotonic-poll`",
         strength=Strength.NEVER,
         rests_on=("whole-records",),
@@ -255,6 +286,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="Delta above 1 between neighbours inside one ok poll or final read and one session.",
         meaning="A batch of records has a hole where the log holds a record.",
+        case="a step from a record to the next one within a poll",
         source=f"{_JEPSEN}, `int-poll-skip`",
         strength=Strength.NEVER,
         rests_on=("whole-records",),
@@ -268,6 +300,7 @@ _DATA_PLANE: Final = (
         rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
         "earlier position.",
         meaning="The order that a producer relies on within a partition was not kept.",
+        case="two neighbouring acknowledged sends of a process",
         source=f"{_JEPSEN}, `nonmonotonic-send`; KIP-98",
         strength=Strength.ALLOWED_IF,
         allowed_if="the producers were not idempotent: with several batches in flight, a retry "
@@ -284,6 +317,7 @@ _DATA_PLANE: Final = (
         "called, that no ok read returned, and that does not stand at or below the bound of "
         "lost-write. Unknown for a key with acknowledged sends and no complete final read.",
         meaning="An acknowledged record is gone, at the end of the log or with all of it.",
+        case="an acknowledged record with a complete final read after it",
         source=f"{_JEPSEN}, `unseen`; KIP-207",
         strength=Strength.NEVER,
         rests_on=_ABSENCE,
@@ -298,6 +332,7 @@ _DATA_PLANE: Final = (
         "was called afterwards did not return.",
         meaning="A consumer has acted on a record that the cluster no longer has. The consumers' "
         "side of a lost write: it asks for no acknowledgement.",
+        case="a record that was read and has a complete final read after it",
         source="Apache Kafka's documentation, Replication: only committed records are given to "
         "consumers, and they are not lost; KIP-101, KIP-966",
         strength=Strength.NEVER,
@@ -312,6 +347,7 @@ CATALOGUE: Final = (
     HEALTHY_PROCESSES,
     FATAL_FAULT,
     UNREADABLE_DISK,
+    _REQUIRED,
     *_DATA_PLANE,
     REAL_TIME_LAG,
     SKIPPED_SEND,

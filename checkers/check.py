@@ -51,6 +51,7 @@ from checkers.tables import (
     record_files,
 )
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
+from checkers.weight import required, weighed
 from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
 from history.run_directory import RunDirectory
@@ -118,8 +119,12 @@ def check_run(
             *(result for group in of_groups for result in group.results),
         )
     }
+    weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
+    weighed_results["required-checks"] = weighed(
+        required(manifest, weighed_results), manifest.promises
+    )
     verdict = Verdict.of(
-        (results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
+        (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
     anomalies = _anomalies(verdict, answered.findings, of_groups)
     _write(run, verdict, anomalies, loss_forensics(question, verdict, anomalies))

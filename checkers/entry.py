@@ -1,7 +1,9 @@
-"""What the catalogue says of one check; and the kinds and strengths there are."""
+"""One check as the catalogue describes it; and the kinds and strengths there are."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from history.manifest import Promises
 
 __all__ = ["Entry", "Kind", "Strength"]
 
@@ -40,11 +42,22 @@ class Entry:
     """What exactly is compared."""
     meaning: str
     """What it means to somebody who runs such a cluster."""
+    case: str
+    """What one case of it is, in the singular: what the verdict counts."""
     source: str
     strength: Strength
     allowed_if: str = ""
     """When it is reported and legal; empty unless the strength is `allowed-if`."""
+    promise: str = ""
+    """The field of `history.manifest.Promises` without which all that it finds is legal; empty if
+    no promise of the whole run decides."""
     rests_on: tuple[str, ...] = ()
     """Assumptions without which its answer is unknown."""
     needs: tuple[str, ...] = ()
     """Tables without which it is not asked (`history.manifest.Manifest.tables`)."""
+
+    def can_fail(self, promises: Promises) -> bool:
+        """Whether any finding would make a run with these promises invalid (or unknown)."""
+        if self.strength is Strength.FIGURE:
+            return False
+        return not self.promise or getattr(promises, self.promise) not in {None, False}

@@ -25,6 +25,8 @@ FINDINGS: Final = pa.schema(
         # Of a key and check: anomalies, those that are not spelled out included.
         pa.field("never_count", pa.int64()),
         pa.field("allowed_count", pa.int64()),
+        # Cases that were judged, those that hold included.
+        pa.field("case_count", pa.int64()),
         # Why the key, or all that is in the file, cannot be called valid; null if it can.
         pa.field("unknown", pa.string()),
         # Of the file: in all, with reading and what the checks share.
@@ -41,6 +43,7 @@ def found_row(name: str, found: Found) -> dict[str, Any]:
         "check": name,
         "never_count": found.never_count,
         "allowed_count": found.allowed_count,
+        "case_count": found.case_count,
         "unknown": found.doubt or None,
         "anomalies": found.table.select([field.name for field in _PROOF]).to_pylist(),
     }
@@ -48,7 +51,7 @@ def found_row(name: str, found: Found) -> dict[str, Any]:
 
 def unknown_row(name: str, reason: str, *, seconds: float) -> dict[str, Any]:
     """Why a check cannot judge a key; path and key are the caller's."""
-    none = {"never_count": 0, "allowed_count": 0, "anomalies": []}
+    none = {"never_count": 0, "allowed_count": 0, "case_count": 0, "anomalies": []}
     return none | {"check": name, "unknown": reason, "seconds": seconds}
 
 

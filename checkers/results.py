@@ -67,7 +67,7 @@ def result_of(
     `broken`: assumptions about the run that do not hold; `died`: why its job did not answer, or "".
     """
     mine = findings.filter(pc.equal(findings["check"], check)).sort_by("key")
-    keys = mine.select(["key", "never_count", "allowed_count", "unknown", "seconds"]).to_pylist()
+    keys = mine.drop_columns(["path", "check", "record_count", "anomalies"]).to_pylist()
     never = sum(row["never_count"] for row in keys)
     allowed = sum(row["allowed_count"] for row in keys)
     examples = _examples(check, mine)
@@ -78,6 +78,7 @@ def result_of(
     return CheckResult(
         check=check,
         validity=validity,
+        case_count=sum(row["case_count"] for row in keys),
         anomaly_count=never + allowed,
         allowed_count=allowed,
         reason=reason,

@@ -1,7 +1,9 @@
-"""Valid, invalid or unknown, and how answers merge: invalid first, then unknown.
+"""The answers of checks, and how they merge: invalid first, then unknown.
 
 A check that crashed, ran out of its budget, was skipped, lacked grounds or whose assumptions do not
-hold is *unknown*. Unknown never passes a gate and never hides an invalid.
+hold is *unknown*. Unknown never passes a gate and never hides an invalid. A check without a single
+case to judge is *not judged*, and one that cannot fail on this cluster is a *figure*: neither is
+evidence for anything, so a run of nothing else is unknown.
 
 `verdict.json` holds a verdict whole, with the first few anomalies of each check; all of them are in
 `anomalies/<check>.parquet`.
@@ -28,7 +30,7 @@ __all__ = [
     "write_verdict",
 ]
 
-_FORMAT_VERSION: Final = 1
+_FORMAT_VERSION: Final = 2
 _LISTS: Final = ("operations", "offsets", "values", "frames")
 
 
@@ -38,6 +40,10 @@ class Validity(StrEnum):
     VALID = "valid"
     INVALID = "invalid"
     UNKNOWN = "unknown"
+    NOT_JUDGED = "not judged"
+    """Of a check alone: there was no case to judge."""
+    FIGURE = "figure"
+    """Of a check alone: whatever it finds is legal on this cluster."""
 
 
 EXIT_CODES: Mapping[Validity, int] = {
@@ -45,14 +51,14 @@ EXIT_CODES: Mapping[Validity, int] = {
     Validity.INVALID: 1,
     Validity.UNKNOWN: 2,
 }
+"""Of a run."""
 
 
 def worst(validities: Iterable[Validity]) -> Validity:
-    """Invalid if any is, else unknown if any is, else valid. Of nothing at all: unknown."""
+    """Invalid if any is, else unknown if any is, else valid if any is. Else unknown, too."""
     found = set(validities)
-    if Validity.INVALID in found:
-        return Validity.INVALID
-    return Validity.VALID if found == {Validity.VALID} else Validity.UNKNOWN
+    decisive = (Validity.INVALID, Validity.UNKNOWN, Validity.VALID)
+    return next((one for one in decisive if one in found), Validity.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +68,15 @@ class CheckResult:
     check: str
     """Its name in the catalogue, e.g. "lost-write"."""
     validity: Validity
+    case_count: int = 0
+    """Cases that were judged (`checkers.entry.Entry.case`), those that hold included."""
     anomaly_count: int = 0
     """All that were found, legal ones included; `anomalies/<check>.parquet` spells out at most
     `checkers.anomaly.PROOFS_MAX` a key."""
     allowed_count: int = 0
     """Of these, the legal ones."""
     reason: str = ""
-    """One sentence: why invalid or unknown. Empty when valid."""
+    """One sentence: why invalid, unknown or not judged. Empty when valid."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """What was measured on the way; units are suffixes."""
     seconds: float = 0.0

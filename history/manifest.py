@@ -100,6 +100,8 @@ class Manifest:
     """Of an open history of transactions: what they were promised (`history.models.Isolation`)."""
     damages: tuple[str, ...] = ()
     """What could not be read of the nodes' disks when the cluster had stopped."""
+    required_checks: tuple[str, ...] = ()
+    """Checks that the scenario demands to be judged; one that had no case makes the run unknown."""
     stuck_isr_limit_s: float = 0.0
     """How long after healing a caught-up replica may stay out of its ISR."""
     promises: Promises
@@ -162,6 +164,7 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "isolation": content.get("isolation", "") and Isolation(content["isolation"]).value,
                 "keys": tuple(content.get("keys", ())),
                 "recorded": tuple(content.get("recorded", ())),
+                "required_checks": tuple(content.get("required_checks", ())),
                 "damages": tuple(content.get("damages", ())),
                 "shortfalls": tuple(content.get("shortfalls", ())),
                 "promises": Promises(**content["promises"]),

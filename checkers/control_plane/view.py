@@ -89,28 +89,40 @@ def _replayed(metadata_log: pa.Table, facts: Facts) -> View:
 
 def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
     """The answer of a check that cannot judge anything."""
-    return [(METADATA, none(check, METADATA, doubt=doubt))]
+    return [(METADATA, none(check, METADATA, cases=0, doubt=doubt))]
 
 
 def by_partition(
-    check: str, seen: View, proofs: Callable[[PartitionHistory], Iterable[Proof]]
+    check: str, seen: View, judged: Callable[[PartitionHistory], Iterable[Proof | None]]
 ) -> Iterator[tuple[str, Found]]:
-    """What `proofs` finds on each partition; the doubt, if there is no log of record."""
+    """What was found on each partition; the doubt, if there is no log of record.
+
+    `judged`: of each case on a partition the proof that it breaks the rule, or None if it holds.
+    """
     if seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
     for history in seen.histories():
-        yield history.key, spelled(check, history.key, list(proofs(history)))
+        answers = list(judged(history))
+        proofs = [answer for answer in answers if answer is not None]
+        yield history.key, spelled(check, history.key, proofs, cases=len(answers))
 
 
 def spelled(
-    check: str, key: str, proofs: Sequence[Proof], *, doubt: str = "", allowed_count: int = 0
+    check: str,
+    key: str,
+    proofs: Sequence[Proof],
+    *,
+    cases: int,
+    doubt: str = "",
+    allowed_count: int = 0,
 ) -> Found:
-    """What was found on a key, from its proofs: the last `allowed_count` are legal."""
+    """What was found in the cases of a key, by its proofs: the last `allowed_count` are legal."""
     numbers = np.arange(len(proofs))
     cut = len(proofs) - allowed_count
     return found(
         check,
         key,
+        cases=cases,
         never=numbers[:cut],
         allowed=numbers[cut:],
         proof=proofs.__getitem__,

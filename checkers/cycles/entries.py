@@ -24,6 +24,7 @@ CYCLE: Final = Entry(
     "Forbidden by read-uncommitted (G0), read-committed (G1c), snapshot (G-single, G-nonadjacent), "
     "serializable (G2-item), strict-serializable (all with -process or -realtime).",
     meaning="No order of the transactions, one after the other, explains what they saw.",
+    case="a transaction",
     source=f"{_ADYA}; {_ELLE}; Cerone, Gotsman 2018 for snapshot",
     strength=Strength.ALLOWED_IF,
     allowed_if=_WEAKER,
@@ -32,7 +33,7 @@ CYCLE: Final = Entry(
 
 
 def _of_lists(  # noqa: PLR0917  # a row of a table
-    number: str, name: str, title: str, rule: str, meaning: str, source: str
+    number: str, name: str, title: str, rule: str, meaning: str, case: str, source: str
 ) -> Entry:
     return Entry(
         id=f"D14{number}",
@@ -41,6 +42,7 @@ def _of_lists(  # noqa: PLR0917  # a row of a table
         kind=Kind.ANOMALY,
         rule=rule,
         meaning=meaning,
+        case=case,
         source=source,
         strength=Strength.ALLOWED_IF,
         allowed_if=_WEAKER,
@@ -56,6 +58,7 @@ LIST_ENTRIES: Final = (
         "An ok transaction read an element that a transaction which failed appended. Forbidden by "
         "read-committed.",
         "Somebody acted on what was undone.",
+        "an element that was read",
         f"{_ADYA}, G1a; {_ELLE}",
     ),
     _of_lists(
@@ -64,6 +67,7 @@ LIST_ENTRIES: Final = (
         "An element was read that nobody appended",
         "No transaction of whatever outcome appended it to that key. Forbidden by every isolation.",
         "Data came out of nowhere, or into the wrong list.",
+        "an element that was read",
         _ELLE,
     ),
     _of_lists(
@@ -72,6 +76,7 @@ LIST_ENTRIES: Final = (
         "A list has an element twice",
         "A read has one value twice, which was appended once. Forbidden by every isolation.",
         "An append took effect twice, as a retry may do.",
+        "a list that was read",
         _ELLE,
     ),
     _of_lists(
@@ -83,6 +88,7 @@ LIST_ENTRIES: Final = (
         "which the reads differ are both of transactions that were acknowledged; else by "
         "read-committed.",
         "There is no one history of the list: replicas diverged, or appends were lost.",
+        "a list that was read",
         _ELLE,
     ),
     _of_lists(
@@ -92,6 +98,7 @@ LIST_ENTRIES: Final = (
         "The last element of a read is one after which its transaction appended another one to the "
         "same key. Forbidden by read-committed.",
         "Somebody acted on a state that was never meant to be seen.",
+        "an element that was read",
         f"{_ADYA}, G1b; {_ELLE}",
     ),
     _of_lists(
@@ -101,6 +108,7 @@ LIST_ENTRIES: Final = (
         "In a read, an element of a failed transaction comes before one of an acknowledged one. "
         "Forbidden by read-committed.",
         "What was undone lives on in what was built on it.",
+        "an element that a transaction wrote over",
         _ELLE,
     ),
     _of_lists(
@@ -111,6 +119,7 @@ LIST_ENTRIES: Final = (
         "appended since, or shows what it appends later. Forbidden by snapshot; by every isolation "
         "where its own appends are missing or early.",
         "Within a transaction, reads cannot be relied upon.",
+        "a read of what the same transaction had touched",
         f"{_ELLE}; Cerone, Gotsman 2018, axiom Int",
     ),
     _of_lists(
@@ -121,6 +130,7 @@ LIST_ENTRIES: Final = (
         "appended to it. Forbidden by snapshot. (Where the appends were read, it is a "
         "dependency-cycle.)",
         "One of them overwrote the others without having seen them.",
+        "a transaction that read an object and wrote to it",
         f"{_ADYA}; Berenson et al. 1995, P4",
     ),
 )
@@ -137,6 +147,7 @@ TRANSACTION_CYCLE: Final = Entry(
     "transactions by ww alone is reported and legal.",
     meaning="A record stands in the log before one that was there already, or was read before it "
     "was committed or sent.",
+    case="a committed transaction",
     source=f"KIP-98; {_ADYA}",
     strength=Strength.ALLOWED_IF,
     allowed_if="only the writes of transactions that were open at the same time are ordered in a "

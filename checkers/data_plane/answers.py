@@ -90,6 +90,7 @@ def added_up(check: str, key: str, parts: Iterable[Answer]) -> Answer:
         table=_first_proofs(founds),
         never_count=sum(found.never_count for found in founds),
         allowed_count=sum(found.allowed_count for found in founds),
+        case_count=sum(found.case_count for found in founds),
         doubt=doubt,
         doubt_count=count,
     )

@@ -16,6 +16,7 @@ REAL_TIME_LAG: Final = Entry(
     "anybody; no poll of the process that had ended by then had returned it. Quantiles over the "
     "polls of all keys, and of the keys with the greatest lag.",
     meaning="How stale consumers are: behind by themselves, or kept waiting by the cluster.",
+    case="a poll whose lag is known",
     source="Jepsen, workload `kafka`, `realtime-lag`",
     strength=Strength.FIGURE,
     needs=("operations", "records"),

@@ -17,6 +17,7 @@ WHOLE_HISTORY: Final = Entry(
     "operations, by the statistics of the files, every one of which could be read. (That a process "
     "has one operation open at a time is not needed, and not compared.)",
     meaning="Otherwise what nobody wrote may have been written by an operation that got lost.",
+    case="an operation",
     source="history/schema.py, MODEL_OPERATIONS",
     strength=Strength.NEVER,
     needs=_NEEDS,
@@ -34,6 +35,7 @@ NONLINEARIZABLE: Final = Entry(
     "somebody, with one value; version 0 has none. Others: by a kernel of their own or a search "
     "with a budget of time and memory a key; a key that exceeds it is unknown.",
     meaning="Clients saw what one object, used by one of them at a time, would never have shown.",
+    case="an operation",
     source="Herlihy, Wing 1990; Wing, Gong 1993; Gibbons, Korach 1997; Lowe 2017",
     strength=Strength.NEVER,
     rests_on=(WHOLE_HISTORY.name,),

@@ -19,6 +19,7 @@ REPLICA_ENTRIES: Final = (
         "log starts, one holds a record that the other does not: another key or value, another "
         "leader epoch, or none. Unknown where no metadata log tells of elections.",
         meaning="What a consumer reads depends on who leads.",
+        case="an offset that the logs of two replicas hold",
         source="KIP-101, KIP-279",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,
@@ -33,6 +34,7 @@ REPLICA_ENTRIES: Final = (
         "the send. The broker's log, read whole, does not hold it at its offset, though no fault "
         "changed that disk since, and it has been a replica ever since.",
         meaning="A broker that had the data threw it away: the copies are gone with it.",
+        case="an acknowledged record that a member of the ISR held",
         source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,
@@ -48,6 +50,7 @@ REPLICA_ENTRIES: Final = (
         "min.insync.replicas, of which the leader had said a second before the call that it had "
         "applied it.",
         meaning="An acknowledged record lies on fewer disks than it was paid for.",
+        case="an acknowledged send whose ISR is known",
         source="Apache Kafka's documentation, min.insync.replicas; KIP-497",
         strength=Strength.NEVER,
         needs=("metadata_log", "wire", "node_settings"),
@@ -61,6 +64,7 @@ REPLICA_ENTRIES: Final = (
         "high watermark that any of its replicas has checkpointed. A member whose log could not be "
         "read whole is unknown.",
         meaning="When it is elected, acknowledged records are gone.",
+        case="a member of an ISR or ELR at the end of the run",
         source="KIP-966",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,

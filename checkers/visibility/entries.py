@@ -24,6 +24,7 @@ STALE: Final = Entry(
     "end may have made is never stale.",
     meaning="A client creates a topic and is told that there is none. By how much: count of reads "
     "and topics, and the time from the acknowledgement to the read.",
+    case="a read of metadata after an acknowledged write",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
@@ -39,6 +40,7 @@ NONREPEATABLE: Final = Entry(
     "shows what can only have been made before what the first one shows: an older topic id, an "
     "older setting, no topic, an older leader epoch or fewer partitions of the same topic id.",
     meaning="A client that changes its broker is put back in time.",
+    case="a read of metadata after one through another broker",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
@@ -52,6 +54,7 @@ BACKWARD_SESSION: Final = Entry(
     kind=Kind.ANOMALY,
     rule="As nonrepeatable-read, through one broker.",
     meaning="A broker forgot metadata that it had shown, as one that starts again does.",
+    case="a read of metadata after one through the same broker",
     source="KIP-1243",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
@@ -77,6 +80,7 @@ TOLD_ENTRIES: Final = (
         "one had been told before the request was passed on, in the same term of a controller or "
         "an earlier one. Where nothing is told, nothing is judged.",
         meaning="Brokers show metadata that others do not know yet, or hide what they had shown.",
+        case="an answer to a heartbeat that tells the lowest acknowledged offset",
         source=_ACKNOWLEDGED,
         strength=Strength.NEVER,
         needs=("metadata_log", "wire"),
@@ -91,6 +95,8 @@ TOLD_ENTRIES: Final = (
         "level by then in a heartbeat of its registration. Judged of levels at which brokers are "
         "told the lowest acknowledged offset.",
         meaning="A client speaks in a way that another broker does not understand.",
+        case="an answer to ApiVersions that offers a level at which brokers are told the lowest "
+        "acknowledged offset",
         source=f"{_ACKNOWLEDGED}; KIP-584",
         strength=Strength.NEVER,
         needs=("metadata_log", "wire"),
