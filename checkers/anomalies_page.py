@@ -10,7 +10,10 @@ from checkers.catalogue import CATALOGUE, Entry, Kind, Strength
 __all__ = ["anomalies_page"]
 
 _TERMS: Final = """\
-A check answers valid, invalid or unknown, and the verdict is the worst of them, invalid first.
+A check answers valid, invalid or unknown, and the verdict is the worst of them, invalid first. It
+counts the cases that it judged. One without any case is *not judged*, which is not valid, and one
+whose findings are all legal on the cluster of the run is a *figure*; a run of nothing else is
+unknown, and so is one in which a check that the scenario demands was not judged.
 
 - *key*: a topic-partition. *value*: unique a key. *operation*: a send, a poll or a final read of
   one process; it ends ok, fail (it surely did not happen) or info (it may have happened; so does
@@ -69,6 +72,7 @@ def _section(entry: Entry) -> Iterator[str]:
     yield f"- Rule: {entry.rule}"
     if entry.kind is Kind.ANOMALY:
         yield f"- Strength: {_strength(entry)}"
+    yield f"- Case: {entry.case}"
     if entry.needs:
         yield f"- Asked if the run recorded: {', '.join(f'`{name}`' for name in entry.needs)}"
     if entry.rests_on:

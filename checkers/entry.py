@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from history.manifest import Promises
 
@@ -30,6 +31,17 @@ class Strength(StrEnum):
     """It is measured, and never a verdict."""
 
 
+_SUBJECTS: Final = {
+    "A": "assumptions",
+    "G": "grounds",
+    "D": "data plane",
+    "C": "control plane",
+    "V": "visibility",
+    "L": "life cycle",
+    "M": "open history",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One check."""
@@ -55,6 +67,11 @@ class Entry:
     """Assumptions without which its answer is unknown."""
     needs: tuple[str, ...] = ()
     """Tables without which it is not asked (`history.manifest.Manifest.tables`)."""
+
+    @property
+    def subject(self) -> str:
+        """The part of the catalogue that it belongs to, by the letter of its id."""
+        return _SUBJECTS[self.id[0]]
 
     def can_fail(self, promises: Promises) -> bool:
         """Whether any finding would make a run with these promises invalid (or unknown)."""

@@ -1,14 +1,22 @@
-"""The verdict in one word and one sentence: the same words on the page and on the terminal."""
+"""The verdict in one word and one sentence: the same words on the page and on the terminal.
 
-from collections.abc import Iterable, Sequence
+A valid run says what its word rests on: how many checks hold, which had nothing to judge and which
+could not have failed. One that is unknown says first why.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest, RunState
-from report.notation import counted, integer, one_line
+from report.notation import counted, integer, one_line, shortened
 
 __all__ = ["Headline", "Standing", "headline_of"]
+
+
+_FIRST_REASON_MAX: Final = 240
 
 
 class Standing(StrEnum):
@@ -38,16 +46,34 @@ def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headli
         return _without_verdict(manifest)
     invalid = [check for check in verdict.checks if check.validity is Validity.INVALID]
     unknown = [check for check in verdict.checks if check.validity is Validity.UNKNOWN]
-    sentence = {
-        Validity.VALID: lambda: f"All {counted(len(verdict.checks), 'check')} hold.",
-        Validity.INVALID: lambda: _violated(invalid, of=len(verdict.checks)),
-        Validity.UNKNOWN: lambda: _unanswered(unknown, of=len(verdict.checks)),
-    }[verdict.validity]()
+    standing = Standing(verdict.validity.value)
+    match standing:
+        case Standing.INVALID:
+            sentence = _violated(invalid, of=len(verdict.checks))
+        case Standing.VALID:
+            sentence = "; ".join(_held(verdict.checks)) + "."
+        case _:
+            sentence = _unanswered(unknown, of=len(verdict.checks))
     return Headline(
-        standing=Standing(verdict.validity.value),
+        standing=standing,
         sentence=sentence,
         reasons=tuple(_reasons([*invalid, *unknown])),
     )
+
+
+def _held(checks: Sequence[CheckResult]) -> Iterator[str]:
+    holding = _named(checks, Validity.VALID)
+    yield f"{counted(len(holding), 'check')} {'holds' if len(holding) == 1 else 'hold'}"
+    unjudged = _named(checks, Validity.NOT_JUDGED)
+    if unjudged:
+        yield f"{integer(len(unjudged))} had nothing to judge: {', '.join(unjudged)}"
+    figures = _named(checks, Validity.FIGURE)
+    if figures:
+        yield f"{integer(len(figures))} cannot fail on this cluster: {', '.join(figures)}"
+
+
+def _named(checks: Sequence[CheckResult], validity: Validity) -> list[str]:
+    return [one_line(check.check) for check in checks if check.validity is validity]
 
 
 def _violated(checks: Sequence[CheckResult], *, of: int) -> str:
@@ -60,11 +86,14 @@ def _violated(checks: Sequence[CheckResult], *, of: int) -> str:
 
 
 def _unanswered(checks: Sequence[CheckResult], *, of: int) -> str:
-    if not checks:
+    if not of:
         return "No check ran, so nothing is proven."
+    if not checks:
+        return f"None of {counted(of, 'check')} had anything to judge, so nothing is proven."
+    first = shortened(one_line(checks[0].reason), length_max=_FIRST_REASON_MAX).rstrip(".")
     return (
-        f"No violation was found, but {integer(len(checks))} of {counted(of, 'check')} could not "
-        "answer, so nothing is proven."
+        f"{first or 'no reason was given'}. No violation was found, but "
+        f"{integer(len(checks))} of {counted(of, 'check')} could not answer, so nothing is proven."
     )
 
 

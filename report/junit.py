@@ -1,8 +1,10 @@
 """The verdict for a build server: one test suite a run, one test case a check.
 
 Invalid is a failure, with the details of the first anomalies; unknown is an error, for a build must
-not pass on it; a run that failed or was not checked is one test case in error. The shape is the one
-that Jenkins' and GitLab's readers accept (the Apache Ant JUnit schema with properties).
+not pass on it; a check that had nothing to judge, or that cannot fail on this cluster, is skipped.
+A run that failed or was not checked is one test case in error. The properties count the cases that
+each check judged. The shape is the one that Jenkins' and GitLab's readers accept (the Apache Ant
+JUnit schema with properties).
 """
 
 import xml.etree.ElementTree as ET
@@ -16,11 +18,15 @@ from history.run_directory import RunDirectory
 from report.head import release_of
 from report.headline import Headline, headline_of
 from report.notation import printable
-from report.reading import read_answers
+from report.reading import Answers, read_answers
 
 __all__ = ["write_junit"]
 
 _DETAILS_MAX: Final = 4
+_SKIPPED: Final = {
+    Validity.NOT_JUDGED: "not judged: there was no case",
+    Validity.FIGURE: "a figure: it cannot fail on this cluster",
+}
 
 
 def write_junit(run: RunDirectory) -> Path:
@@ -31,7 +37,7 @@ def write_junit(run: RunDirectory) -> Path:
     answers = read_answers(run)
     headline = headline_of(answers.verdict, manifest=answers.manifest)
     suite = _suite(run, answers.manifest, answers.verdict)
-    _properties(suite, run, answers.manifest, headline)
+    _properties(suite, run, answers, headline)
     if answers.verdict is None:
         _missing_verdict(suite, headline)
     else:
@@ -53,7 +59,7 @@ def _suite(run: RunDirectory, manifest: Manifest | None, verdict: Verdict | None
         "tests": str(len(checks) if verdict else 1),
         "failures": str(sum(check.validity is Validity.INVALID for check in checks)),
         "errors": str(errors),
-        "skipped": "0",
+        "skipped": str(sum(check.validity in _SKIPPED for check in checks)),
         "time": f"{sum(check.seconds for check in checks):.3f}",
     }
     if manifest:
@@ -62,9 +68,8 @@ def _suite(run: RunDirectory, manifest: Manifest | None, verdict: Verdict | None
     return _element("testsuite", **attributes)
 
 
-def _properties(
-    suite: ET.Element, run: RunDirectory, manifest: Manifest | None, headline: Headline
-) -> None:
+def _properties(suite: ET.Element, run: RunDirectory, answers: Answers, headline: Headline) -> None:
+    manifest = answers.manifest
     properties = ET.SubElement(suite, "properties")
     values = {"verdict": headline.standing.value, "run": str(run.root)}
     if manifest:
@@ -73,6 +78,10 @@ def _properties(
             "release": release_of(manifest),
             "seed": str(manifest.seed),
             "command": manifest.command,
+        }
+    if answers.verdict:
+        values |= {
+            f"cases.{check.check}": str(check.case_count) for check in answers.verdict.checks
         }
     for name, value in values.items():
         properties.append(_element("property", name=name, value=value))
@@ -100,6 +109,8 @@ def _case(suite: ET.Element, result: CheckResult) -> None:
         case.append(failure)
     elif result.validity is Validity.UNKNOWN:
         case.append(_element("error", type="unknown", message=result.reason))
+    elif result.validity in _SKIPPED:
+        case.append(_element("skipped", message=_SKIPPED[result.validity]))
     if result.figures:
         output = ET.SubElement(case, "system-out")
         output.text = printable("\n".join(f"{k}={v:g}" for k, v in result.figures.items()))

@@ -1,10 +1,11 @@
 """A verdict in a few lines of a terminal, with colours where it has any.
 
-The lines stand in the order of urgency: the verdict, what is wrong, what holds, where the evidence
-lies, and last, so that it is what one sees, the command that repeats the run.
+The lines stand in the order of urgency: the verdict, what is wrong, what holds (a line a subject,
+with how much was judged), where the evidence lies and the command that repeats the run. The last
+line, which is what one sees, is the outcome.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -14,7 +15,8 @@ from rich.text import Text
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
 from report.headline import Standing, headline_of
-from report.notation import figure, one_line
+from report.notation import counted, figure, integer, one_line
+from report.proofs import known_entry
 from report.reading import Answers, read_answers
 
 __all__ = ["verdict_text"]
@@ -47,9 +49,15 @@ class _Line:
     tone: _Tone = _Tone.PLAIN
 
 
-def verdict_text(verdict: Verdict | None, run: RunDirectory) -> Text:
-    """The lines, without any control character. None: a run without a verdict, and why."""
-    lines = _lines(verdict, run, read_answers(run))
+def verdict_text(
+    verdict: Verdict | None, run: RunDirectory, *, as_expected: bool | None = None
+) -> Text:
+    """The lines, without any control character.
+
+    `verdict`: None is a run without one, and why. `as_expected`: whether the scenario expects this
+    verdict; None: it does not say.
+    """
+    lines = [*_lines(verdict, run, read_answers(run)), *_outcome(verdict, as_expected=as_expected)]
     # Styled text, never markup: what a server said is not ours to interpret.
     return Text("\n").join(Text(line.text, style=line.tone.value) for line in lines)
 
@@ -66,19 +74,64 @@ def _lines(verdict: Verdict | None, run: RunDirectory, answers: Answers) -> Iter
 
 
 def _checks(verdict: Verdict) -> Iterator[_Line]:
-    """What does not hold, each with its reason; then what holds, in one line, and how much."""
-    sound = [result for result in verdict.checks if result.validity is Validity.VALID]
-    for result in verdict.checks:
-        if result not in sound:
-            tone = _TONES[Standing(result.validity.value)]
-            words = f"  {result.validity.value:<8}{one_line(result.check)}"
-            yield _Line(text=f"{words}: {one_line(result.reason)}", tone=tone)
-    if sound:
-        names = ", ".join(one_line(result.check) for result in sound)
-        yield _Line(text=f"  valid   {names}", tone=_Tone.VALID)
+    """What does not hold, each with its reason; then what holds, and how much was judged."""
+    for validity in (Validity.INVALID, Validity.UNKNOWN):
+        for result in verdict.checks:
+            if result.validity is validity:
+                words = f"  {validity.value:<8}{one_line(result.check)}"
+                tone = _TONES[Standing(validity.value)]
+                yield _Line(text=f"{words}: {one_line(result.reason)}", tone=tone)
+    for subject, sound in _sound(verdict).items():
+        yield _Line(text=f"  valid   {subject}: {_extent(sound)}", tone=_Tone.VALID)
+    if verdict.validity is not Validity.VALID:
+        yield from _unjudged(verdict)
     yield from (
         _Line(text=f"  judged  {_sums(result)}") for result in verdict.checks if _sums(result)
     )
+
+
+def _sound(verdict: Verdict) -> Mapping[str, list[CheckResult]]:
+    """The checks that hold, by subject."""
+    found: dict[str, list[CheckResult]] = {}
+    for result in verdict.checks:
+        if result.validity is Validity.VALID:
+            entry = known_entry(result.check)
+            found.setdefault(entry.subject if entry else "others", []).append(result)
+    return found
+
+
+def _extent(sound: Sequence[CheckResult]) -> str:
+    """How many checks hold, and between which counts of cases."""
+    fewest = min(sound, key=lambda one: one.case_count)
+    most = max(sound, key=lambda one: one.case_count)
+    if len(sound) == 1:
+        return f"{fewest.check} holds in {counted(fewest.case_count, 'case')}"
+    return (
+        f"{counted(len(sound), 'check')} hold, in {integer(fewest.case_count)} ({fewest.check}) "
+        f"to {integer(most.case_count)} ({most.check}) cases"
+    )
+
+
+def _unjudged(verdict: Verdict) -> Iterator[_Line]:
+    """The checks that prove nothing; of a valid run they stand in its first line."""
+    words = {Validity.NOT_JUDGED: "had nothing to judge", Validity.FIGURE: "cannot fail here"}
+    for validity, why in words.items():
+        names = [one_line(one.check) for one in verdict.checks if one.validity is validity]
+        if names:
+            text = f"  {validity.value}: {len(names)} {why}: {', '.join(names)}"
+            yield _Line(text=text, tone=_Tone.QUIET)
+
+
+def _outcome(verdict: Verdict | None, *, as_expected: bool | None) -> Iterator[_Line]:
+    if verdict is None:
+        return
+    expected = {
+        None: "",
+        True: ", as the scenario expects of this release",
+        False: ", NOT as the scenario expects of this release",
+    }[as_expected]
+    text = f"outcome: {verdict.validity.value}, exit code {verdict.exit_code}{expected}"
+    yield _Line(text=text, tone=_TONES[Standing(verdict.validity.value)])
 
 
 def _sums(result: CheckResult) -> str:

@@ -20,10 +20,7 @@ def say_verdict(outcome: RunOutcome, *, aside: bool) -> None:
     `aside`: to standard error, because standard output belongs to a JSON document.
     """
     console = Console(stderr=aside, soft_wrap=True, highlight=False)
-    console.print(verdict_text(outcome.verdict, outcome.run))
-    if outcome.as_expected is not None:
-        word = "as" if outcome.as_expected else "NOT as"
-        console.print(f"this is {word} the scenario expects of this release")
+    console.print(verdict_text(outcome.verdict, outcome.run, as_expected=outcome.as_expected))
 
 
 def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
@@ -40,6 +37,7 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
         "checks": {
             check.check: {
                 "validity": str(check.validity),
+                "cases": check.case_count,
                 "anomalies": check.anomaly_count,
                 "reason": check.reason,
             }

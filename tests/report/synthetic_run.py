@@ -60,6 +60,7 @@ def result(
     return CheckResult(
         check=check,
         validity=validity,
+        case_count=0 if validity is Validity.NOT_JUDGED else 12,
         reason=reason,
         anomaly_count=count,
         allowed_count=allowed,

@@ -53,6 +53,8 @@ def assert_usual_shape(root: ET.Element) -> None:
                 ["failure"],
                 ["error", "system-out"],
                 ["error"],
+                ["skipped", "system-out"],
+                ["skipped"],
             )
         for item in suite.findall("properties/property"):
             assert set(item.attrib) == {"name", "value"}
@@ -89,6 +91,26 @@ def test_unknown_is_an_error_with_its_reason(tmp_path: Path) -> None:
     error = suite.find("testcase[@name='evidence']/error")
     assert error.get("message") == "Nothing was acknowledged."
     assert suite.get("errors") == "1"
+
+
+def test_what_was_not_judged_is_skipped_and_says_so(tmp_path: Path) -> None:
+    verdict = verdict_with(
+        result("aborted-read", Validity.NOT_JUDGED), result("statistics", Validity.FIGURE)
+    )
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=verdict))
+    assert suite.get("skipped") == "2"
+    skipped = suite.find("testcase[@name='aborted-read']/skipped")
+    assert skipped.get("message") == "not judged: there was no case"
+    figure = suite.find("testcase[@name='statistics']/skipped")
+    assert figure.get("message") == "a figure: it cannot fail on this cluster"
+
+
+def test_the_properties_count_the_cases_of_each_check(tmp_path: Path) -> None:
+    verdict = verdict_with(result("aborted-read", Validity.NOT_JUDGED))
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=verdict))
+    found = {p.get("name"): p.get("value") for p in suite.findall("properties/property")}
+    assert found["cases.lost-write"] == "12"
+    assert found["cases.aborted-read"] == "0"
 
 
 @pytest.mark.parametrize("state", [RunState.FAILED, RunState.RECORDED, RunState.RUNNING])
