@@ -6,7 +6,7 @@ not exist), and so does the user, and either way what was done is stored.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -209,20 +209,21 @@ def _series_run(
         anomalies=illegal,
         run=str(outcome.run.root),
         command=options.command,
-        reason=_open_question(verdict) if result is RunResult.UNKNOWN else "",
+        reason=_open_question(verdict, sought) if result is RunResult.UNKNOWN else "",
     )
 
 
-def _open_question(verdict: Verdict) -> str:
-    """The first check without an answer, in its own words."""
-    return next(
-        (
-            f"{check.check}: {check.reason}"
-            for check in verdict.checks
-            if check.validity is Validity.UNKNOWN
-        ),
-        "a check that is sought was not made",
-    )
+def _open_question(verdict: Verdict, sought: Collection[str]) -> str:
+    """The first check without an answer, in its own words; else those sought that prove nothing."""
+    unknown = (check for check in verdict.checks if check.validity is Validity.UNKNOWN)
+    for check in unknown:
+        return f"{check.check}: {check.reason}"
+    empty = [
+        f"{check.check} is {check.validity}"
+        for check in verdict.checks
+        if check.check in sought and check.validity in {Validity.NOT_JUDGED, Validity.FIGURE}
+    ]
+    return ", ".join(empty) or "a check that is sought was not made"
 
 
 def _said(series: Series, made: SeriesRun) -> str:
