@@ -69,7 +69,8 @@ def stuck_isrs(tables: Tables, facts: Facts) -> Judged:
             found = list(_outsiders(history, course))
             proofs = [one for one in found if isinstance(one, Proof)]
             doubt = next((one for one in found if isinstance(one, str)), "")
-            yield history.key, spelled(NAME, history.key, proofs, doubt=doubt)
+            cases = len(history.last.replicas)
+            yield history.key, spelled(NAME, history.key, proofs, cases=cases, doubt=doubt)
 
 
 def _outsiders(history: PartitionHistory, course: _Course) -> Iterator[Proof | str]:

@@ -36,27 +36,28 @@ def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
     for key in keys_of(records):
         logs = replica_logs(key, replicas, records)
         proofs = [proof for one, other in combinations(logs, 2) for proof in _proofs(one, other)]
-        yield key, _found(key, proofs, tables, facts) if proofs else none(NAME, key)
+        cases = sum(_compared_count(one, other) for one, other in combinations(logs, 2))
+        if proofs:
+            yield key, _found(key, proofs, tables, facts, cases=cases)
+        else:
+            yield key, none(NAME, key, cases=cases)
 
 
-def _found(key: str, proofs: Sequence[Proof], tables: Tables, facts: Facts) -> Found:
+def _found(
+    key: str, proofs: Sequence[Proof], tables: Tables, facts: Facts, *, cases: int
+) -> Found:
     seen = view(tables, facts)
     if seen.log.doubt:
-        return none(
-            NAME, key, doubt=f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
-        )
+        doubt = f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
+        return none(NAME, key, cases=cases, doubt=doubt)
     unclean = any(one.elected_uncleanly for one in seen.histories() if one.key == key)
-    return spelled(NAME, key, proofs, allowed_count=len(proofs) if unclean else 0)
+    legal = len(proofs) if unclean else 0
+    return spelled(NAME, key, proofs, cases=cases, allowed_count=legal)
 
 
 def _proofs(one: ReplicaLog, other: ReplicaLog) -> Iterator[Proof]:
     """One a stretch of offsets at which they differ."""
-    if one.high_watermark is None or other.high_watermark is None:
-        return
-    if one.topic_id != other.topic_id:
-        return
-    start = max(one.log_start_offset, other.log_start_offset)
-    end = min(_readable_end(one), _readable_end(other))
+    start, end = _shared(one, other)
     differing = _differing(one, other, start=start, end=end)
     for places in stretches(differing):
         first, last = int(differing[places[0]]), int(differing[places[-1]])
@@ -69,6 +70,22 @@ def _proofs(one: ReplicaLog, other: ReplicaLog) -> Iterator[Proof]:
             f"{other.high_watermark}): at {first}, {_record(one, first)} and "
             f"{_record(other, first)}",
         )
+
+
+def _compared_count(one: ReplicaLog, other: ReplicaLog) -> int:
+    start, end = _shared(one, other)
+    here, there = one.offset[_within(one, start, end)], other.offset[_within(other, start, end)]
+    return len(np.union1d(here, there))
+
+
+def _shared(one: ReplicaLog, other: ReplicaLog) -> tuple[int, int]:
+    """The offsets that both call committed; none if the two cannot be compared."""
+    if one.high_watermark is None or other.high_watermark is None:
+        return 0, 0
+    if one.topic_id != other.topic_id:
+        return 0, 0
+    start = max(one.log_start_offset, other.log_start_offset)
+    return start, min(_readable_end(one), _readable_end(other))
 
 
 def _readable_end(log: ReplicaLog) -> int:

@@ -52,11 +52,13 @@ def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
         histories = [one for one in seen.histories() if one.key == key]
         if len(histories) != 1:
             doubt = f"{len(histories)} partitions of the metadata log were called {key}"
-            yield key, none(NAME, key, doubt=doubt)
+            yield key, none(NAME, key, cases=0, doubt=doubt)
             continue
         proofs = list(_proofs(key, histories[0], tables, seen))
         unclean = histories[0].elected_uncleanly
-        yield key, spelled(NAME, key, proofs, allowed_count=len(proofs) if unclean else 0)
+        legal = len(proofs) if unclean else 0
+        cases = len(acknowledged_sends(key, tables["records"]))
+        yield key, spelled(NAME, key, proofs, cases=cases, allowed_count=legal)
 
 
 def _proofs(key: str, history: PartitionHistory, tables: Tables, seen: View) -> Iterator[Proof]:

@@ -35,7 +35,11 @@ def unsafe_candidates(tables: Tables, facts: Facts) -> Judged:
             proofs = list(_proofs(history, mine, seen))
             legal = len(proofs) if history.elected_uncleanly else 0
             doubt = _unread(history, mine, seen)
-            yield history.key, spelled(NAME, history.key, proofs, doubt=doubt, allowed_count=legal)
+            cases = len({*history.last.isr, *history.last.elr})
+            yield (
+                history.key,
+                spelled(NAME, history.key, proofs, cases=cases, doubt=doubt, allowed_count=legal),
+            )
 
 
 def _is_of(row: Mapping[str, Any], history: PartitionHistory) -> bool:
