@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled, view
+from checkers.control_plane.view import METADATA, clock, counted, spelled, view
 from checkers.kernels.broker_states import BrokerHistory
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import PartitionHistory
@@ -34,14 +34,22 @@ NAME: Final = "epoch-went-back"
 def epochs_that_went_back(tables: Tables, facts: Facts) -> Judged:
     """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
-    everywhere = [*_logs(tables["metadata_log"]), *_heartbeats(wire), *_answers(wire)]
     seen = view(tables, facts)
-    yield METADATA, spelled(NAME, METADATA, everywhere, doubt=seen.log.doubt)
+    told = [*_heartbeats(wire), *_answers(wire)]
+    proofs = [*_logs(tables["metadata_log"]), *filter(None, told)]
+    cases = len(told) + _step_count(tables["metadata_log"])
+    yield METADATA, spelled(NAME, METADATA, proofs, cases=cases, doubt=seen.log.doubt)
     for history in seen.histories():
-        yield history.key, spelled(NAME, history.key, list(_partition(history)))
+        yield history.key, counted(NAME, history.key, _partition(history))
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, spelled(NAME, key, list(_registrations(broker)))
+        yield key, counted(NAME, key, _registrations(broker))
+
+
+def _step_count(metadata_log: pa.Table) -> int:
+    """How many steps all the nodes' logs make from offset to offset."""
+    logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
+    return len(logged) - len(pc.unique(logged["node"]))
 
 
 def _logs(metadata_log: pa.Table) -> Iterator[Proof]:
@@ -62,67 +70,79 @@ def _logs(metadata_log: pa.Table) -> Iterator[Proof]:
             )
 
 
-def _partition(history: PartitionHistory) -> Iterator[Proof]:
+def _partition(history: PartitionHistory) -> Iterator[Proof | None]:
     for before, version in history.steps():
         one = (before.leader_epoch, before.partition_epoch)
         other = (version.leader_epoch, version.partition_epoch)
-        if other[0] < one[0] or other[1] < one[1]:
-            yield Proof(
-                operations=(),
-                offsets=(before.metadata_offset, version.metadata_offset),
-                values=(*one, *other),
-                detail=f"{history.key} had leader epoch {one[0]} and partition epoch {one[1]} at "
-                f"metadata offset {before.metadata_offset}, and has {other[0]} and {other[1]} at "
-                f"metadata offset {version.metadata_offset}",
-            )
+        if other[0] >= one[0] and other[1] >= one[1]:
+            yield None
+            continue
+        yield Proof(
+            operations=(),
+            offsets=(before.metadata_offset, version.metadata_offset),
+            values=(*one, *other),
+            detail=f"{history.key} had leader epoch {one[0]} and partition epoch {one[1]} at "
+            f"metadata offset {before.metadata_offset}, and has {other[0]} and {other[1]} at "
+            f"metadata offset {version.metadata_offset}",
+        )
 
 
-def _registrations(broker: BrokerHistory) -> Iterator[Proof]:
+def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
     for before, after in pairwise(broker.registrations()):
-        if after.broker_epoch < before.broker_epoch:
-            yield Proof(
-                operations=(),
-                offsets=(before.metadata_offset, after.metadata_offset),
-                values=(before.broker_epoch, after.broker_epoch),
-                detail=f"broker {broker.broker_id} registered with broker epoch "
-                f"{before.broker_epoch} at metadata offset {before.metadata_offset}, and with "
-                f"{after.broker_epoch} at metadata offset {after.metadata_offset}",
-            )
+        if after.broker_epoch >= before.broker_epoch:
+            yield None
+            continue
+        yield Proof(
+            operations=(),
+            offsets=(before.metadata_offset, after.metadata_offset),
+            values=(before.broker_epoch, after.broker_epoch),
+            detail=f"broker {broker.broker_id} registered with broker epoch "
+            f"{before.broker_epoch} at metadata offset {before.metadata_offset}, and with "
+            f"{after.broker_epoch} at metadata offset {after.metadata_offset}",
+        )
 
 
-def _heartbeats(wire: pa.Table) -> Iterator[Proof]:
+def _heartbeats(wire: pa.Table) -> Iterator[Proof | None]:
     last: dict[tuple[int, int], Rpc] = {}
     for rpc in rpcs(wire, "BrokerHeartbeat"):
         offset = rpc.of("fetch_offset")
         if offset is None or rpc.of("broker_epoch") is None:
             continue
         before = last.get((rpc.connection, rpc.of("broker_epoch")))
-        if before is not None and offset < before.of("fetch_offset"):
-            yield Proof(
-                operations=(),
-                offsets=(before.of("fetch_offset"), offset),
-                values=(rpc.of("broker_epoch"),),
-                frames=(before.frame, rpc.frame),
-                detail=f"{rpc.source}, with broker epoch {rpc.of('broker_epoch')}, had applied "
-                f"metadata offset {before.of('fetch_offset')} at {clock(before.asked_ns)} (frame "
-                f"{before.frame}), and {offset} at {clock(rpc.asked_ns)} (frame {rpc.frame})",
-            )
+        if before is not None:
+            back = offset < before.of("fetch_offset")
+            yield _forgotten(before, rpc) if back else None
         last[rpc.connection, rpc.of("broker_epoch")] = rpc
 
 
-def _answers(wire: pa.Table) -> Iterator[Proof]:
+def _forgotten(before: Rpc, rpc: Rpc) -> Proof:
+    known, offset = before.of("fetch_offset"), rpc.of("fetch_offset")
+    return Proof(
+        operations=(),
+        offsets=(known, offset),
+        values=(rpc.of("broker_epoch"),),
+        frames=(before.frame, rpc.frame),
+        detail=f"{rpc.source}, with broker epoch {rpc.of('broker_epoch')}, had applied "
+        f"metadata offset {known} at {clock(before.asked_ns)} (frame "
+        f"{before.frame}), and {offset} at {clock(rpc.asked_ns)} (frame {rpc.frame})",
+    )
+
+
+def _answers(wire: pa.Table) -> Iterator[Proof | None]:
     for rpc in rpcs(wire, "AlterPartition"):
         asked = (rpc.of("leader_epoch"), rpc.of("partition_epoch"))
         told = (rpc.answered("leader_epoch"), rpc.answered("partition_epoch"))
         if not rpc.ok or None in (*asked, *told):
             continue
-        if told[0] < asked[0] or not 0 <= told[1] - asked[1] <= 1:
-            yield Proof(
-                operations=(),
-                offsets=(),
-                values=(*asked, *told),
-                frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-                detail=f"{rpc.source} sent an AlterPartition (frame {rpc.frame}) with leader epoch "
-                f"{asked[0]} and partition epoch {asked[1]}, and was answered with {told[0]} and "
-                f"{told[1]} (frame {rpc.answer_frame})",
-            )
+        if told[0] >= asked[0] and 0 <= told[1] - asked[1] <= 1:
+            yield None
+            continue
+        yield Proof(
+            operations=(),
+            offsets=(),
+            values=(*asked, *told),
+            frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
+            detail=f"{rpc.source} sent an AlterPartition (frame {rpc.frame}) with leader epoch "
+            f"{asked[0]} and partition epoch {asked[1]}, and was answered with {told[0]} and "
+            f"{told[1]} (frame {rpc.answer_frame})",
+        )

@@ -14,7 +14,9 @@ taken so that it speaks for the controller:
   the controller wrote records (a living one does so twice a second), so that it was neither paused
   nor starved. A heartbeat that reached it and was not answered may have been taken at any time, so
   no silence is told of until an answered one follows. It must have accepted one before: a broker
-  whose heartbeats are not on the tape is not judged.
+  whose heartbeats are not on the tape is not judged. A case is a silence that may have been longer
+  than the time-out, by the clocks' bounds; one that was, while the controller cannot be shown to
+  have written, is none.
 
 The time-out is the controller's own setting. That a broker goes on serving its clients after its
 session has ended is no breach: brokers of Apache Kafka do not fence themselves, they learn it from
@@ -31,7 +33,7 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.control_plane.view import View, clock, counted, doubtful, view
 from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.rpcs import Rpc
@@ -70,7 +72,7 @@ class _Sessions:
         return self.contacts.get(place, Contacts(heartbeats=()))
 
 
-_Proofs = Callable[[BrokerHistory, _Sessions], Iterator[Proof]]
+_Answers = Callable[[BrokerHistory, _Sessions], Iterator[Proof | None]]
 
 
 def fenced_too_early(tables: Tables, facts: Facts) -> Judged:
@@ -83,7 +85,7 @@ def fenced_too_late(tables: Tables, facts: Facts) -> Judged:
     return _judged(LATE, tables, facts, _late)
 
 
-def _judged(check: str, tables: Tables, facts: Facts, proofs: _Proofs) -> Judged:
+def _judged(check: str, tables: Tables, facts: Facts, answers: _Answers) -> Judged:
     seen = view(tables, facts)
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
@@ -98,10 +100,10 @@ def _judged(check: str, tables: Tables, facts: Facts, proofs: _Proofs) -> Judged
     )
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, spelled(check, key, list(proofs(broker, sessions)))
+        yield key, counted(check, key, answers(broker, sessions))
 
 
-def _early(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof]:
+def _early(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof | None]:
     since_ms = 0
     for place, (before, version) in enumerate(pairwise(broker.versions), start=1):
         if before.fenced or not before.registered:
@@ -115,8 +117,8 @@ def _early(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof]:
 
 def _fencing(
     broker: BrokerHistory, version: BrokerVersion, since_ms: int, sessions: _Sessions
-) -> Iterator[Proof]:
-    """A fencing of a broker that had been unfenced since then."""
+) -> Iterator[Proof | None]:
+    """A fencing of a broker that had been unfenced since then, if it can be judged."""
     term = term_at(sessions.terms, version.metadata_offset)
     timeout_ns = None if term is None else sessions.timeouts_ns.get(term.node)
     if term is None or timeout_ns is None:
@@ -132,15 +134,17 @@ def _fencing(
     if last is None or last.reached_ns is None or asked or last.asked_ns < term.begin_ns:
         return
     silent_ns = latest_ns - last.reached_ns
-    if silent_ns < timeout_ns:
-        yield _proof(
-            version,
-            last,
-            f"broker {broker.broker_id} was fenced at metadata offset {version.metadata_offset}, "
-            f"at most {_seconds(silent_ns)} after {term.node} had been given its heartbeat at "
-            f"{clock(last.reached_ns)} (frame {last.frame}), which it accepted; the session "
-            f"time-out is {_seconds(timeout_ns)}",
-        )
+    if silent_ns >= timeout_ns:
+        yield None
+        return
+    yield _proof(
+        version,
+        last,
+        f"broker {broker.broker_id} was fenced at metadata offset {version.metadata_offset}, "
+        f"at most {_seconds(silent_ns)} after {term.node} had been given its heartbeat at "
+        f"{clock(last.reached_ns)} (frame {last.frame}), which it accepted; the session "
+        f"time-out is {_seconds(timeout_ns)}",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +155,11 @@ class _Stay:
     term: Term
     from_ns: int
     until_ns: int
+    until_latest_ns: int
+    """When it was surely over; all the others speak for the controller."""
 
 
-def _late(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof]:
+def _late(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof | None]:
     for stay in _stays(broker, sessions):
         timeout_ns = sessions.timeouts_ns.get(stay.term.node)
         if timeout_ns is not None:
@@ -178,19 +184,24 @@ def _stays(broker: BrokerHistory, sessions: _Sessions) -> Iterator[_Stay]:
                 term=term,
                 from_ns=max(facts.latest_ns(version.timestamp_ms), term.begin_ns),
                 until_ns=facts.earliest_ns(until_ms),
+                until_latest_ns=facts.latest_ns(until_ms),
             )
 
 
 def _silences(
     broker: BrokerHistory, stay: _Stay, timeout_ns: int, sessions: _Sessions
-) -> Iterator[Proof]:
+) -> Iterator[Proof | None]:
+    """An answer a silence that may have been longer than the session time-out."""
     contacts = sessions.with_controller(broker, stay.version, stay.term.node)
     for silence in contacts.silences(from_ns=stay.from_ns, until_ns=stay.until_ns):
         due_ns = silence.begin_ns + timeout_ns
         end_ns = due_ns + SLACK_NS
-        if silence.last is None or silence.end_ns <= end_ns:
+        is_last = silence.end_ns == stay.until_ns
+        if silence.last is None or (stay.until_latest_ns if is_last else silence.end_ns) <= due_ns:
             continue
-        if _wrote(stay.term, sessions.seen.facts, from_ns=due_ns, until_ns=end_ns):
+        if silence.end_ns <= end_ns:
+            yield None
+        elif _wrote(stay.term, sessions.seen.facts, from_ns=due_ns, until_ns=end_ns):
             yield _proof(
                 stay.version,
                 silence.last,

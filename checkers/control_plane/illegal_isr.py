@@ -33,41 +33,38 @@ def empty_isrs(tables: Tables, facts: Facts) -> Judged:
     seen = view(tables, facts)
     since = _elr_since(seen)
 
-    def proofs(history: PartitionHistory) -> Iterator[Proof]:
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in history.versions:
             early = since is None or version.metadata_offset < since
-            if not version.isr and (version.leader != NO_LEADER or early):
-                yield _proof(history, version, f"and its leader is {version.leader}")
+            wrong = not version.isr and (version.leader != NO_LEADER or early)
+            leader = f"and its leader is {version.leader}"
+            yield _proof(history, version, leader) if wrong else None
 
-    return by_partition(EMPTY, seen, proofs)
+    return by_partition(EMPTY, seen, judged)
 
 
 def strange_isrs(tables: Tables, facts: Facts) -> Judged:
     """Members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
 
-    def proofs(history: PartitionHistory) -> Iterator[Proof]:
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
         for version in history.versions:
-            if strange := sorted(set(version.isr) - set(version.replicas)):
-                yield _proof(
-                    history,
-                    version,
-                    f"and {strange} are not among its replicas {list(version.replicas)}",
-                )
+            strange = sorted(set(version.isr) - set(version.replicas))
+            words = f"and {strange} are not among its replicas {list(version.replicas)}"
+            yield _proof(history, version, words) if strange else None
 
-    return by_partition(NOT_IN_REPLICAS, view(tables, facts), proofs)
+    return by_partition(NOT_IN_REPLICAS, view(tables, facts), judged)
 
 
 def elr_overlaps(tables: Tables, facts: Facts) -> Judged:
     """Replicas in both, by partition. Reads `metadata_log`."""
 
-    def proofs(history: PartitionHistory) -> Iterator[Proof]:
-        for version in history.versions:
-            if both := sorted(set(version.isr) & set(version.elr)):
-                yield _proof(
-                    history, version, f"and {both} are in its ELR {list(version.elr)}, too"
-                )
+    def judged(history: PartitionHistory) -> Iterator[Proof | None]:
+        for version in (one for one in history.versions if one.elr):
+            both = sorted(set(version.isr) & set(version.elr))
+            words = f"and {both} are in its ELR {list(version.elr)}, too"
+            yield _proof(history, version, words) if both else None
 
-    return by_partition(ELR_OVERLAPS, view(tables, facts), proofs)
+    return by_partition(ELR_OVERLAPS, view(tables, facts), judged)
 
 
 def _elr_since(seen: View) -> int | None:

@@ -19,6 +19,7 @@ It cannot see what a step was asked for, only what it did: that is C1's, C2's an
 Source: see the rules.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -40,14 +41,18 @@ def illegal_transitions(tables: Tables, facts: Facts) -> Judged:
     """Steps that no rule allows, by partition or broker. Reads `metadata_log`."""
     log = view(tables, facts).log
     found: dict[str, list[Proof]] = {METADATA: []}
-    for key, proof in _proofs(log):
-        found.setdefault(key or METADATA, []).append(proof)
+    case_counts: Counter[str] = Counter()
+    for breaches_of_step in _judged(log):
+        case_counts[breaches_of_step[0][0] if breaches_of_step else METADATA] += 1
+        for key, proof in breaches_of_step:
+            found.setdefault(key, []).append(proof)
     for key in sorted(found):
         doubt = log.doubt if key == METADATA else ""
-        yield key, spelled(NAME, key, found[key], doubt=doubt)
+        yield key, spelled(NAME, key, found[key], cases=case_counts[key], doubt=doubt)
 
 
-def _proofs(log: LogOfRecord) -> Iterator[tuple[str, Proof]]:
+def _judged(log: LogOfRecord) -> Iterator[list[tuple[str, Proof]]]:
+    """Of each step, in order, what it breaks: (key, proof)."""
     state, earlier = MetadataState(), _last_of_earlier_batches(log)
     for record in log.records:
         if not record.snapshot and not record.control:
@@ -55,8 +60,7 @@ def _proofs(log: LogOfRecord) -> Iterator[tuple[str, Proof]]:
                 *breaches(record, state, whole=not log.begins_with_snapshot),
                 *_old_epochs(record, state, earlier),
             ]
-            for breach in wrong:
-                yield breach.key, _proof(record, breach)
+            yield [(breach.key or METADATA, _proof(record, breach)) for breach in wrong]
         state.apply(record)
 
 

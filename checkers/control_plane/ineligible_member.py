@@ -37,37 +37,39 @@ def ineligible_members(tables: Tables, facts: Facts) -> Judged:
     seen = view(tables, facts)
     end_ms = seen.log.end_timestamp_ms
     fenced = {one.broker_id: list(_fenced(one, end_ms, facts)) for one in seen.brokers.values()}
-    return by_partition(NAME, seen, lambda history: _proofs(history, fenced, seen))
+    return by_partition(NAME, seen, lambda history: _judged(history, fenced, seen))
 
 
-def _proofs(
+def _judged(
     history: PartitionHistory, fenced: Mapping[int, Sequence[_Fenced]], seen: View
-) -> Iterator[Proof]:
+) -> Iterator[Proof | None]:
     for before, version in history.steps():
         if version.cause is Cause.CHANGED and not version.recovering:
             for broker_id in sorted(set(version.isr) - set(before.isr)):
-                yield from _join(history, version, broker_id, seen)
+                broker = seen.broker_before(broker_id, version.metadata_offset)
+                if broker is not None or not seen.log.begins_with_snapshot:
+                    eligible = broker is not None and broker.eligible
+                    yield None if eligible else _join(history, version, broker_id, broker)
     for broker in seen.brokers.values():
         yield from _stays(history, broker, fenced[broker.broker_id], seen)
 
 
 def _join(
-    history: PartitionHistory, version: PartitionVersion, broker_id: int, seen: View
-) -> Iterator[Proof]:
-    broker = seen.broker_before(broker_id, version.metadata_offset)
-    if broker is None and seen.log.begins_with_snapshot:
-        return
-    if broker is None or not broker.eligible:
-        yield Proof(
-            operations=(),
-            offsets=(
-                *(() if broker is None else (broker.metadata_offset,)),
-                version.metadata_offset,
-            ),
-            values=(broker_id,),
-            detail=f"broker {broker_id} joined the ISR of {history.key} at metadata offset "
-            f"{version.metadata_offset} (ISR {version.isr_text}), when it {_state(broker)}",
-        )
+    history: PartitionHistory,
+    version: PartitionVersion,
+    broker_id: int,
+    broker: BrokerVersion | None,
+) -> Proof:
+    return Proof(
+        operations=(),
+        offsets=(
+            *(() if broker is None else (broker.metadata_offset,)),
+            version.metadata_offset,
+        ),
+        values=(broker_id,),
+        detail=f"broker {broker_id} joined the ISR of {history.key} at metadata offset "
+        f"{version.metadata_offset} (ISR {version.isr_text}), when it {_state(broker)}",
+    )
 
 
 def _state(broker: BrokerVersion | None) -> str:
@@ -81,18 +83,18 @@ def _state(broker: BrokerVersion | None) -> str:
 
 def _stays(
     history: PartitionHistory, broker: BrokerHistory, fenced: Sequence[_Fenced], seen: View
-) -> Iterator[Proof]:
-    """Times for which it was fenced and a member, and not the last one."""
+) -> Iterator[Proof | None]:
+    """Times at which it was fenced and a member, and not the last one; often of no length."""
     end_ms = history.deleted_ms or seen.log.end_timestamp_ms
     for first, from_ms, until_ms in _memberships(history, broker.broker_id, end_ms, seen.facts):
         # Both lists grow over a night: only the times that overlap are looked at.
         place = bisect_right(fenced, from_ms, key=lambda one: one[2])
         for version, fenced_ms, unfenced_ms in map(fenced.__getitem__, range(place, len(fenced))):
-            if fenced_ms >= until_ms:
+            if fenced_ms > until_ms:
                 break
             stayed_ms = min(until_ms, unfenced_ms) - max(from_ms, fenced_ms)
-            if stayed_ms > GRACE_MS:
-                yield _stay(history, broker, version, first, stayed_ms)
+            long = stayed_ms > GRACE_MS
+            yield _stay(history, broker, version, first, stayed_ms) if long else None
 
 
 def _memberships(

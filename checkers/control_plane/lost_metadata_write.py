@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, View, clock, doubtful, spelled, view
+from checkers.control_plane.view import View, clock, counted, doubtful, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.metadata_records import MetadataRecord
 
@@ -47,15 +47,14 @@ def lost_metadata_writes(tables: Tables, facts: Facts) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    found: dict[str, list[Proof]] = {}
-    for write, proof in _lost(tables["metadata_writes"].to_pylist(), seen):
-        found.setdefault(write["topic"], []).append(proof)
-    yield METADATA, spelled(NAME, METADATA, [])
+    found: dict[str, list[Proof | None]] = {}
+    for write, answer in _judged(tables["metadata_writes"].to_pylist(), seen):
+        found.setdefault(write["topic"], []).append(answer)
     for topic in sorted(found):
-        yield topic, spelled(NAME, topic, found[topic])
+        yield topic, counted(NAME, topic, found[topic])
 
 
-def _lost(writes: list[_Row], seen: View) -> Iterator[tuple[_Row, Proof]]:
+def _judged(writes: list[_Row], seen: View) -> Iterator[tuple[_Row, Proof | None]]:
     until_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
     if seen.log.begins_with_snapshot:
         return
@@ -65,12 +64,12 @@ def _lost(writes: list[_Row], seen: View) -> Iterator[tuple[_Row, Proof]]:
         place = _place_of(write) if acknowledged else None
         if place is None or write["return_ns"] >= until_ns:
             continue
-        if not any(
+        in_the_log = any(
             seen.facts.latest_ns(time_ms) >= write["call_ns"]
             and seen.facts.earliest_ns(time_ms) <= write["return_ns"]
             for time_ms in appended.get(place, ())
-        ):
-            yield write, _proof(write, until_ns)
+        )
+        yield write, None if in_the_log else _proof(write, until_ns)
 
 
 def _place_of(write: _Row) -> _Place | None:

@@ -48,13 +48,22 @@ def metadata_divergences(tables: Tables, facts: Facts) -> Judged:
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
-    proofs = list(_two_in_one_epoch(tables["metadata_log"]))
-    log = view(tables, facts).log
+    metadata_log, log = tables["metadata_log"], view(tables, facts).log
+    proofs = list(_two_in_one_epoch(metadata_log))
+    told: list[Proof | None] = []
     if not log.doubt:
-        proofs += _gone(log, tables, facts)
+        told += [*_gone(log, tables, facts), *_creations(log, tables, facts)]
         proofs += _other_than_applied(log, tables, facts)
-        proofs += _creations(log, tables, facts)
-    yield METADATA, spelled(NAME, METADATA, proofs, doubt=log.doubt)
+    cases = _shared_count(metadata_log) + len(told)
+    found = [*proofs, *filter(None, told)]
+    yield METADATA, spelled(NAME, METADATA, found, cases=cases, doubt=log.doubt)
+
+
+def _shared_count(metadata_log: pa.Table) -> int:
+    """How many metadata offsets two nodes or more have a record at."""
+    logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
+    holders = logged.group_by("metadata_offset").aggregate([("node", "count_distinct")])
+    return len(holders.filter(pc.greater(pc.field("node_count_distinct"), 1)))
 
 
 def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
@@ -96,8 +105,8 @@ def _applied(tables: Tables) -> Iterator[_Row]:
     yield from kept.to_pylist()
 
 
-def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
-    """Rule 2; one proof a broker, its first."""
+def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | None]:
+    """Rule 2; an answer a heartbeat, and of each broker nothing after its first proof."""
     offsets = log.rows["metadata_offset"].to_numpy()
     timestamps = log.rows["timestamp_ms"].to_numpy()
     told: set[str] = set()
@@ -106,16 +115,18 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
         if place < 0 or row["node"] in told or log.rows["snapshot"][place].as_py():
             continue
         appended_ns = facts.earliest_ns(int(timestamps[place]))
-        if appended_ns > row["time_ns"]:
-            told.add(row["node"])
-            yield Proof(
-                operations=(),
-                offsets=(row["metadata_offset"], int(offsets[place])),
-                values=(),
-                detail=f"{row['node']} had applied metadata offset {row['metadata_offset']} when "
-                f"its heartbeat arrived at {clock(row['time_ns'])}, and the record that the quorum "
-                f"has at offset {offsets[place]} was appended no earlier than {clock(appended_ns)}",
-            )
+        if appended_ns <= row["time_ns"]:
+            yield None
+            continue
+        told.add(row["node"])
+        yield Proof(
+            operations=(),
+            offsets=(row["metadata_offset"], int(offsets[place])),
+            values=(),
+            detail=f"{row['node']} had applied metadata offset {row['metadata_offset']} when "
+            f"its heartbeat arrived at {clock(row['time_ns'])}, and the record that the quorum "
+            f"has at offset {offsets[place]} was appended no earlier than {clock(appended_ns)}",
+        )
 
 
 def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
@@ -162,7 +173,7 @@ def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
     )
 
 
-def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof]:
+def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | None]:
     """Rule 4."""
     if log.begins_with_snapshot:
         return
@@ -172,12 +183,14 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
         acknowledged = row["f"] == "create-topic" and row["outcome"] == "ok" and row["topic_id"]
         if not acknowledged or row["return_ns"] is None or row["return_ns"] >= until_ns:
             continue
-        if row["topic_id"] not in created:
-            yield Proof(
-                operations=(),
-                offsets=(),
-                values=(row["index"],),
-                detail=f"the creation of topic {row['topic']} ({row['topic_id']}) was acknowledged "
-                f"by {row['node']} at {clock(row['return_ns'])} (write {row['index']}), and the "
-                f"metadata log, which goes on until {clock(until_ns)}, does not have it",
-            )
+        if row["topic_id"] in created:
+            yield None
+            continue
+        yield Proof(
+            operations=(),
+            offsets=(),
+            values=(row["index"],),
+            detail=f"the creation of topic {row['topic']} ({row['topic_id']}) was acknowledged "
+            f"by {row['node']} at {clock(row['return_ns'])} (write {row['index']}), and the "
+            f"metadata log, which goes on until {clock(until_ns)}, does not have it",
+        )

@@ -20,6 +20,10 @@ cover (it may end before the answer) is not compared.
 A version in which a replica joins under an unchanged leader was made by somebody: the controller
 adds no replica by itself.
 
+The cases are the AlterPartitions, since they are what an ISR is changed by. Describes and the
+controller's own changes only bear witness: without a tape they could still contradict each other,
+but nothing would be judged of how leader and controller agree.
+
 Source: KIP-497, KIP-903; `ReplicationControlManager.alterPartition`.
 """
 
@@ -76,8 +80,20 @@ def nonlinearizable_isrs(tables: Tables, facts: Facts) -> Judged:
     requests = requests_by_partition(tables["wire"], seen.partitions)
     reads = _reads(tables, seen)
     for place, history in seen.partitions.items():
-        proofs = _proofs(history, requests.get(place, NO_REQUESTS), reads.get(place, ()), seen)
-        yield history.key, spelled(NAME, history.key, list(proofs))
+        mine = requests.get(place, NO_REQUESTS)
+        proofs = list(_proofs(history, mine, reads.get(place, ()), seen))
+        cases = _judged_count(history, mine, until_ns=_until_ns(seen))
+        yield history.key, spelled(NAME, history.key, proofs, cases=cases)
+
+
+def _judged_count(history: PartitionHistory, requests: Requests, *, until_ns: int) -> int:
+    """How many requests say anything that another one, or the log, could contradict."""
+    places = history.by_epoch()
+    return sum(
+        made(rpc) is not None or _operation(rpc, places, until_ns=until_ns) is not None
+        for rpc in requests
+        if rpc.reached_ns is not None
+    )
 
 
 def _proofs(

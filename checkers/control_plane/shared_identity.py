@@ -5,7 +5,7 @@ the heartbeats of the older broker epoch (STALE_BROKER_EPOCH). So a heartbeat wi
 that arrived at the proxy after the newer registration had been answered, and that was itself
 answered without an error, means that the controller takes both for alive. The times err on the safe
 side: the heartbeat reached the controller later than the proxy, and the registration was decided
-earlier than its answer got there.
+earlier than its answer got there. A heartbeat that nobody answered says nothing.
 
 Source: KIP-631, "Broker registration"; `ClusterControlManager.checkBrokerEpoch`.
 """
@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, doubtful, spelled
+from checkers.control_plane.view import clock, counted
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.rpcs import Rpc, rpcs
 
@@ -27,27 +27,24 @@ NAME: Final = "shared-identity"
 
 def shared_identities(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
     """Heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
-    found: dict[str, list[Proof]] = {}
-    for broker_id, proof in _proofs(tables["wire"]):
-        found.setdefault(f"broker {broker_id}", []).append(proof)
-    for rpc in rpcs(tables["wire"], "BrokerRegistration"):
-        found.setdefault(f"broker {rpc.of('broker_id')}", [])
-    if not found:
-        yield from doubtful(NAME, "no registration of a broker is on the tape")
+    found: dict[str, list[Proof | None]] = {}
+    for broker_id, answer in _judged(tables["wire"]):
+        found.setdefault(f"broker {broker_id}", []).append(answer)
     for key in sorted(found):
-        yield key, spelled(NAME, key, found[key])
+        yield key, counted(NAME, key, found[key])
 
 
-def _proofs(wire: pa.Table) -> Iterator[tuple[int, Proof]]:
+def _judged(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
     answered = _answered(wire)
     for heartbeat in rpcs(wire, "BrokerHeartbeat"):
-        if heartbeat.ok:
-            broker_id = heartbeat.of("broker_id")
-            asked_ns, old = heartbeat.asked_ns, heartbeat.of("broker_epoch")
-            for answered_ns, epoch, registration in answered.get(broker_id, ()):
-                if answered_ns < asked_ns and epoch > old:
-                    yield broker_id, _proof(heartbeat, registration)
-                    break
+        if heartbeat.response is None:
+            continue
+        broker_id = heartbeat.of("broker_id")
+        asked_ns, old = heartbeat.asked_ns, heartbeat.of("broker_epoch")
+        for answered_ns, epoch, registration in answered.get(broker_id, ()):
+            if answered_ns < asked_ns and epoch > old:
+                yield broker_id, _proof(heartbeat, registration) if heartbeat.ok else None
+                break
 
 
 def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:

@@ -11,10 +11,14 @@ A controller that was stopped for a minute (a paused process) wakes up in office
 had been asked in the meantime before it looks at the clock. So after a silence of `SILENCE_NS` it
 is given the same time anew.
 
+A case is a change of office that claims were recorded for another `GRACE_NS` after: all controllers
+are asked all the time, so a deposed one that is not heard of any more was judged, too. An office
+that never changed hands proves nothing.
+
 Source: KAFKA-15489.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from checkers.anomaly import Proof
@@ -34,7 +38,20 @@ def stale_controllers(tables: Tables, facts: Facts) -> Judged:
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
     several = sum(node.startswith("controller-") for node in facts.node_ids) > 1
     doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""
-    yield METADATA, spelled(NAME, METADATA, list(_stale(claims)), doubt=doubt)
+    proofs = list(_stale(claims))
+    yield METADATA, spelled(NAME, METADATA, proofs, cases=_deposed_count(claims), doubt=doubt)
+
+
+def _deposed_count(claims: Sequence[Mapping[str, Any]]) -> int:
+    """How many controllers and epochs of theirs were followed by another one, long enough ago."""
+    end_ns = claims[-1]["time_ns"] if claims else 0
+    offices = {(row["controller_epoch"], row["node"]) for row in claims}
+    old = {
+        (row["controller_epoch"], row["node"])
+        for row in claims
+        if row["time_ns"] + GRACE_NS <= end_ns
+    }
+    return sum(any(later > epoch and by != node for later, by in old) for epoch, node in offices)
 
 
 def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:

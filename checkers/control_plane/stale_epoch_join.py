@@ -22,7 +22,8 @@ first registration of an incarnation counts.
 
 Only joins by AlterPartition are judged. Elections bring a leader into the ISR, too (uncleanly, or
 out of the ELR); those change the leader. A join under an unchanged leader whose request is not on
-the tape is a doubt. If several requests may have made the change, all of them have to be stale.
+the tape is a doubt; an empty tape judges nothing. If several requests
+may have made the change, all of them have to be stale.
 
 Source: KIP-903; KAFKA-14139, KAFKA-14617.
 """
@@ -39,7 +40,7 @@ from checkers.kernels.isr_changes import NO_REQUESTS, proposals, requests_by_par
 from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.kernels.rpcs import Rpc, rpcs
 
-__all__ = ["NAME", "StaleJoin", "stale_epoch_joins", "stale_joins"]
+__all__ = ["NAME", "JudgedJoins", "StaleJoin", "stale_epoch_joins", "stale_joins"]
 
 NAME: Final = "stale-epoch-join"
 _UNCHECKED: Final = -1
@@ -65,27 +66,40 @@ class StaleJoin:
     """When it was answered, or else appended."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedJoins:
+    """The joins of one partition."""
+
+    history: PartitionHistory
+    stale: tuple[StaleJoin, ...]
+    """In order."""
+    judged_count: int
+    """Replicas that joined, stale or not, by a request that is on the tape."""
+    doubt: str
+    """Why others cannot be judged, or nothing."""
+
+
 def stale_epoch_joins(tables: Tables, facts: Facts) -> Judged:
     """Every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
     seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    for history, joins, doubt in stale_joins(tables, seen, seen.histories()):
-        proofs = [_proof(history, join) for join in joins]
-        yield history.key, spelled(NAME, history.key, proofs, doubt=doubt)
+    for joins in stale_joins(tables, seen, seen.histories()):
+        key, proofs = joins.history.key, [_proof(joins.history, join) for join in joins.stale]
+        yield key, spelled(NAME, key, proofs, cases=joins.judged_count, doubt=joins.doubt)
 
 
 def stale_joins(
     tables: Tables, seen: View, histories: Iterable[PartitionHistory]
-) -> Iterator[tuple[PartitionHistory, list[StaleJoin], str]]:
-    """Of each of these its stale joins, in order, and why others cannot be judged, or nothing."""
+) -> Iterator[JudgedJoins]:
+    """Of each of these its joins."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
-    answers = _answers(tables)
+    answers, taped = _answers(tables), bool(len(tables["wire"]))
     for history in histories:
         mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
         joins: list[StaleJoin] = []
-        doubt = ""
+        judged_count, doubt = 0, ""
         for before, version in history.steps():
             joined = [one for one in version.isr if one not in before.isr]
             if version.cause is not Cause.CHANGED or version.leader != before.leader or not joined:
@@ -93,12 +107,21 @@ def stale_joins(
             made = proposals(version, mine)
             candidates = made.sure or made.possible
             if not candidates:
-                doubt = doubt or _unseen(history, version, joined)
+                doubt = doubt or (_unseen(history, version, joined) if taped else "")
+                continue
             for broker_id in joined:
+                judged_count += _is_known(broker_id, version, seen)
                 stale = [_stale(one, broker_id, version, seen, answers) for one in candidates]
-                if stale and all(stale):
+                if all(stale):
                     joins += [one for one in stale[:1] if one is not None]
-        yield history, joins, doubt
+        yield JudgedJoins(
+            history=history, stale=tuple(joins), judged_count=judged_count, doubt=doubt
+        )
+
+
+def _is_known(broker_id: int, version: PartitionVersion, seen: View) -> bool:
+    registration = seen.broker_before(broker_id, version.metadata_offset)
+    return registration is not None and registration.registered
 
 
 def _stale(

@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, View, clock, spelled, view
+from checkers.control_plane.view import METADATA, View, clock, counted, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.isr_changes import NO_REQUESTS, requests_by_partition
 from checkers.kernels.metadata_records import LEADER_CHANGE
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.kernels.rpcs import Rpc
 
 __all__ = ["NAME", "two_leaders"]
@@ -41,6 +41,8 @@ class _Claim:
 
     epoch: int
     leader: int
+    source: str
+    """Who says so: two words of one source do not confirm each other."""
     words: str
     offsets: tuple[int, ...] = ()
     frames: tuple[int, ...] = ()
@@ -51,9 +53,9 @@ def two_leaders(tables: Tables, facts: Facts) -> Judged:
 
     Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
     """
-    quorum = list(_conflicts(_quorum_claims(tables, facts), METADATA, "controller epoch"))
+    quorum = _compared(_quorum_claims(tables, facts), METADATA, "controller epoch")
     seen = view(tables, facts)
-    yield METADATA, spelled(NAME, METADATA, quorum, doubt=seen.log.doubt)
+    yield METADATA, counted(NAME, METADATA, quorum, doubt=seen.log.doubt)
     requests = requests_by_partition(tables["wire"], seen.partitions)
     shown = _shown(tables, seen)
     for place, history in seen.partitions.items():
@@ -62,26 +64,44 @@ def two_leaders(tables: Tables, facts: Facts) -> Judged:
             *_asked(requests.get(place, NO_REQUESTS)),
             *shown.get(place, ()),
         ]
-        conflicts = _conflicts(claims, history.key, "leader epoch")
-        yield history.key, spelled(NAME, history.key, [*conflicts, *_outside(history)])
+        compared = _compared(claims, history.key, "leader epoch")
+        yield history.key, counted(NAME, history.key, [*compared, *_places(history)])
 
 
-def _conflicts(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[Proof]:
-    """One proof an epoch that has several leaders."""
-    first: dict[int, _Claim] = {}
-    told: set[int] = set()
+@dataclass(slots=True, kw_only=True)
+class _Epoch:
+    """Who leads in an epoch, as far as it is told."""
+
+    first: _Claim
+    sources: set[str]
+    other: _Claim | None = None
+    """The first that names another leader."""
+
+
+def _compared(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[Proof | None]:
+    """An answer an epoch of which several sources tell, or one source twice what differs."""
+    epochs: dict[int, _Epoch] = {}
     for claim in claims:
-        other = first.setdefault(claim.epoch, claim)
-        if other.leader != claim.leader and claim.epoch not in told:
-            told.add(claim.epoch)
-            yield Proof(
-                operations=(),
-                offsets=(*other.offsets, *claim.offsets),
-                values=(claim.epoch, other.leader, claim.leader),
-                frames=(*other.frames, *claim.frames),
-                detail=f"in {epoch_name} {claim.epoch} of {what}, {other.leader} leads "
-                f"({other.words}), and {claim.leader} does ({claim.words})",
-            )
+        known = epochs.setdefault(claim.epoch, _Epoch(first=claim, sources=set()))
+        known.sources.add(claim.source)
+        if known.other is None and claim.leader != known.first.leader:
+            known.other = claim
+    for known in epochs.values():
+        if known.other is not None:
+            yield _two(known.first, known.other, what, epoch_name)
+        elif len(known.sources) > 1:
+            yield None
+
+
+def _two(one: _Claim, other: _Claim, what: str, epoch_name: str) -> Proof:
+    return Proof(
+        operations=(),
+        offsets=(*one.offsets, *other.offsets),
+        values=(one.epoch, one.leader, other.leader),
+        frames=(*one.frames, *other.frames),
+        detail=f"in {epoch_name} {one.epoch} of {what}, {one.leader} leads "
+        f"({one.words}), and {other.leader} does ({other.words})",
+    )
 
 
 def _logged(history: PartitionHistory) -> Iterator[_Claim]:
@@ -90,6 +110,7 @@ def _logged(history: PartitionHistory) -> Iterator[_Claim]:
             yield _Claim(
                 epoch=version.leader_epoch,
                 leader=version.leader,
+                source="the metadata log",
                 words=f"metadata offset {version.metadata_offset}",
                 offsets=(version.metadata_offset,),
             )
@@ -101,6 +122,7 @@ def _asked(requests: Iterable[Rpc]) -> Iterator[_Claim]:
             yield _Claim(
                 epoch=rpc.of("leader_epoch"),
                 leader=rpc.of("broker_id"),
+                source=rpc.source,
                 words=f"it sent an AlterPartition at {clock(rpc.asked_ns)}, frame {rpc.frame}",
                 frames=(rpc.frame,),
             )
@@ -115,25 +137,31 @@ def _shown(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Claim]]
             claim = _Claim(
                 epoch=row["leader_epoch"],
                 leader=row["leader"],
+                source=f"what {row['node']} shows",
                 words=f"{row['node']} showed it at {clock(row['return_ns'])}, read {row['read']}",
             )
             found.setdefault(place, []).append(claim)
     return found
 
 
-def _outside(history: PartitionHistory) -> Iterator[Proof]:
+def _places(history: PartitionHistory) -> Iterator[Proof | None]:
+    """Whether each leader is one of those who may lead."""
     for version in history.versions:
         stranger = version.leader not in version.replicas
         behind = version.leader not in version.isr and not version.recovering
-        if version.leader != NO_LEADER and (stranger or behind):
+        if version.leader != NO_LEADER:
             among = f"replicas {list(version.replicas)}" if stranger else f"ISR {version.isr_text}"
-            yield Proof(
-                operations=(),
-                offsets=(version.metadata_offset,),
-                values=(version.leader,),
-                detail=f"at metadata offset {version.metadata_offset} the leader of {history.key} "
-                f"is {version.leader}, which is not among its {among}",
-            )
+            yield _outside(history, version, among) if stranger or behind else None
+
+
+def _outside(history: PartitionHistory, version: PartitionVersion, among: str) -> Proof:
+    return Proof(
+        operations=(),
+        offsets=(version.metadata_offset,),
+        values=(version.leader,),
+        detail=f"at metadata offset {version.metadata_offset} the leader of {history.key} "
+        f"is {version.leader}, which is not among its {among}",
+    )
 
 
 def _quorum_claims(tables: Tables, facts: Facts) -> Iterator[_Claim]:
@@ -143,6 +171,7 @@ def _quorum_claims(tables: Tables, facts: Facts) -> Iterator[_Claim]:
         yield _Claim(
             epoch=row["controller_epoch"],
             leader=facts.node_ids.get(row["node"], -1),
+            source=f"what {row['node']} claims",
             words=f"{row['node']} called itself the leader at {clock(row['time_ns'])}",
         )
 
@@ -156,6 +185,7 @@ def _elected(metadata_log: pa.Table) -> Iterator[_Claim]:
             yield _Claim(
                 epoch=row["controller_epoch"],
                 leader=row["leader"],
+                source=f"the disk of {row['node']}",
                 words=f"metadata offset {row['metadata_offset']} on {row['node']}",
                 offsets=(row["metadata_offset"],),
             )
@@ -179,6 +209,7 @@ def _named(wire: pa.Table) -> Iterator[_Claim]:
             yield _Claim(
                 epoch=row["leader_epoch"],
                 leader=row["leader_id"],
+                source=f"what {teller} sends",
                 words=f"{row['api']} {row['direction']} of {teller} at {clock(row['time_ns'])}, "
                 f"frame {row['frame']}",
                 frames=(row["frame"],),

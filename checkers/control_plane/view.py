@@ -20,7 +20,7 @@ from checkers.kernels.facts import Facts, Tables
 from checkers.kernels.log_of_record import LogOfRecord, log_of_record
 from checkers.kernels.partition_states import PartitionHistory, partition_histories
 
-__all__ = ["METADATA", "View", "by_partition", "clock", "doubtful", "spelled", "view"]
+__all__ = ["METADATA", "View", "by_partition", "clock", "counted", "doubtful", "spelled", "view"]
 
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""
@@ -102,9 +102,20 @@ def by_partition(
     if seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
     for history in seen.histories():
-        answers = list(judged(history))
-        proofs = [answer for answer in answers if answer is not None]
-        yield history.key, spelled(check, history.key, proofs, cases=len(answers))
+        yield history.key, counted(check, history.key, judged(history))
+
+
+def counted(
+    check: str, key: str, answers: Iterable[Proof | None], *, doubt: str = "", allowed: bool = False
+) -> Found:
+    """What was found on a key: of each case the proof that it breaks the rule, or None.
+
+    `allowed`: whatever was found is legal.
+    """
+    told = list(answers)
+    proofs = [answer for answer in told if answer is not None]
+    legal = len(proofs) if allowed else 0
+    return spelled(check, key, proofs, cases=len(told), doubt=doubt, allowed_count=legal)
 
 
 def spelled(

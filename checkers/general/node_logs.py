@@ -23,7 +23,7 @@ Source: `org.apache.kafka.server.fault.FaultHandler`; the HotSpot VM's messages.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.anomaly import Proof
+from checkers.anomaly import Found, Proof
 from checkers.control_plane.view import clock, spelled
 from checkers.kernels.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.kernels.facts import Facts, Judged, Tables
@@ -59,21 +59,26 @@ def fatal_faults(tables: Tables, facts: Facts) -> Judged:
     controllers = controllers_of(facts)
     for node, proofs in _proofs(tables, facts, findings=_FATAL):
         allowed = node in refused or not changed.isdisjoint({node, *controllers})
-        yield node, spelled(FATAL, node, proofs, allowed_count=len(proofs) if allowed else 0)
+        yield node, _found(FATAL, node, proofs, allowed=allowed)
 
 
 def unreadable_disks(tables: Tables, facts: Facts) -> Judged:
     """Disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
     for node, proofs in _proofs(tables, facts, findings=_UNREADABLE):
-        allowed_count = len(proofs) if node in changed else 0
-        yield node, spelled(UNREADABLE, node, proofs, allowed_count=allowed_count)
+        yield node, _found(UNREADABLE, node, proofs, allowed=node in changed)
 
 
 def sick_processes(tables: Tables, facts: Facts) -> Judged:
     """JVMs out of memory or crashed, by node. Reads `log_findings`."""
     for node, proofs in _proofs(tables, facts, findings=_SICK):
-        yield node, spelled(HEALTHY, node, proofs)
+        yield node, _found(HEALTHY, node, proofs, allowed=False)
+
+
+def _found(check: str, node: str, proofs: list[Proof], *, allowed: bool) -> Found:
+    """A node is one case, whatever its log says."""
+    legal = len(proofs) if allowed else 0
+    return spelled(check, node, proofs, cases=1, allowed_count=legal)
 
 
 def _targets(tables: Tables, *, faults: frozenset[str]) -> set[str]:

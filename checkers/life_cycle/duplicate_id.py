@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, doubtful, spelled, view
+from checkers.control_plane.view import clock, counted, doubtful, view
 from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.rpcs import Rpc
@@ -45,17 +45,16 @@ def duplicate_ids(tables: Tables, facts: Facts) -> Judged:
     terms, contacts = terms_of(seen.log, facts), contacts_of(tables["wire"])
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        proofs = _proofs(broker, terms, contacts, timeouts_ns, facts)
-        yield key, spelled(NAME, key, list(proofs))
+        yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, facts))
 
 
-def _proofs(
+def _judged(
     broker: BrokerHistory,
     terms: Sequence[Term],
     contacts: Mapping[tuple[int, int, str], Contacts],
     timeouts_ns: Mapping[str, int],
     facts: Facts,
-) -> Iterator[Proof]:
+) -> Iterator[Proof | None]:
     for before, version in _successions(broker):
         term = term_at(terms, version.metadata_offset)
         if term is None or term.node not in timeouts_ns or not _replaced(before, version):
@@ -67,8 +66,8 @@ def _proofs(
         last = heard.last_before(facts.earliest_ns(version.timestamp_ms))
         if last is None or last.reached_ns is None or last.asked_ns < term.begin_ns:
             continue
-        if latest_ns - last.reached_ns < timeouts_ns[term.node]:
-            yield _proof(broker, before, version, last)
+        alive = latest_ns - last.reached_ns < timeouts_ns[term.node]
+        yield _proof(broker, before, version, last) if alive else None
 
 
 def _successions(broker: BrokerHistory) -> Iterator[tuple[BrokerVersion, BrokerVersion]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, doubtful, spelled, view
+from checkers.control_plane.view import counted, doubtful, view
 from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
 from checkers.kernels.facts import Facts, Judged, Tables
 
@@ -29,14 +29,12 @@ def incarnations_that_went_back(tables: Tables, facts: Facts) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    if not seen.brokers:
-        yield METADATA, spelled(NAME, METADATA, [])
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, spelled(NAME, key, list(_proofs(broker)))
+        yield key, counted(NAME, key, _judged(broker))
 
 
-def _proofs(broker: BrokerHistory) -> Iterator[Proof]:
+def _judged(broker: BrokerHistory) -> Iterator[Proof | None]:
     replaced: dict[str, BrokerVersion] = {}
     holder: BrokerVersion | None = None
     for version in broker.registrations():
@@ -45,13 +43,18 @@ def _proofs(broker: BrokerHistory) -> Iterator[Proof]:
         if holder is not None and holder.incarnation_id != version.incarnation_id:
             assert holder.incarnation_id is not None
             replaced[holder.incarnation_id] = version
-        if (by := replaced.get(version.incarnation_id)) is not None:
-            yield Proof(
-                offsets=(by.metadata_offset, version.metadata_offset),
-                values=(by.broker_epoch, version.broker_epoch),
-                detail=f"incarnation {version.incarnation_id} registered as broker "
-                f"{broker.broker_id} at metadata offset {version.metadata_offset}, after "
-                f"incarnation {by.incarnation_id} had taken its place at metadata offset "
-                f"{by.metadata_offset}",
-            )
+        if holder is not None:
+            by = replaced.get(version.incarnation_id)
+            yield None if by is None else _proof(broker, version, by)
         holder = version
+
+
+def _proof(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> Proof:
+    return Proof(
+        offsets=(by.metadata_offset, version.metadata_offset),
+        values=(by.broker_epoch, version.broker_epoch),
+        detail=f"incarnation {version.incarnation_id} registered as broker "
+        f"{broker.broker_id} at metadata offset {version.metadata_offset}, after "
+        f"incarnation {by.incarnation_id} had taken its place at metadata offset "
+        f"{by.metadata_offset}",
+    )

@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, doubtful, spelled
+from checkers.control_plane.view import clock, counted
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.rows import OPEN_NS
 from checkers.kernels.rpcs import Rpc, rpcs
@@ -31,12 +31,9 @@ NAME: Final = "refused-but-running"
 def refused_but_running(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
     """What refused incarnations did, by node. Reads `wire`."""
     registrations = _by_source(tables["wire"], "BrokerRegistration")
-    if not registrations:
-        yield from doubtful(NAME, "no registration of a broker is on the tape")
     works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")
     for node in sorted(registrations):
-        proofs = list(_proofs(registrations[node], works.get(node, [])))
-        yield node, spelled(NAME, node, proofs)
+        yield node, counted(NAME, node, _judged(registrations[node], works.get(node, [])))
 
 
 def _by_source(wire: pa.Table, *apis: str) -> dict[str, list[Rpc]]:
@@ -47,7 +44,7 @@ def _by_source(wire: pa.Table, *apis: str) -> dict[str, list[Rpc]]:
     return found
 
 
-def _proofs(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proof]:
+def _judged(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proof | None]:
     registered: set[str] = set()
     for place, rpc in enumerate(registrations):
         incarnation = rpc.of("incarnation_id")
@@ -57,11 +54,10 @@ def _proofs(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proo
             continue
         following = registrations[place + 1 : place + 2]
         until_ns = following[0].asked_ns if following else OPEN_NS
-        for work in works:
-            mine = work.connection >= rpc.connection
-            if mine and rpc.returned_ns < work.asked_ns < until_ns:
-                yield _proof(rpc, work)
-                break
+        mine = (work for work in works if work.connection >= rpc.connection)
+        between = (work for work in mine if rpc.returned_ns < work.asked_ns < until_ns)
+        work = next(between, None)
+        yield None if work is None else _proof(rpc, work)
 
 
 def _proof(refused: Rpc, work: Rpc) -> Proof:

@@ -33,7 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, doubtful, spelled
+from checkers.control_plane.view import clock, counted, doubtful
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.rpcs import Rpc, rpcs
 from checkers.kernels.sessions import session_timeouts_ns
@@ -74,15 +74,13 @@ def served_while_fenced(tables: Tables, facts: Facts) -> Judged:
     """
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     reads, contacts = _reads(tables["describes"]), _contacts(tables["wire"])
-    if not timeouts_ns or not contacts:
-        lacking = "heartbeat of a broker is on the tape" if timeouts_ns else "settings are known"
-        yield from doubtful(NAME, f"no {lacking}")
+    if not timeouts_ns:
+        yield from doubtful(NAME, "no settings are known")
         return
     lease_ns = max(timeouts_ns.values())
     for node in sorted(contacts):
-        proofs = list(_proofs(node, reads.get(node, []), _Leases(contacts[node], lease_ns)))
-        allowed_count = 0 if facts.leases else len(proofs)
-        yield node, spelled(NAME, node, proofs, allowed_count=allowed_count)
+        answers = _judged(node, reads.get(node, []), _Leases(contacts[node], lease_ns))
+        yield node, counted(NAME, node, answers, allowed=not facts.leases)
 
 
 def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
@@ -125,6 +123,10 @@ class _Leases:
         beats = (rpc if rpc.api == _HEARTBEAT else None for rpc in self.contacts)
         self._newest_beats = list(accumulate(beats, _newer_of_any))
 
+    def is_known(self, read: _Read) -> bool:
+        """Whether anything had been answered to the broker before the read returned."""
+        return bool(bisect_left(self._returned_ns, read.return_ns))
+
     def end_for(self, read: _Read) -> _End | None:
         """When the right to serve had surely ended, if that was before the read was called."""
         known = bisect_left(self._returned_ns, read.return_ns)
@@ -164,14 +166,16 @@ def _newer_of_any(one: Rpc | None, other: Rpc | None) -> Rpc | None:
     return one or other if one is None or other is None else _newer(one, other)
 
 
-def _proofs(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proof]:
+def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proof | None]:
+    """An answer a read of which it is known how long the broker might serve."""
     awake_ns: dict[int, int] = {}
-    for read in reads:
+    for read in filter(leases.is_known, reads):
         end = leases.end_for(read)
         if end is None:
+            yield None
             continue
-        if awake_ns.get(end.time_ns, read.call_ns) < read.call_ns:
-            yield _proof(node, read, end)
+        again = awake_ns.get(end.time_ns, read.call_ns) < read.call_ns
+        yield _proof(node, read, end) if again else None
         awake_ns[end.time_ns] = min(read.return_ns, awake_ns.get(end.time_ns, read.return_ns))
 
 

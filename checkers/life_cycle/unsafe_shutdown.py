@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.control_plane.view import View, clock, counted, doubtful, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
 from checkers.kernels.rows import OPEN_NS
@@ -37,15 +37,22 @@ def unsafe_shutdowns(tables: Tables, facts: Facts) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    leads = _leads(seen)
-    told: dict[int, list[Proof]] = {broker_id: [] for broker_id in seen.brokers}
+    leads, log_end_ns = _leads(seen), facts.earliest_ns(seen.log.end_timestamp_ms)
+    told: dict[int, list[Proof | None]] = {broker_id: [] for broker_id in seen.brokers}
     for rpc in rpcs(tables["wire"], "BrokerHeartbeat"):
-        if rpc.ok and rpc.answered("shutting_down") and _was_unfenced(rpc, seen):
+        if _may_go(rpc, log_end_ns) and _was_unfenced(rpc, seen):
             broker_id = rpc.of("broker_id")
-            told[broker_id] += list(_proofs(rpc, leads.get(broker_id, [])))[:1]
-    for broker_id, proofs in told.items():
+            told[broker_id].append(next(_proofs(rpc, leads.get(broker_id, [])), None))
+    for broker_id, answers in told.items():
         key = f"broker {broker_id}"
-        yield key, spelled(NAME, key, proofs)
+        yield key, counted(NAME, key, answers)
+
+
+def _may_go(rpc: Rpc, log_end_ns: int) -> bool:
+    """Whether the broker was told that it may, at a time that the log tells of."""
+    if not rpc.ok or not rpc.answered("shutting_down") or rpc.reached_ns is None:
+        return False
+    return rpc.answered_ns is not None and rpc.answered_ns <= log_end_ns
 
 
 def _was_unfenced(rpc: Rpc, seen: View) -> bool:

@@ -114,7 +114,7 @@ def case_of(lost: LostValues, tables: Tables, facts: Facts) -> Case:
         logs=replica_logs(lost.key, tables["replicas"], tables["replica_records"]),
         history=histories[0] if histories else None,
         requests=requests.get(places[0], NO_REQUESTS) if places else NO_REQUESTS,
-        stale=[join for _, joins, _ in stale_joins(tables, seen, histories) for join in joins],
+        stale=[join for one in stale_joins(tables, seen, histories) for join in one.stale],
     )
 
 

@@ -23,8 +23,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from checkers.anomaly import Proof, none
+from checkers.anomaly import Found, Proof, none
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
 from checkers.kernels.commitments import Sends, acknowledged_sends, commitments
 from checkers.kernels.facts import Facts, Judged, Tables
@@ -38,6 +39,8 @@ NAME: Final = "acknowledged-below-min-isr"
 
 _SETTING: Final = "min.insync.replicas"
 _DEFAULT: Final = 1
+_MORE_THAN_THE_LEADER: Final = 2
+_NOTHING_SAID: Final = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 _SETTLED_NS: Final = 1_000_000_000
 """Between a leader's saying that it has applied a version, and its acting upon it at the latest."""
 
@@ -54,34 +57,47 @@ def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
+    applied = _Applied(tables["metadata_offsets"], seen.facts)
     for key in keys:
         histories = [one for one in seen.histories() if one.key == key]
         if len(histories) != 1:
             doubt = f"{len(histories)} partitions of the metadata log were called {key}"
-            yield key, none(NAME, key, doubt=doubt)
+            yield key, none(NAME, key, cases=0, doubt=doubt)
             continue
-        yield key, spelled(NAME, key, list(_proofs(key, histories[0], tables, seen)))
+        yield key, _found(histories[0], tables, seen, applied)
 
 
-def _proofs(key: str, history: PartitionHistory, tables: Tables, seen: View) -> Iterator[Proof]:
+def _found(history: PartitionHistory, tables: Tables, seen: View, applied: "_Applied") -> Found:
     wanted = _min_isr(history.topic, tables["node_settings"], seen)
-    too_small = [one for one in history.versions if _is_too_small(one, wanted)]
-    if not too_small:
+    proofs: list[Proof] = []
+    cases = 0
+    for version, sends in _judged(history, tables["records"], wanted, seen, applied):
+        cases += len(sends)
+        if len(version.isr) < _enough(version, wanted):
+            proofs += _stories(sends, version, wanted)
+    return spelled(NAME, history.key, proofs, cases=cases)
+
+
+def _judged(
+    history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: "_Applied"
+) -> Iterator[tuple[PartitionVersion, Sends]]:
+    """The sends of which the ISR is known, and whose leader knew it, by version."""
+    # The leader itself is enough where one is.
+    if all(_enough(one, wanted) < _MORE_THAN_THE_LEADER for one in history.versions):
         return
-    sends = acknowledged_sends(key, tables["records"])
     log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
+    sends = acknowledged_sends(history.key, records)
     for group in commitments(sends, history.versions, seen.facts):
         version = group.versions[0]
-        if len(group.versions) > 1 or not _is_too_small(version, wanted):
-            continue
-        known_ns = _known_ns(version, tables["metadata_offsets"], seen)
+        led = version.leader != NO_LEADER and _enough(version, wanted) >= _MORE_THAN_THE_LEADER
+        known_ns = applied.known_ns(version) if led and len(group.versions) == 1 else None
         if known_ns is not None:
             during = (group.sends.call_ns >= known_ns) & (group.sends.return_ns <= log_end_ns)
-            yield from _stories(group.sends.take(during), version, wanted)
+            yield version, group.sends.take(during)
 
 
-def _is_too_small(version: PartitionVersion, wanted: int) -> bool:
-    return version.leader != NO_LEADER and len(version.isr) < min(wanted, len(version.replicas))
+def _enough(version: PartitionVersion, wanted: int) -> int:
+    return min(wanted, len(version.replicas))
 
 
 def _min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
@@ -111,17 +127,24 @@ def _smallest(values: Iterable[str | None]) -> int:
     return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
 
 
-def _known_ns(version: PartitionVersion, offsets: pa.Table, seen: View) -> int | None:
-    """From when on the leader acted upon this version; None: it never said that it knew."""
-    node = seen.facts.nodes().get(version.leader, "")
-    said = offsets.filter(
-        pc.and_(
-            pc.and_(pc.equal(offsets["node"], node), pc.equal(offsets["source"], "heartbeat")),
-            pc.greater_equal(offsets["metadata_offset"], version.metadata_offset),
-        )
-    )
-    first = pc.min(said["time_ns"]).as_py()
-    return None if first is None else int(first) + _SETTLED_NS
+class _Applied:
+    """What brokers said in heartbeats that they had applied, and when they said it first."""
+
+    def __init__(self, offsets: pa.Table, facts: Facts) -> None:
+        beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")
+        self._nodes = facts.nodes()
+        self._said: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        for node in pc.unique(beats["node"]).to_pylist():
+            mine = beats.filter(pc.equal(beats["node"], node))
+            time_ns = mine["time_ns"].to_numpy()
+            first_ns = np.minimum.accumulate(time_ns[::-1])[::-1]
+            self._said[node] = mine["metadata_offset"].to_numpy(), first_ns
+
+    def known_ns(self, version: PartitionVersion) -> int | None:
+        """From when on the leader acted upon this version; None: it never said that it knew."""
+        offset, first_ns = self._said.get(self._nodes.get(version.leader, ""), _NOTHING_SAID)
+        place = int(np.searchsorted(offset, version.metadata_offset))
+        return None if place == len(offset) else int(first_ns[place]) + _SETTLED_NS
 
 
 def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:

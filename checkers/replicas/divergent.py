@@ -43,9 +43,7 @@ def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
             yield key, none(NAME, key, cases=cases)
 
 
-def _found(
-    key: str, proofs: Sequence[Proof], tables: Tables, facts: Facts, *, cases: int
-) -> Found:
+def _found(key: str, proofs: Sequence[Proof], tables: Tables, facts: Facts, *, cases: int) -> Found:
     seen = view(tables, facts)
     if seen.log.doubt:
         doubt = f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"

@@ -25,12 +25,12 @@ from itertools import pairwise
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled, view
+from checkers.control_plane.view import clock, counted, doubtful, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.metadata_records import MetadataRecord
 from checkers.kernels.rows import OPEN_NS
 from checkers.kernels.rpcs import Rpc, rpcs
-from checkers.visibility.acknowledgements import Acknowledgements
+from checkers.visibility.acknowledgements import Acknowledgements, Bound
 from checkers.visibility.false_lowest import told_lowest
 
 __all__ = ["NAME", "early_offers"]
@@ -59,16 +59,18 @@ def early_offers(tables: Tables, facts: Facts) -> Judged:
     ]
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     seen = view(tables, facts)
-    yield METADATA, spelled(NAME, METADATA, [], doubt=seen.log.doubt if offers else "")
-    if seen.log.doubt:
+    if offers and seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
         return
     reigns = _promising(_raised(seen.log.records), heartbeats)
     acknowledged = Acknowledgements(seen, heartbeats if reigns else ())
-    found: dict[str, list[Proof]] = {rpc.target: [] for rpc in offers}
+    found: dict[str, list[Proof | None]] = {rpc.target: [] for rpc in offers}
     for rpc in offers:
-        found[rpc.target] += list(_early(rpc, reigns, acknowledged))[:1]
+        answers = list(_judged(rpc, reigns, acknowledged))
+        early = next((one for one in answers if one is not None), None)
+        found[rpc.target] += [early] if answers else []
     for node in sorted(found):
-        yield node, spelled(NAME, node, found[node])
+        yield node, counted(NAME, node, found[node])
 
 
 def _raised(records: Iterable[MetadataRecord]) -> Iterator[_Reign]:
@@ -100,22 +102,28 @@ def _promising(reigns: Iterable[_Reign], heartbeats: Iterable[Rpc]) -> tuple[_Re
     )
 
 
-def _early(rpc: Rpc, reigns: Sequence[_Reign], acknowledged: Acknowledgements) -> Iterator[Proof]:
-    """A proof for each broker that did not know the level yet, of the first reign of it."""
+def _judged(
+    rpc: Rpc, reigns: Sequence[_Reign], acknowledged: Acknowledgements
+) -> Iterator[Proof | None]:
+    """An answer a broker, a proof if it did not know the level yet, of the first reign of it."""
     stated = rpc.answered("metadata_version")
     level = _LOGGED.get(stated, stated)
     reign = next((one for one in reigns if one.level == level), None)
     if reign is None or not rpc.ok or rpc.reached_ns is None or rpc.answered_ns is None:
         return
     for one in acknowledged.unfenced(from_ns=rpc.reached_ns, until_ns=rpc.answered_ns):
-        if one.acknowledged < reign.begin_offset:
-            yield Proof(
-                offsets=(one.acknowledged, reign.begin_offset),
-                values=(stated, one.broker_epoch),
-                frames=(rpc.frame, rpc.answer_frame or rpc.frame),
-                detail=f"{rpc.target} offered metadata.version {stated} at "
-                f"{clock(rpc.answered_ns)} (frame {rpc.answer_frame}), which metadata offset "
-                f"{reign.begin_offset} sets, and broker {one.broker_id} (broker epoch "
-                f"{one.broker_epoch}), unfenced, had acknowledged no more than "
-                f"{one.acknowledged}",
-            )
+        yield _early(rpc, reign, one) if one.acknowledged < reign.begin_offset else None
+
+
+def _early(rpc: Rpc, reign: _Reign, one: Bound) -> Proof:
+    stated = rpc.answered("metadata_version")
+    return Proof(
+        offsets=(one.acknowledged, reign.begin_offset),
+        values=(stated, one.broker_epoch),
+        frames=(rpc.frame, rpc.answer_frame or rpc.frame),
+        detail=f"{rpc.target} offered metadata.version {stated} at "
+        f"{clock(rpc.answered_ns or 0)} (frame {rpc.answer_frame}), which metadata offset "
+        f"{reign.begin_offset} sets, and broker {one.broker_id} (broker epoch "
+        f"{one.broker_epoch}), unfenced, had acknowledged no more than "
+        f"{one.acknowledged}",
+    )

@@ -26,11 +26,11 @@ from heapq import heappop, heappush
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled, view
+from checkers.control_plane.view import clock, doubtful, spelled, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.rpcs import Rpc, rpcs
 from checkers.kernels.sessions import Term, term_of_node, terms_of
-from checkers.visibility.acknowledgements import Acknowledgements
+from checkers.visibility.acknowledgements import Acknowledgements, Bound
 
 __all__ = ["NAME", "false_lowest_offsets", "told_lowest"]
 
@@ -50,37 +50,44 @@ def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
     seen = view(tables, facts)
-    doubt = seen.log.doubt if telling else ""
-    yield METADATA, spelled(NAME, METADATA, [], doubt=doubt)
-    if doubt:
+    if telling and seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
         return
     told: dict[str, list[Proof]] = {rpc.source: [] for rpc in telling}
+    judged: dict[str, set[int]] = {rpc.source: set() for rpc in telling}
     acknowledged = Acknowledgements(seen, heartbeats)
     for rpc in telling:
-        told[rpc.source] += list(_lacking(rpc, acknowledged))[:1]
-    for rpc, higher in _gone_back(telling, terms_of(seen.log, facts)):
-        told[rpc.source].append(_back(rpc, higher))
+        answers = list(_compared(rpc, acknowledged))
+        judged[rpc.source] |= {rpc.frame} if answers else set()
+        told[rpc.source] += [one for one in answers if one is not None][:1]
+    for rpc, highest in _told_before(telling, terms_of(seen.log, facts)):
+        judged[rpc.source].add(rpc.frame)
+        if (told_lowest(rpc) or 0) < (told_lowest(highest) or 0):
+            told[rpc.source].append(_back(rpc, highest))
     for node in sorted(told):
-        yield node, spelled(NAME, node, told[node])
+        yield node, spelled(NAME, node, told[node], cases=len(judged[node]))
 
 
-def _lacking(rpc: Rpc, acknowledged: Acknowledgements) -> Iterator[Proof]:
-    """Rule 1: a proof for each broker that lacks what was told."""
+def _compared(rpc: Rpc, acknowledged: Acknowledgements) -> Iterator[Proof | None]:
+    """Rule 1: an answer a broker, a proof if it lacks what was told."""
     lowest = told_lowest(rpc)
     assert lowest is not None
     assert rpc.reached_ns is not None
     assert rpc.answered_ns is not None
     for one in acknowledged.bound(rpc.target, from_ns=rpc.reached_ns, until_ns=rpc.answered_ns):
-        if one.acknowledged < lowest:
-            yield Proof(
-                offsets=(one.acknowledged, lowest),
-                values=(one.broker_epoch,),
-                frames=_frames(rpc),
-                detail=f"{rpc.target} told {rpc.source} at {clock(rpc.answered_ns)} that every "
-                f"unfenced broker has acknowledged metadata offset {lowest} (frame "
-                f"{rpc.answer_frame}), and broker {one.broker_id} (broker epoch "
-                f"{one.broker_epoch}), unfenced, had acknowledged {_words(one.acknowledged)}",
-            )
+        yield _lacks(rpc, one, lowest) if one.acknowledged < lowest else None
+
+
+def _lacks(rpc: Rpc, one: Bound, lowest: int) -> Proof:
+    return Proof(
+        offsets=(one.acknowledged, lowest),
+        values=(one.broker_epoch,),
+        frames=_frames(rpc),
+        detail=f"{rpc.target} told {rpc.source} at {clock(rpc.answered_ns or 0)} that every "
+        f"unfenced broker has acknowledged metadata offset {lowest} (frame "
+        f"{rpc.answer_frame}), and broker {one.broker_id} (broker epoch "
+        f"{one.broker_epoch}), unfenced, had acknowledged {_words(one.acknowledged)}",
+    )
 
 
 def _words(offset: int) -> str:
@@ -103,8 +110,8 @@ class _Highest:
         return max(able, key=lambda rpc: told_lowest(rpc) or 0, default=None)
 
 
-def _gone_back(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[Rpc, Rpc]]:
-    """Rule 2: (what told less, what had told more before)."""
+def _told_before(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[Rpc, Rpc]]:
+    """Rule 2: (an answer, the one that had told most before it)."""
     highest = _Highest()
     waiting: list[tuple[int, int, Rpc]] = []
     for rpc in sorted(telling, key=lambda one: (one.reached_ns or 0, one.frame)):
@@ -115,9 +122,9 @@ def _gone_back(telling: Sequence[Rpc], terms: Sequence[Term]) -> Iterator[tuple[
             highest.add(earlier, _last_begun(terms, earlier))
         heappush(waiting, (rpc.answered_ns, rpc.answer_frame or 0, rpc))
         term = term_of_node(terms, rpc.target, rpc.reached_ns)
-        more = None if term is None else highest.up_to(term.begin_offset)
-        if more is not None and (told_lowest(rpc) or 0) < (told_lowest(more) or 0):
-            yield rpc, more
+        most = None if term is None else highest.up_to(term.begin_offset)
+        if most is not None:
+            yield rpc, most
 
 
 def _last_begun(terms: Sequence[Term], rpc: Rpc) -> int:

@@ -133,7 +133,6 @@ def test_an_incarnation_comes_back_where_it_occurs_in_two_stretches(names: list[
 
 
 def test_without_tables_no_identity_is_judged() -> None:
-    assert doubts(refused_but_running(tables(""), FACTS))
     assert doubts(incarnations_that_went_back(tables(""), FACTS))
     assert doubts(duplicate_ids(tables("", node_settings=SETTINGS), FACTS))
     empty = NODE_SETTINGS.empty_table()
