@@ -182,8 +182,8 @@ _DATA_PLANE: Final = (
         "no read went over its place and no complete final read followed, the key is unknown "
         "instead.",
         meaning="An acknowledged record is gone, while later ones are there.",
-        case="a record that must have been written and that stands at or below the bound, or that "
-        "was read and has a complete final read after it",
+        case="an acknowledged record that was read, or any that must have been written and that a "
+        "read should have returned",
         source=f"{_JEPSEN}, `lost-write`",
         strength=Strength.NEVER,
         rests_on=_ABSENCE,
@@ -199,7 +199,7 @@ _DATA_PLANE: Final = (
         "read_committed.",
         meaning="The producer was told that the record does not exist, or saw to it, and a "
         "consumer got it.",
-        case="a record whose send failed, or of a transaction that was aborted",
+        case="a record whose send failed, or that an aborted transaction sent",
         source=f"Adya, Liskov, O'Neil 2000, G1a; {_JEPSEN}, `G1a`",
         strength=Strength.NEVER,
         rests_on=_VALUES,
@@ -213,7 +213,7 @@ _DATA_PLANE: Final = (
         rule="Two values stand at one offset, in reads of whatever outcome and in the offsets of "
         "sends that must have happened.",
         meaning="Two readers, or a producer and a reader, were shown different logs.",
-        case="an offset of the log that two operations tell of",
+        case="an offset of which two records tell, sent or read",
         source=f"{_JEPSEN}, `inconsistent-offsets`",
         strength=Strength.NEVER,
         rests_on=_ENTRIES,
@@ -226,12 +226,13 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="One value stands at two offsets.",
         meaning="A record was appended twice, as a retry may do without idempotence.",
-        case="a value of the log that two operations tell of",
+        case="a value of the log that nobody may have appended twice",
         source=f"{_JEPSEN}, `duplicate`; KIP-98; KIP-360 for epochs that the client begins",
         strength=Strength.ALLOWED_IF,
         allowed_if="the producers were not idempotent, or the one that sent it had given up on a "
         "send: its next epoch knows nothing of the one before; or if the logs have each copy under "
         "a producer epoch of its own: then the client sent it again, and no broker could tell",
+        promise="idempotent",
         rests_on=_ENTRIES,
         needs=_OPERATIONS,
     ),
@@ -243,7 +244,7 @@ _DATA_PLANE: Final = (
         rule="Delta below 1 between the last record of a process's last ok poll of the key and the "
         "first record of its next one. A new assignment forgets.",
         meaning="A consumer was given records again, without having asked for them.",
-        case="a step from a process's poll of the key to its next one",
+        case="a step from a process's ok poll of the key to its next one, within one session",
         source=f"{_JEPSEN}, `nonmonotonic-poll`",
         strength=Strength.ALLOWED_IF,
         allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
@@ -258,7 +259,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="As nonmonotonic-poll, with delta above 1.",
         meaning="A consumer that goes on polling misses records for ever.",
-        case="a step from a process's poll of the key to its next one",
+        case="a step from a process's ok poll of the key to its next one, within one session",
         source=f"{_JEPSEN}, `poll-skip`",
         strength=Strength.ALLOWED_IF,
         allowed_if="consumers subscribed, and the step leads from one session of theirs to another "
@@ -273,7 +274,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="Delta below 1 between neighbours inside one ok poll or final read and one session.",
         meaning="A batch of records is out of order, or holds a record twice.",
-        case="a step from a record to the next one within a poll",
+        case="a step from a record to the next one within an ok poll or final read",
         source=f"{_JEPSEN}, `int-nonmonotonic-poll`",
         strength=Strength.NEVER,
         rests_on=("whole-records",),
@@ -286,7 +287,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="Delta above 1 between neighbours inside one ok poll or final read and one session.",
         meaning="A batch of records has a hole where the log holds a record.",
-        case="a step from a record to the next one within a poll",
+        case="a step from a record to the next one within an ok poll or final read",
         source=f"{_JEPSEN}, `int-poll-skip`",
         strength=Strength.NEVER,
         rests_on=("whole-records",),
@@ -300,11 +301,12 @@ _DATA_PLANE: Final = (
         rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
         "earlier position.",
         meaning="The order that a producer relies on within a partition was not kept.",
-        case="two neighbouring acknowledged sends of a process",
+        case="a step from a process's ok send to the key to its next one",
         source=f"{_JEPSEN}, `nonmonotonic-send`; KIP-98",
         strength=Strength.ALLOWED_IF,
         allowed_if="the producers were not idempotent: with several batches in flight, a retry "
         "reorders them",
+        promise="idempotent",
         rests_on=("dense-indices",),
         needs=_OPERATIONS,
     ),

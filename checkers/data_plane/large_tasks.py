@@ -22,7 +22,6 @@ from checkers.kernels.key_segment import (
     PieceRows,
     SegmentRows,
     log_of_shared,
-    offsets_held,
     segment_log,
     segment_rows,
     shares,
@@ -139,7 +138,7 @@ class SegmentSource:
 
     def rows(self) -> SegmentRows:
         """Its rows. Raises HarnessError if the file cannot be read."""
-        return segment_rows(self._read(), self.segment)
+        return segment_rows(self._read(), self.segment, self.setting)
 
     def log(self, rows: SegmentRows) -> KeyLog:
         """The key log of its rows."""
@@ -169,7 +168,7 @@ class JudgeSegment:
         log = self.source.log(self.source.rows())
         return SegmentAnswer(
             answers=answers_of(log, {**KEY_ASSUMPTIONS, **self.checks}),
-            held=offsets_held(log.log),
+            held=log.log.held_count,
             ranges=value_ranges(log),
             seconds=perf_counter() - started,
         )
@@ -200,7 +199,7 @@ class JudgeSegmentAgain:
         answer = SegmentAnswer(
             answers=answers_of(log, _by_place(self.checks))
             | answers_of(rest, _by_value(self.checks)),
-            held=offsets_held(log.log),
+            held=log.log.held_count,
             seconds=perf_counter() - started,
         )
         dealt = shares(rows, self.shared, buckets=self.buckets)

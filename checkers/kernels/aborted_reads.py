@@ -44,6 +44,7 @@ def aborted_reads(log: KeyLog) -> Found:
     return found(
         "aborted-read",
         log.key,
+        cases=len(failed),
         never=np.arange(len(row)),
         proof=proof,
         order=log.reads.row[row],

@@ -27,7 +27,7 @@ _SENDS_MAX: Final = 8
 def unique_values(log: KeyLog) -> Found:
     """Values that more than one send carries."""
     if not has_repeats(log.sends.value):
-        return none("unique-values", log.key)
+        return none("unique-values", log.key, cases=len(log.sends))
     order = np.argsort(log.sends.value, kind="stable")
     ordered = log.sends.value[order]
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
@@ -44,7 +44,12 @@ def unique_values(log: KeyLog) -> Found:
         )
 
     return found(
-        "unique-values", log.key, never=np.arange(len(repeated)), proof=proof, order=repeated
+        "unique-values",
+        log.key,
+        cases=len(log.sends),
+        never=np.arange(len(repeated)),
+        proof=proof,
+        order=repeated,
     )
 
 
@@ -67,5 +72,10 @@ def sent_values(log: KeyLog) -> Found:
         )
 
     return found(
-        "sent-values", log.key, never=np.arange(len(row)), proof=proof, order=log.reads.row[row]
+        "sent-values",
+        log.key,
+        cases=len(log.reads),
+        never=np.arange(len(row)),
+        proof=proof,
+        order=log.reads.row[row],
     )

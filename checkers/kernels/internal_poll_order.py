@@ -35,6 +35,7 @@ def _found(check: str, log: KeyLog, wrong: NDArray[np.bool_]) -> Found:
     return found(
         check,
         log.key,
+        cases=log.step_counts.inside,
         never=np.arange(len(steps.delta)),
         proof=lambda number: step_proof(steps, number),
         order=steps.pairs.after.row,

@@ -31,7 +31,15 @@ from numpy.typing import NDArray
 from checkers.kernels.log import Log, build_log
 from checkers.kernels.membership import is_among
 from checkers.kernels.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
-from checkers.kernels.steps import Carried, Pairs, Steps, read_steps, sends_back, steps_with
+from checkers.kernels.steps import (
+    Carried,
+    Pairs,
+    StepCounts,
+    Steps,
+    read_steps,
+    send_steps,
+    steps_with,
+)
 from checkers.kernels.surroundings import Surroundings, bound_of
 
 __all__ = ["FinalRead", "KeyLog", "Setting", "key_log", "log_of_rows", "rows_at"]
@@ -102,13 +110,16 @@ class KeyLog:
     """Steps from a process's ok poll to its next whose delta is not 1."""
     sent_back: Pairs
     """Neighbouring sends of a process whose offsets go back."""
+    step_counts: StepCounts
+    """Of these three kinds of steps, all that are judged."""
 
 
 def key_log(key: str, records: pa.Table, setting: Setting) -> KeyLog:
     """The key log of `records`: `rows.COLUMNS` of RECORDS, of this key alone."""
     sends, reads, final = split(records)
-    steps = read_steps(reads, final=final, carried=Carried.nothing())
-    sent_back, _ = sends_back(sends, carried=Carried.nothing())
+    nothing = Carried.nothing()
+    steps = read_steps(reads, final=final, carried=nothing, info_polls=setting.info_polls)
+    sent = send_steps(sends, carried=nothing)
     log = log_of_rows(key, setting, sends=sends, reads=reads, final=final)
     return replace(
         log,
@@ -116,7 +127,10 @@ def key_log(key: str, records: pa.Table, setting: Setting) -> KeyLog:
         across=steps_with(
             steps.across, delta=_delta(log.log, steps.across), info_polls=setting.info_polls
         ),
-        sent_back=sent_back,
+        sent_back=sent.back,
+        step_counts=StepCounts(
+            inside=steps.inside_count, across=steps.across_count, sends=sent.count
+        ),
     )
 
 
@@ -157,6 +171,7 @@ def log_of_rows(
         inside=_NO_STEPS,
         across=_NO_STEPS,
         sent_back=_NO_STEPS.pairs,
+        step_counts=StepCounts.summed(()),
     )
 
 

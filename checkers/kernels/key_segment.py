@@ -32,14 +32,21 @@ from checkers.kernels.key_plan import Segment
 from checkers.kernels.key_survey import read_homes, send_homes
 from checkers.kernels.log import Log
 from checkers.kernels.rows import UNKNOWN_OFFSET, Rows, joined, split
-from checkers.kernels.steps import FAR, Carried, Pairs, read_steps, sends_back, steps_with
+from checkers.kernels.steps import (
+    FAR,
+    Carried,
+    Pairs,
+    StepCounts,
+    read_steps,
+    send_steps,
+    steps_with,
+)
 from checkers.kernels.surroundings import Spans, Surroundings
 
 __all__ = [
     "PieceRows",
     "SegmentRows",
     "log_of_shared",
-    "offsets_held",
     "segment_log",
     "segment_rows",
     "shares",
@@ -72,11 +79,13 @@ class SegmentRows:
     inside: Pairs
     across: Pairs
     sent_back: Pairs
+    step_counts: StepCounts
+    """Of the steps to its rows."""
 
 
-def segment_rows(pieces: Iterator[PieceRows], segment: Segment) -> SegmentRows:
+def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting) -> SegmentRows:
     """What these pieces hold of a segment; one of them is in memory at a time."""
-    parts = [_part(piece, segment) for piece in pieces]
+    parts = [_part(piece, segment, setting) for piece in pieces]
     return SegmentRows(
         sends=joined([part.sends for part in parts]),
         reads=joined([part.reads for part in parts]),
@@ -84,6 +93,7 @@ def segment_rows(pieces: Iterator[PieceRows], segment: Segment) -> SegmentRows:
         inside=_joined_pairs([part.inside for part in parts]),
         across=_joined_pairs([part.across for part in parts]),
         sent_back=_joined_pairs([part.sent_back for part in parts]),
+        step_counts=StepCounts.summed(part.step_counts for part in parts),
     )
 
 
@@ -98,7 +108,13 @@ def segment_log(
         steps_with(pairs, delta=_delta(log.log, pairs, segment), info_polls=polls)
         for pairs, polls in ((rows.inside, {}), (rows.across, setting.info_polls))
     )
-    return replace(log, inside=inside, across=across, sent_back=rows.sent_back)
+    return replace(
+        log,
+        inside=inside,
+        across=across,
+        sent_back=rows.sent_back,
+        step_counts=rows.step_counts,
+    )
 
 
 def without_values(log: KeyLog, shared: Spans) -> KeyLog:
@@ -149,6 +165,7 @@ def shares(rows: SegmentRows, shared: Spans, *, buckets: int) -> Iterator[tuple[
                 inside=nothing,
                 across=nothing,
                 sent_back=nothing,
+                step_counts=StepCounts.summed(()),
             ),
         )
 
@@ -171,15 +188,17 @@ def log_of_shared(
     )
 
 
-def offsets_held(log: Log) -> int:
-    """How many offsets of a log hold records."""
-    return int(log.position[-1]) + 1 if len(log) else 0
-
-
-def _part(piece: PieceRows, segment: Segment) -> SegmentRows:
+def _part(piece: PieceRows, segment: Segment, setting: Setting) -> SegmentRows:
     sends, reads, final = split(piece.records, first_row=piece.first_row)
-    steps = read_steps(reads, final=final, carried=piece.carried)
-    sent_back, _ = sends_back(sends, carried=piece.carried)
+    here = (segment.start, segment.end)
+    steps = read_steps(
+        reads,
+        final=final,
+        carried=piece.carried,
+        info_polls=setting.info_polls,
+        counted=here,
+    )
+    sent = send_steps(sends, carried=piece.carried, counted=here)
     # A send whose home lies before the piece and of which nothing was carried is at home at 0.
     home = np.maximum(send_homes(sends, carried=piece.carried), 0)
     read = _within(read_homes(reads), segment)
@@ -189,7 +208,10 @@ def _part(piece: PieceRows, segment: Segment) -> SegmentRows:
         final=final[read],
         inside=steps.inside.where(_within(steps.inside.after.offset, segment)),
         across=steps.across.where(_within(steps.across.after.offset, segment)),
-        sent_back=sent_back.where(_within(sent_back.after.offset, segment)),
+        sent_back=sent.back.where(_within(sent.back.after.offset, segment)),
+        step_counts=StepCounts(
+            inside=steps.inside_count, across=steps.across_count, sends=sent.count
+        ),
     )
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.kernels.rows import INFO, OK, UNKNOWN_OFFSET, Rows, joined, split
-from checkers.kernels.steps import Carried, by_process, read_steps, sends_back
+from checkers.kernels.steps import Carried, by_process, read_steps, send_steps
 from checkers.kernels.surroundings import (
     Stretches,
     bound_of,
@@ -93,8 +93,8 @@ def survey(
     step = np.diff(operation)
     sends, reads, final = split(records, first_row=first_row)
     nothing = Carried.nothing()
-    steps = read_steps(reads, final=final, carried=nothing)
-    _, last_sends = sends_back(sends, carried=nothing)
+    steps = read_steps(reads, final=final, carried=nothing, info_polls=info_polls)
+    last_sends = send_steps(sends, carried=nothing).last
     home = send_homes(sends, carried=nothing)
     homeless, count = np.unique(sends.process[home == UNKNOWN_OFFSET], return_counts=True)
     bound = bound_of(reads)

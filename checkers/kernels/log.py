@@ -35,6 +35,11 @@ class Log:
     def __len__(self) -> int:
         return len(self.offset)
 
+    @property
+    def held_count(self) -> int:
+        """How many offsets hold records."""
+        return int(self.position[-1]) + 1 if len(self) else 0
+
     def positions(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:
         """The positions of these offsets, each of which holds a record."""
         return self.position[np.searchsorted(self.offset, offset)]

@@ -73,6 +73,7 @@ def lost_writes(log: KeyLog) -> Found:
     return found(
         "lost-write",
         log.key,
+        cases=_read_count(log) + len(lost.send),
         never=np.arange(len(lost.send) + len(forgotten)),
         proof=proof,
         doubt=unread_below_doubt(log.key, unread_count),
@@ -89,6 +90,15 @@ def unread_below_doubt(key: str, count: int) -> str:
         f"{count} values below the highest offset read were returned by no ok read of {key}, but "
         f"no read went over their place and no complete final read followed"
     )
+
+
+def _read_count(log: KeyLog) -> int:
+    """Acknowledged values that were read, and that would have been missed."""
+    read = log.sends.ok & log.returned
+    if not log.final_reads:
+        # Nobody knows where the others stand, so nobody could have said that reading went beyond.
+        read &= log.send_entry >= 0
+    return int(np.count_nonzero(read))
 
 
 def _forgotten(log: KeyLog) -> list[tuple[int, int, FinalRead]]:

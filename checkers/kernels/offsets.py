@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.key_log import KeyLog
-from checkers.kernels.membership import has_repeats
+from checkers.kernels.membership import has_repeats, is_among
 from checkers.kernels.surroundings import processes_that_gave_up
 
 __all__ = ["duplicates", "inconsistent_offsets"]
@@ -34,9 +34,10 @@ _ENTRIES_MAX = 8
 def inconsistent_offsets(log: KeyLog) -> Found:
     """Offsets at which two values stand; one anomaly an offset."""
     first, count = _groups(log.log.offset)
+    cases = _told_twice(log)
     first, count = first[count > 1], count[count > 1]
     if not len(first):
-        return none("inconsistent-offset", log.key)
+        return none("inconsistent-offset", log.key, cases=cases)
     witnesses = _Witnesses.of(log)
 
     def proof(number: int) -> Proof:
@@ -53,6 +54,7 @@ def inconsistent_offsets(log: KeyLog) -> Found:
     return found(
         "inconsistent-offset",
         log.key,
+        cases=cases,
         never=np.arange(len(first)),
         proof=proof,
         order=log.log.offset[first],
@@ -62,9 +64,10 @@ def inconsistent_offsets(log: KeyLog) -> Found:
 def duplicates(log: KeyLog) -> Found:
     """Values that stand at two offsets or more; one anomaly a value."""
     if not has_repeats(log.log.value):
-        return none("duplicate", log.key)
+        return none("duplicate", log.key, cases=_protected_count(log, len(log.log)))
     order = np.argsort(log.log.value, kind="stable")
     first, count = _groups(log.log.value[order])
+    cases = _protected_count(log, len(first))
     first, count = first[count > 1], count[count > 1]
     witnesses = _Witnesses.of(log)
 
@@ -82,14 +85,55 @@ def duplicates(log: KeyLog) -> Found:
     values = log.log.value[order[first]]
     legal = _unprotected(log, values) if log.setting.idempotent else np.ones(len(first), np.bool_)
     never, allowed = np.flatnonzero(~legal), np.flatnonzero(legal)
-    return found("duplicate", log.key, never=never, allowed=allowed, proof=proof, order=values)
+    return found(
+        "duplicate",
+        log.key,
+        cases=cases,
+        never=never,
+        allowed=allowed,
+        proof=proof,
+        order=values,
+    )
+
+
+def _told_twice(log: KeyLog) -> int:
+    """Offsets of which two rows or more tell.
+
+    Where a send and a read tell of one entry, these are two. Of the few other entries, the rows
+    are counted.
+    """
+    both = log.entry_sent & log.entry_returned
+    twice = np.zeros(log.log.held_count, dtype=np.bool_)
+    twice[log.log.position[both]] = True
+    other = np.append(~both, False)
+    rows = [entry[other[entry]] for entry in (log.send_entry, log.read_entry)]
+    position = log.log.position[np.concatenate(rows)]
+    twice |= np.bincount(position, minlength=len(twice)) > 1
+    return int(np.count_nonzero(twice))
+
+
+def _protected_count(log: KeyLog, value_count: int) -> int:
+    """How many of the values of the log nobody may have appended twice.
+
+    `value_count`: of the distinct values of the log.
+    """
+    unprotected = _of_those_who_gave_up(log)
+    if not log.setting.idempotent or not np.any(unprotected):
+        return value_count
+    entry, value = log.send_entry[unprotected], log.sends.value[unprotected]
+    read = is_among(value[entry < 0], log.log.value[~log.entry_sent])
+    return value_count - int(np.count_nonzero(entry >= 0)) - int(np.count_nonzero(read))
 
 
 def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which values were sent by a process that gave up on a send, of these or others of the key."""
-    sends = log.sends
-    gave_up = log.around.gave_up if log.around else processes_that_gave_up(sends)
-    return np.isin(values, sends.value[np.isin(sends.process, gave_up)])
+    return np.isin(values, log.sends.value[_of_those_who_gave_up(log)])
+
+
+def _of_those_who_gave_up(log: KeyLog) -> NDArray[np.bool_]:
+    """Which sends are of a process that gave up on one of them."""
+    gave_up = log.around.gave_up if log.around else processes_that_gave_up(log.sends)
+    return np.isin(log.sends.process, gave_up)
 
 
 def _groups(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

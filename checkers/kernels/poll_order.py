@@ -68,6 +68,7 @@ def _found(check: str, log: KeyLog, steps: Steps) -> Found:
     return found(
         check,
         log.key,
+        cases=log.step_counts.across,
         never=np.flatnonzero(steps.unbroken),
         allowed=_allowed(log, steps),
         proof=lambda number: step_proof(steps, number),

@@ -39,6 +39,7 @@ def nonmonotonic_sends(log: KeyLog) -> Found:
     return found(
         "nonmonotonic-send",
         log.key,
+        cases=log.step_counts.sends,
         never=never,
         allowed=allowed,
         proof=proof,

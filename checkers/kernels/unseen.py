@@ -31,11 +31,13 @@ def unseen(log: KeyLog) -> Found:
     """Acknowledged values above the bound that the complete final read did not return."""
     if not log.final_reads:
         count = int(np.count_nonzero(log.sends.ok))
-        return none("unseen", log.key, doubt=unread_doubt(log.key, count), doubt_count=count)
+        doubt = unread_doubt(log.key, count)
+        return none("unseen", log.key, cases=0, doubt=doubt, doubt_count=count)
     absent = missing(log)
     above = absent.where((absent.offset == UNKNOWN_OFFSET) | (absent.offset > log.bound))
     gone = above.where(acknowledged_before(log, above.send))
     last = log.final_reads[-1]
+    acknowledged = log.sends.ok & (log.sends.return_ns < last.call_ns)
 
     def proof(number: int) -> Proof:
         send = gone.send[number]
@@ -55,6 +57,7 @@ def unseen(log: KeyLog) -> Found:
     return found(
         "unseen",
         log.key,
+        cases=int(np.count_nonzero(acknowledged)),
         never=np.arange(len(gone.send)),
         proof=proof,
         order=log.sends.row[gone.send],

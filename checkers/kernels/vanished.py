@@ -50,10 +50,29 @@ def vanished(log: KeyLog) -> Found:
     return found(
         "vanished",
         log.key,
+        cases=_shown_before(log),
         never=np.arange(len(proven)),
         proof=proof,
         order=log.reads.row[np.array([row for row, _ in proven], dtype=np.int64)],
     )
+
+
+def _shown_before(log: KeyLog) -> int:
+    """Records of the log that an ok read had returned before the last complete final read.
+
+    Of those whose offset no read knows, values.
+    """
+    if not log.final_reads:
+        return 0
+    earlier = log.reads.ok & (log.reads.return_ns < log.final_reads[-1].call_ns)
+    shown = np.zeros(len(log.log) + 1, dtype=np.bool_)
+    shown[log.read_entry[earlier]] = True
+    shown[-1] = False
+    count = int(np.count_nonzero(shown))
+    if log.unlocated:
+        values = np.unique(log.reads.value[earlier & (log.read_entry < 0)])
+        count += int(np.count_nonzero(~is_among(values, log.log.value[shown[:-1]])))
+    return count
 
 
 def vanished_before(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ Works on the rows of one key as dictionaries. Each check answers a list of (allo
 proof is the tuple that tells one anomaly of this check from another.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,6 +35,7 @@ class SlowKey:
         self.returned = {row["value"] for row in self.ok_reads}
         self.happened = [row for row in self.sends if self._happened(row)]
         known = [row for row in self.happened + self.reads if row["offset"] is not None]
+        self.told = [row["offset"] for row in known]
         self.pairs = {(row["offset"], row["value"]) for row in known}
         self.order = sorted({offset for offset, _ in self.pairs})
         reached = [self._position(row) for row in self.ok_reads]
@@ -117,6 +118,48 @@ class SlowKey:
             found.add("unseen")
         return found
 
+    def cases(self) -> dict[str, int]:
+        """How many cases each check judges."""
+        polls = sum(unbroken and _known(*pair) for *pair, unbroken in self._steps_across())
+        inside = sum(_known(*pair) for pair in self._steps_inside())
+        return {
+            "unique-values": len(self.sends),
+            "sent-values": len(self.reads),
+            "lost-write": self._lost_write_cases(),
+            "aborted-read": sum(row["outcome"] == "fail" for row in self.sends),
+            "inconsistent-offset": sum(count > 1 for count in Counter(self.told).values()),
+            "duplicate": len(self._protected()),
+            "nonmonotonic-poll": polls,
+            "skipped-poll": polls,
+            "internal-nonmonotonic-poll": inside,
+            "internal-skipped-poll": inside,
+            "nonmonotonic-send": sum(len(sends) - 1 for sends in self._located().values()),
+            "unseen": sum(map(self._acknowledged_before_final_read, self.sends)),
+            "vanished": len(self._shown_before_final_read()),
+        }
+
+    def _lost_write_cases(self) -> int:
+        read = [
+            row
+            for row in self.sends
+            if row["outcome"] == "ok"
+            and row["value"] in self.returned
+            and (self.final_reads or row["offset"] is not None)
+        ]
+        return len(read) + sum(proven for _, proven in self._lost())
+
+    def _protected(self) -> set[int]:
+        """Values of the log that nobody may have appended twice."""
+        values = {value for _, value in self.pairs}
+        return values - self._unprotected() if self.idempotent else values
+
+    def _shown_before_final_read(self) -> set[tuple[int | None, int]]:
+        last = max((read["call_ns"] for read in self.final_reads), default=-1)
+        rows = [row for row in self.ok_reads if row["return_ns"] < last]
+        placed = {(row["offset"], row["value"]) for row in rows if row["offset"] is not None}
+        values = {value for _, value in placed}
+        return placed | {(None, row["value"]) for row in rows if row["value"] not in values}
+
     def aborted_read(self) -> Found:
         failed = {row["value"] for row in self.sends if row["outcome"] == "fail"}
         return [
@@ -135,33 +178,40 @@ class SlowKey:
         at = defaultdict(set)
         for offset, value in self.pairs:
             at[value].add(offset)
-        gave_up = {
-            row["process"]
-            for row in self.sends
-            if row["outcome"] == "info" and row["return_ns"] is not None
-        }
-        unprotected = {row["value"] for row in self.sends if row["process"] in gave_up}
+        unprotected = self._unprotected()
         return [
             (not self.idempotent or value in unprotected, (value, *sorted(at[value])))
             for value in at
             if len(at[value]) > 1
         ]
 
-    def _across(self, wrong: Wrong) -> Iterator[tuple[bool, tuple[int, ...]]]:
+    def _unprotected(self) -> set[int]:
+        """Values of processes that gave up on a send."""
+        gave_up = {
+            row["process"]
+            for row in self.sends
+            if row["outcome"] == "info" and row["return_ns"] is not None
+        }
+        return {row["value"] for row in self.sends if row["process"] in gave_up}
+
+    def _steps_across(self) -> Iterator[tuple[Row, Row, bool]]:
+        """From a poll's last record to the first of the next one, and whether it is unbroken."""
         polls = defaultdict(lambda: defaultdict(list))
         for row in self.ok_reads:
             if row["f"] == "poll":
                 polls[row["process"]][row["operation"]].append(row)
         for process, operations in polls.items():
             for (start, before), (end, after) in pairwise(sorted(operations.items())):
-                if not wrong(self._delta(before[-1], after[0])):
-                    continue
                 crashed = any(
                     one == process and start < poll < end for one, poll in self.info_polls
                 )
-                unbroken = before[-1]["session"] == after[0]["session"] and not crashed
-                if unbroken or self.consume != "assign":
-                    yield not unbroken, _pair(before[-1], after[0])
+                same_session = before[-1]["session"] == after[0]["session"]
+                yield before[-1], after[0], same_session and not crashed
+
+    def _across(self, wrong: Wrong) -> Iterator[tuple[bool, tuple[int, ...]]]:
+        for before, after, unbroken in self._steps_across():
+            if wrong(self._delta(before, after)) and (unbroken or self.consume != "assign"):
+                yield not unbroken, _pair(before, after)
 
     def nonmonotonic_poll(self) -> Found:
         return list(self._across(lambda delta: delta < 1))
@@ -169,10 +219,14 @@ class SlowKey:
     def skipped_poll(self) -> Found:
         return list(self._across(lambda delta: delta > 1))
 
-    def _inside(self, wrong: Wrong) -> Iterator[tuple[bool, tuple[int, ...]]]:
+    def _steps_inside(self) -> Iterator[tuple[Row, Row]]:
         for before, after in pairwise(self.ok_reads):
-            same = all(before[name] == after[name] for name in ("operation", "session"))
-            if same and wrong(self._delta(before, after)):
+            if all(before[name] == after[name] for name in ("operation", "session")):
+                yield before, after
+
+    def _inside(self, wrong: Wrong) -> Iterator[tuple[bool, tuple[int, ...]]]:
+        for before, after in self._steps_inside():
+            if wrong(self._delta(before, after)):
                 yield False, _pair(before, after)
 
     def internal_nonmonotonic_poll(self) -> Found:
@@ -182,16 +236,20 @@ class SlowKey:
         return list(self._inside(lambda delta: delta > 1))
 
     def nonmonotonic_send(self) -> Found:
+        return [
+            (not self.idempotent, _pair(before, after))
+            for sends in self._located().values()
+            for before, after in pairwise(sends)
+            if after["offset"] < before["offset"]
+        ]
+
+    def _located(self) -> dict[int, list[Row]]:
+        """The acknowledged sends that know their offset, by process."""
         by_process = defaultdict(list)
         for row in self.sends:
             if row["outcome"] == "ok" and row["offset"] is not None:
                 by_process[row["process"]].append(row)
-        return [
-            (not self.idempotent, _pair(before, after))
-            for sends in by_process.values()
-            for before, after in pairwise(sends)
-            if after["offset"] < before["offset"]
-        ]
+        return by_process
 
     def unseen(self) -> Found:
         return [
@@ -219,3 +277,7 @@ class SlowKey:
 
 def _pair(before: Row, after: Row) -> tuple[int, ...]:
     return (before["operation"], after["operation"], before["value"], after["value"])
+
+
+def _known(before: Row, after: Row) -> bool:
+    return before["offset"] is not None and after["offset"] is not None

@@ -61,7 +61,7 @@ def test_every_kernel_finds_what_its_definition_says(
     setting = setting_of(past, idempotent=idempotent, consume=consume)
     log = key_log(KEY, past.of_key(KEY), setting)
     slow = _slow(past, idempotent=idempotent, consume=consume)
-    doubts = slow.doubts()
+    doubts, cases = slow.doubts(), slow.cases()
     for check, kernel in _KERNELS.items():
         found = kernel(log)
         proof = _PROOFS.get(check, lambda anomaly: anomaly.values)
@@ -69,6 +69,7 @@ def test_every_kernel_finds_what_its_definition_says(
 
         assert fast == sorted(getattr(slow, check.replace("-", "_"))()), check
         assert bool(found.doubt) == (check in doubts), check
+        assert found.case_count == cases[check], check
         assert found.never_count + found.allowed_count == len(fast), check
 
 
