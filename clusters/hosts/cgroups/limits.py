@@ -7,6 +7,7 @@ it stands still until it has room again (version 1; no process is killed), or go
 """
 
 import contextlib
+import errno
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
@@ -27,6 +28,10 @@ _NO_BOUNDS: Final = {
 """By the file, of whichever version and controller."""
 
 
+class _BusyError(HarnessError):
+    """The kernel may take the same words later."""
+
+
 class Cpu(Protocol):
     """A group's share of the processors."""
 
@@ -40,10 +45,11 @@ class Cpu(Protocol):
 class Memory(Protocol):
     """A group's bound of memory."""
 
-    def limit(self, size_bytes: int | None) -> None:
-        """At most so much; None: no bound.
+    def limit(self, size_bytes: int | None) -> bool:
+        """At most so much; None: no bound. HarnessError if the kernel says no for good.
 
-        HarnessError if the kernel says no, as version 1 does while too little is written to disk.
+        False if it could not take back enough at once, and the bound is as it was: version 1 says
+        EBUSY while too little is written to disk. Version 2 takes any bound.
         """
 
     def used_bytes(self) -> int:
@@ -105,9 +111,13 @@ class _Memory1:
         self._directory = directory
         _write(directory / "memory.oom_control", "1")
 
-    def limit(self, size_bytes: int | None) -> None:
+    def limit(self, size_bytes: int | None) -> bool:
         wanted = -1 if size_bytes is None else size_bytes
-        _write(self._directory / "memory.limit_in_bytes", str(wanted))
+        try:
+            _write(self._directory / "memory.limit_in_bytes", str(wanted))
+        except _BusyError:
+            return False
+        return True
 
     def used_bytes(self) -> int:
         return int((self._directory / "memory.usage_in_bytes").read_text())
@@ -124,9 +134,10 @@ class _Memory2:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def limit(self, size_bytes: int | None) -> None:
+    def limit(self, size_bytes: int | None) -> bool:
         wanted = "max" if size_bytes is None else str(size_bytes)
         _write(self._directory / "memory.high", wanted)
+        return True
 
     def used_bytes(self) -> int:
         return int((self._directory / "memory.current").read_text())
@@ -152,4 +163,5 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text)
     except OSError as error:
-        raise HarnessError(f"{path}: cannot be set to {text}: {error.strerror}") from error
+        kind = _BusyError if error.errno == errno.EBUSY else HarnessError
+        raise kind(f"{path}: cannot be set to {text}: {error.strerror}") from error

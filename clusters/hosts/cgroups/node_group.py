@@ -64,20 +64,18 @@ class NodeGroup:
         would press it. Files that others mapped before are charged to them.
         """
         used, before = self.memory.used_bytes(), self.memory.pressed()
-        held = self.memory.held_bytes()
-        beside = max(0, used - held)
+        beside = max(0, used - self.memory.held_bytes())
         room = room_bytes if room_bytes < beside else beside // 2
-        bound = held + room
-        self._bind(bound)
+        bound, short = self._bind(room, used)
         self._await(
             lambda: self.memory.pressed() > before or self.memory.used_bytes() <= bound < used,
             f"it did not come to its bound within {_EFFECT_TIMEOUT_S:g} s",
         )
+        now, times = self.memory.used_bytes(), self.memory.pressed() - before
+        room = max(0, bound - self.memory.held_bytes())
         return (
-            f"{self.node}: bound to {bound / _MIB:.0f} MiB, {room / _MIB:.1f} MiB of it beside its "
-            f"heap; it used {used / _MIB:.0f} MiB before, "
-            f"uses {self.memory.used_bytes() / _MIB:.0f} MiB now, and came to its bound "
-            f"{self.memory.pressed() - before} times"
+            f"{self.node}: bound to {_mib(bound)}, {_mib(room)} of it beside its heap; it used "
+            f"{_mib(used)} before, uses {_mib(now)} now, and came to its bound {times} times{short}"
         )
 
     def unsqueeze(self) -> str:
@@ -85,16 +83,29 @@ class NodeGroup:
         self.memory.limit(None)
         return f"{self.node}: free again; came to its bound {self.memory.pressed()} times so far"
 
-    def _bind(self, bound: int) -> None:
-        """Set the bound, as soon as what has to go is written to disk."""
+    def _bind(self, room: int, used: int) -> tuple[int, str]:
+        """The bound that was set, and in which way it falls short of its heap and `room`.
+
+        While the kernel cannot take back enough at once, the group is held at what it has come
+        down to: otherwise it would fill again, between two tries, what was written to disk.
+        """
+        reached, tries = used, 0
         deadline = time.monotonic() + _EFFECT_TIMEOUT_S
-        while True:
-            try:
-                return self.memory.limit(bound)
-            except HarnessError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(_POLL_S)
+        while not self.memory.limit(wanted := self.memory.held_bytes() + room):
+            tries += 1
+            if self.memory.limit(now := self.memory.used_bytes()):
+                reached = now
+            if time.monotonic() > deadline:
+                return self._reached(reached, wanted=wanted, used=used, tries=tries)
+            time.sleep(_POLL_S)
+        return wanted, ""
+
+    def _reached(self, bound: int, *, wanted: int, used: int, tries: int) -> tuple[int, str]:
+        short = f"the kernel took {_mib(wanted)} in none of {tries} tries ({_EFFECT_TIMEOUT_S:g} s)"
+        if bound < used:
+            return bound, f"; {short}"
+        self.memory.limit(None)
+        raise HarnessError(f"{self.node}: {short}; it used {_mib(used)} and gave nothing back")
 
     def _await(self, seen: Callable[[], bool], otherwise: str) -> None:
         deadline = time.monotonic() + _EFFECT_TIMEOUT_S
@@ -102,6 +113,10 @@ class NodeGroup:
             if time.monotonic() > deadline:
                 raise HarnessError(f"{self.node}: {otherwise}")
             time.sleep(_POLL_S)
+
+
+def _mib(size_bytes: int) -> str:
+    return f"{size_bytes / _MIB:.1f} MiB"
 
 
 def make_group(node: str, *, ledger: Ledger) -> NodeGroup:

@@ -1,9 +1,10 @@
 """Where groups can be made, by what the kernel says; and a real one that holds a process back."""
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -122,9 +123,10 @@ class _Obeying:
         self.used = (10 + beside_mib) << 20
         self.bound: int | None = None
 
-    def limit(self, size_bytes: int | None) -> None:
+    def limit(self, size_bytes: int | None) -> bool:
         self.bound = size_bytes
         self.used = self.used if size_bytes is None else min(self.used, size_bytes)
+        return True
 
     def used_bytes(self) -> int:
         return self.used
@@ -136,14 +138,83 @@ class _Obeying:
         return 0
 
 
+class _Reluctant(_Obeying):
+    """Says EBUSY to any bound below what is used, and each time gives back `steps_mib` more."""
+
+    def __init__(self, *, steps_mib: tuple[int, ...]) -> None:
+        super().__init__(beside_mib=20)
+        self._steps_mib = list(steps_mib)
+
+    def limit(self, size_bytes: int | None) -> bool:
+        if size_bytes is None or size_bytes >= self.used:
+            self.bound = size_bytes
+            return True
+        self.used -= (self._steps_mib.pop(0) if self._steps_mib else 0) << 20
+        return False
+
+
+def _of_fakes(memory: _Obeying, directory: Path) -> NodeGroup:
+    return NodeGroup(
+        node="broker-1", directories=(), cpu=cpu_of(directory, version=2), memory=memory
+    )
+
+
 @pytest.mark.parametrize(("beside_mib", "room_mib"), [(20, 8), (6, 3), (8, 4)])
 def test_a_node_is_pressed_however_little_it_has_beside_its_heap(
-    group: NodeGroup, beside_mib: int, room_mib: int
+    tmp_path: Path, beside_mib: int, room_mib: int
 ) -> None:
     memory = _Obeying(beside_mib=beside_mib)
-    evidence = replace(group, memory=memory).squeeze(8 << 20)
+    evidence = _of_fakes(memory, tmp_path).squeeze(8 << 20)
     assert memory.bound == (10 + room_mib) << 20
     assert f"{room_mib}.0 MiB of it beside its heap" in evidence
+
+
+def test_a_kernel_that_cannot_take_back_enough_at_once_is_asked_again(tmp_path: Path) -> None:
+    memory = _Reluctant(steps_mib=(0, 5, 0, 7))
+    evidence = _of_fakes(memory, tmp_path).squeeze(8 << 20)
+    assert memory.bound == 18 << 20
+    assert "bound to 18.0 MiB, 8.0 MiB of it beside its heap; it used 30.0 MiB before" in evidence
+    assert "tries" not in evidence
+
+
+def test_a_bound_that_is_not_reached_says_which_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_group, "_EFFECT_TIMEOUT_S", 0.1)
+    memory = _Reluctant(steps_mib=(0, 5))
+    evidence = _of_fakes(memory, tmp_path).squeeze(8 << 20)
+    assert memory.bound == 25 << 20
+    assert evidence.startswith("broker-1: bound to 25.0 MiB, 15.0 MiB of it beside its heap")
+    assert "; the kernel took 18.0 MiB in none of " in evidence
+
+
+def test_a_node_that_gives_nothing_back_is_not_squeezed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_group, "_EFFECT_TIMEOUT_S", 0.1)
+    memory = _Reluctant(steps_mib=())
+    with pytest.raises(HarnessError, match=r"used 30\.0 MiB and gave nothing back"):
+        _of_fakes(memory, tmp_path).squeeze(8 << 20)
+    assert memory.bound is None
+
+
+@pytest.mark.parametrize(
+    ("number", "says"), [(errno.EBUSY, None), (errno.EINVAL, "cannot be set to 5")]
+)
+def test_version_1_may_be_asked_again_after_ebusy_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, says: str | None
+) -> None:
+    memory = memory_of(tmp_path, version=1)
+
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    if says is None:
+        assert not memory.limit(5)
+    else:
+        with pytest.raises(HarnessError, match=says):
+            memory.limit(5)
 
 
 def test_a_process_is_pressed_and_goes_on(group: NodeGroup, busy: int) -> None:
