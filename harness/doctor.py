@@ -38,8 +38,8 @@ __all__ = ["examine"]
 _MEMORY_BYTES_MIN = 4 << 30
 """Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
-_OF_POWER = ("power", "torn")
-_OF_PROCESSES = ("kill", "pause", "restart", "roll", "wipe", "rollback", "bit_flip")
+_OF_POWER = ("cut_power", "torn")
+_OF_PROCESSES = ("kill", "pause", "restart", "roll", "wipe", "rollback", "flip_bit")
 
 
 def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
@@ -205,7 +205,7 @@ def _power() -> Finding:
 
 
 def _clocks() -> Finding:
-    faults = ("clock",)
+    faults = ("skew",)
     try:
         ahead_s = clock_trial()
     except HarnessError as error:
@@ -223,7 +223,7 @@ def _clocks() -> Finding:
 
 
 def _groups() -> Finding:
-    faults = ("cpu", "memory")
+    faults = ("throttle", "squeeze")
     try:
         found = parents()
     except HarnessError as error:

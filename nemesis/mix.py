@@ -7,7 +7,7 @@ the cluster are arguments, every choice is drawn from the random stream it was g
 
 Budget: a node counts as down from the first act of its episode until the cluster shows it whole
 again (process running, broker unfenced and back in the ISR of all its partitions). Faults that
-destroy data (wipe, rollback, power and the like) begin only when everything has recovered: with
+destroy data (wipe, rollback, cut_power and the like) begin only when everything has recovered: with
 every replica in sync one lost disk costs no acknowledged record, with one in sync it would, by
 design.
 
@@ -48,13 +48,7 @@ __all__ = [
     "MixSpec",
 ]
 
-_TROUBLES: Mapping[str, Word] = {
-    "disk_full": Word.FILL_DISK,
-    "disk_read_only": Word.LOCK_DISK,
-    "disk_failed": Word.FAIL_DISK,
-    "disk_stalled": Word.STALL_DISK,
-    "disk_slow": Word.SLOW_DISK,
-}
+_TROUBLES = (Word.FILL_DISK, Word.LOCK_DISK, Word.FAIL_DISK, Word.STALL_DISK, Word.SLOW_DISK)
 
 NETWORK_EPISODES = frozenset({"partition", "delay"})
 """Those that are done to the links, by a proxy on them; partitions may be done to packets."""
@@ -63,12 +57,12 @@ PACKET_EPISODES = frozenset({"packets", "bandwidth"})
 """Those that need a network of each node's own."""
 
 EPISODES = (
-    *("kill", "pause", "restart", "roll", "wipe", "rollback", "power", "torn", "bit_flip"),
-    *_TROUBLES,
-    *("clock", "cpu", "memory"),
+    *("kill", "pause", "restart", "roll", "wipe", "rollback", "cut_power", "torn", "flip_bit"),
+    *map(str, _TROUBLES),
+    *("skew", "throttle", "squeeze"),
     *("partition", "delay", "packets", "bandwidth"),
 )
-"""The kinds of fault that a mix draws from."""
+"""The kinds of fault that a mix draws from, by the words of a play where it has one for them."""
 
 EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
     "kill": (Word.KILL, Word.START),
@@ -77,21 +71,21 @@ EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
     "roll": (Word.RESTART,),
     "wipe": (Word.KILL, Word.WIPE, Word.START),
     "rollback": (Word.SNAPSHOT, Word.KILL, Word.ROLLBACK, Word.START),
-    "power": (Word.CUT_POWER, Word.START),
+    "cut_power": (Word.CUT_POWER, Word.START),
     "torn": (Word.CUT_POWER, Word.START),
-    "bit_flip": (Word.KILL, Word.FLIP_BIT, Word.START),
-    **{kind: (word, Word.MEND_DISK) for kind, word in _TROUBLES.items()},
-    "clock": (Word.SKEW, Word.UNSKEW),
-    "cpu": (Word.THROTTLE, Word.UNTHROTTLE),
-    "memory": (Word.SQUEEZE, Word.UNSQUEEZE),
+    "flip_bit": (Word.KILL, Word.FLIP_BIT, Word.START),
+    **{str(word): (word, Word.MEND_DISK) for word in _TROUBLES},
+    "skew": (Word.SKEW, Word.UNSKEW),
+    "throttle": (Word.THROTTLE, Word.UNTHROTTLE),
+    "squeeze": (Word.SQUEEZE, Word.UNSQUEEZE),
 }
 """What an episode does to nodes, by its kind: a cluster has to be able to do all of it."""
 
-DISK_EPISODES = frozenset({"power", "torn", *_TROUBLES})
+DISK_EPISODES = frozenset({"cut_power", "torn", *map(str, _TROUBLES)})
 """Those that need disks of the nodes' own, where nodes are processes."""
 
 _DESTRUCTIVE = frozenset(
-    {"wipe", "rollback", "power", "torn", "bit_flip", "disk_read_only", "disk_failed"}
+    {"wipe", "rollback", "cut_power", "torn", "flip_bit", "lock_disk", "fail_disk"}
 )
 
 _PATIENCE: Final = 10
@@ -311,12 +305,12 @@ class Mix:
             case "torn":
                 torn = replace(act(Word.CUT_POWER), torn=True)
                 return [(now_s, torn), (heal_at_s, act(Word.START))]
-            case "bit_flip":
+            case "flip_bit":
                 lost = [(now_s, act(Word.KILL)), (now_s, act(Word.FLIP_BIT))]
                 return [*lost, (heal_at_s, act(Word.START))]
             case _ if kind in _TROUBLES:
-                return [(now_s, act(_TROUBLES[kind])), (heal_at_s, act(Word.MEND_DISK))]
-            case "power":
+                return [(now_s, act(Word(kind))), (heal_at_s, act(Word.MEND_DISK))]
+            case "cut_power":
                 return [(now_s, act(Word.CUT_POWER)), (heal_at_s, act(Word.START))]
             case "rollback":
                 lost_at_s = now_s + self.draw.uniform(*self.spec.gap_s)

@@ -15,7 +15,7 @@ from nemesis.steps import Hardship, Room, Share
 
 __all__ = ["HARDSHIPS", "drawn_hardship"]
 
-HARDSHIPS: Final = ("clock", "cpu", "memory")
+HARDSHIPS: Final = ("skew", "throttle", "squeeze")
 """The kinds of episode that this draws for."""
 
 _JUMP_S: Final = (0.5, 5.0)
@@ -29,11 +29,11 @@ _ROOM_BYTES: Final = (4 << 20, 16 << 20)
 def drawn_hardship(kind: str, draw: random.Random) -> Hardship:
     """One for an episode of this kind."""
     match kind:
-        case "clock":
+        case "skew":
             return _drawn_skew(draw)
-        case "cpu":
+        case "throttle":
             return Share(of_a_core=round(draw.uniform(*_SHARE), 3))
-        case "memory":
+        case "squeeze":
             return Room(size_bytes=draw.randint(*_ROOM_BYTES) >> 10 << 10)
         case _:
             raise AssertionError(kind)

@@ -63,7 +63,7 @@ FAULT_COLOURS: Final[Mapping[str, Shade]] = {
     "hold": Shade(light="#11857d", dark="#3fbdb3"),
     "delay": Shade(light="#2f7fb8", dark="#67b3e6"),
     "drop": Shade(light="#b3439c", dark="#e07fce"),
-    "clock": Shade(light="#6b8a1e", dark="#a5c455"),
+    "skew": Shade(light="#6b8a1e", dark="#a5c455"),
 }
 
 # For kinds and sources without a colour of their own, in the order of their names.

@@ -85,7 +85,7 @@ _QUICK: Final[Mapping[str, str]] = {
 """Time-outs at which a fault shows within seconds."""
 _UPGRADES: Final = 0.3
 """The share of plans that begin a level below; never below LEVEL_EPOCHS, where KAFKA-14139 is."""
-_EPISODES: Final = ("kill", "pause", "restart", "wipe", "power", "partition", "delay")
+_EPISODES: Final = ("kill", "pause", "restart", "wipe", "cut_power", "partition", "delay")
 _TARGETS: Final = ("one broker", "leader", "isr follower", "active controller")
 _STORMS: Final = (
     (Storm.WINDOWS,) * 7

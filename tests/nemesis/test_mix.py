@@ -169,17 +169,17 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
         "roll": (Word.RESTART, Word.RESTART),
         "wipe": (Word.WIPE, Word.START),
         "rollback": (Word.ROLLBACK, Word.START),
-        "power": (Word.CUT_POWER, Word.START),
+        "cut_power": (Word.CUT_POWER, Word.START),
         "torn": (Word.CUT_POWER, Word.START),
-        "bit_flip": (Word.FLIP_BIT, Word.START),
-        "disk_full": (Word.FILL_DISK, Word.MEND_DISK),
-        "disk_read_only": (Word.LOCK_DISK, Word.MEND_DISK),
-        "disk_failed": (Word.FAIL_DISK, Word.MEND_DISK),
-        "disk_stalled": (Word.STALL_DISK, Word.MEND_DISK),
-        "disk_slow": (Word.SLOW_DISK, Word.MEND_DISK),
-        "clock": (Word.SKEW, Word.UNSKEW),
-        "cpu": (Word.THROTTLE, Word.UNTHROTTLE),
-        "memory": (Word.SQUEEZE, Word.UNSQUEEZE),
+        "flip_bit": (Word.FLIP_BIT, Word.START),
+        "fill_disk": (Word.FILL_DISK, Word.MEND_DISK),
+        "lock_disk": (Word.LOCK_DISK, Word.MEND_DISK),
+        "fail_disk": (Word.FAIL_DISK, Word.MEND_DISK),
+        "stall_disk": (Word.STALL_DISK, Word.MEND_DISK),
+        "slow_disk": (Word.SLOW_DISK, Word.MEND_DISK),
+        "skew": (Word.SKEW, Word.UNSKEW),
+        "throttle": (Word.THROTTLE, Word.UNTHROTTLE),
+        "squeeze": (Word.SQUEEZE, Word.UNSQUEEZE),
         "partition": ("partition", "heal"),
         "delay": ("delay", "release"),
         "packets": ("partition", "heal"),
@@ -191,7 +191,7 @@ def test_every_kind_of_fault_comes_and_is_healed(kind: str) -> None:
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_in_rounds_no_kind_comes_again_before_each_has_come(*, overlap: bool) -> None:
-    faults = ("kill", "pause", "wipe", "clock", "disk_full")
+    faults = ("kill", "pause", "wipe", "skew", "fill_disk")
     spec = MixSpec(faults=faults, rounds=True, overlap=overlap)
     firsts = [Word.KILL, Word.PAUSE, Word.SKEW, Word.FILL_DISK]
     words = [
