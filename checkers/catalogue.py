@@ -131,9 +131,12 @@ _GROUNDS: Final = (
     Entry(
         id="G2",
         name="fault-effects",
-        title="Every fault was seen to take effect",
+        title="The faults that were asked for took effect",
         kind=Kind.GROUND,
-        rule="Each fault of the run has the time at which its effect was seen.",
+        rule="Of the kinds of fault that the run was asked for, some fault has the time at which "
+        "its effect was seen; so has one of each kind that the scenario demands (`require: "
+        "{faults: […]}`), and each step of a play. A drawn fault without effect is counted, and no "
+        "more.",
         meaning="A run whose faults did nothing proves nothing about faults.",
         case="a fault that began",
         source="history/schema.py, FAULTS",
@@ -146,8 +149,9 @@ _GROUNDS: Final = (
         title="Enough was done to tell",
         kind=Kind.GROUND,
         rule="There are acknowledged sends, ok polls that returned something and complete final "
-        "reads; and where there were faults, acknowledged sends and non-empty ok polls among the "
-        "operations called during them.",
+        "reads; and for each kind of fault that took effect, or of these each that the scenario "
+        "names (`require: {served: […]}`), acknowledged sends and non-empty ok polls among the "
+        "operations called during one, from its effect to its heal being seen.",
         meaning="A cluster that does nothing breaks no promise.",
         case="something that has to be there: acknowledged sends, reads, final reads, and both "
         "during each kind of fault",

@@ -151,7 +151,7 @@ def _of_clients(
     answers = file_answers(found.findings, paths=(file.path for file in files))
     return _Answered(
         results=(
-            *_grounds(summed, faults, found=found, answers=answers),
+            *_grounds(manifest, summed, faults, found=found, answers=answers),
             *_answers(summed, found, answers, checks),
         ),
         setting=setting,
@@ -195,9 +195,17 @@ def _setting(manifest: Manifest, summary: HistorySummary | None) -> Setting:
 
 
 def _grounds(
-    summed: _Summed, faults: pa.Table, *, found: RecordsPass, answers: FileAnswers
+    manifest: Manifest,
+    summed: _Summed,
+    faults: pa.Table,
+    *,
+    found: RecordsPass,
+    answers: FileAnswers,
 ) -> Iterator[CheckResult]:
-    for result in run_grounds(summed.summary, why_no_summary=summed.reason, faults=faults):
+    of_run = run_grounds(
+        summed.summary, why_no_summary=summed.reason, faults=faults, manifest=manifest
+    )
+    for result in of_run:
         if result.check != "statistics":
             yield result
             continue

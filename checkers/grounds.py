@@ -2,14 +2,26 @@
 
 A cluster that does nothing breaks no promise, and faults that did nothing prove nothing. A run
 without any fault (a control) has its grounds in sends, polls and final reads alone.
+
+Faults are asked for by kind (`nemesis.kinds`), and are judged by kind:
+
+- of all the kinds that a run was asked for, one at least took effect, and each that the scenario
+  demands;
+- a step of a play took effect, for it is there because something rests on it. A fault that was
+  drawn may meet nothing: a delay on a link on which nobody speaks is counted, and spoils nothing;
+- during each kind that took effect, from an effect to its heal being seen, a send that was called
+  was acknowledged, and a poll returned records. Where nobody can be served by design (the only
+  replica is down), the scenario says during which kinds somebody has to be.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.fault_kinds import FaultKind, figures_of, kind_of_row, kinds_of_run
 from checkers.history_summary import HistorySummary
 from checkers.kernels.operations import BUCKETS_AN_OCTAVE, FaultWindow
 from checkers.kernels.rows import OPEN_NS
@@ -31,6 +43,7 @@ def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
     return tuple(
         FaultWindow(
             fault=row["index"],
+            kind=kind_of_row(row),
             effect_ns=row["effect_ns"],
             end_ns=OPEN_NS if row["end_ns"] is None else row["end_ns"],
         )
@@ -53,22 +66,42 @@ def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
 
 
 def run_grounds(
-    summary: HistorySummary | None, *, why_no_summary: str, faults: pa.Table
+    summary: HistorySummary | None, *, why_no_summary: str, faults: pa.Table, manifest: Manifest
 ) -> tuple[CheckResult, ...]:
     """Statistics, fault effects and evidence, from the sums of the operations."""
-    effects = _result("fault-effects", _without_effect(faults))
+    kinds = kinds_of_run(manifest, faults, summary)
+    effects = replace(
+        _result("fault-effects", _without_effect(manifest, kinds, faults)),
+        case_count=len(faults),
+        figures=figures_of(kinds),
+    )
     if summary is None:
         return (_result("statistics", why_no_summary), effects, _result("evidence", why_no_summary))
     statistics = CheckResult(
         check="statistics",
         validity=Validity.VALID,
+        case_count=summary.row_count,
         figures=dict(_figures(summary, fault_count=len(faults))),
     )
-    lacking = "; ".join(_lacking(summary, faulty=bool(fault_windows(faults))))
-    return (statistics, effects, _result("evidence", lacking))
+    found = tuple(_evidence(summary, _to_be_served(manifest, kinds)))
+    lacking = "; ".join(words for words, count in found if not count)
+    return (statistics, effects, replace(_result("evidence", lacking), case_count=len(found)))
 
 
-def _without_effect(faults: pa.Table) -> str:
+def _without_effect(manifest: Manifest, kinds: Sequence[FaultKind], faults: pa.Table) -> str:
+    """What of the faults that were asked for did not happen, and had to."""
+    effective = {one.kind for one in kinds if one.effect_count}
+    if manifest.asked_faults and not effective:
+        asked = ", ".join(manifest.asked_faults)
+        return f"none of the faults that were asked for ({asked}) took effect"
+    missing = [kind for kind in manifest.required_faults if kind not in effective]
+    reasons = [f"the scenario demands {kind}, and none took effect" for kind in missing]
+    if not manifest.drawn and (unseen := _unseen(faults)):
+        reasons.append(unseen)
+    return "; ".join(reasons)
+
+
+def _unseen(faults: pa.Table) -> str:
     unseen = [row for row in faults.to_pylist() if row["effect_ns"] is None]
     if not unseen:
         return ""
@@ -79,29 +112,36 @@ def _without_effect(faults: pa.Table) -> str:
     )
 
 
-def _lacking(summary: HistorySummary, *, faulty: bool) -> Iterator[str]:
-    if not _count(summary, F.SEND):
-        yield "no send was acknowledged"
-    if not _count(summary, F.POLL, nonempty=True):
-        yield "no ok poll returned a record"
-    if not summary.final_reads:
-        yield "no final read is complete"
-    if faulty and not _count(summary, F.SEND, time="during"):
-        yield "no send that was called during a fault was acknowledged"
-    if faulty and not _count(summary, F.POLL, time="during", nonempty=True):
-        yield "no ok poll that was called during a fault returned a record"
+def _to_be_served(manifest: Manifest, kinds: Iterable[FaultKind]) -> tuple[FaultKind, ...]:
+    """The kinds during which clients have to be served."""
+    effective = (one for one in kinds if one.effect_count)
+    named = manifest.served_faults
+    return tuple(one for one in effective if named is None or one.kind in named)
 
 
-def _count(
-    summary: HistorySummary, f: F, *, time: str | None = None, nonempty: bool = False
-) -> int:
-    """Ok operations of a kind, of one time or of all times."""
+def _evidence(
+    summary: HistorySummary, kinds: Iterable[FaultKind]
+) -> Iterator[tuple[str, int | None]]:
+    """What a verdict needs, in words that say it is not there, and how much of it is there."""
+    yield "no send was acknowledged", _count(summary, F.SEND)
+    yield "no ok poll returned a record", _count(summary, F.POLL, nonempty=True)
+    yield "no final read is complete", len(summary.final_reads)
+    for one in kinds:
+        yield (
+            f"no send that was called during {one.kind} was acknowledged",
+            one.acknowledged_sends_count,
+        )
+        yield f"no ok poll that was called during {one.kind} returned a record", one.reads_count
+
+
+def _count(summary: HistorySummary, f: F, *, nonempty: bool = False) -> int:
+    """Ok operations of all times."""
     return sum(
         count
         for called, count in summary.counts.items()
         if called.f is f
         and called.outcome is Outcome.OK
-        and (called.time == time if time else called.time in _TIMES)
+        and called.time in _TIMES
         and not (nonempty and called.empty)
     )
 
@@ -127,13 +167,18 @@ def _counted(summary: HistorySummary) -> Mapping[str, int]:
     """Counts by kind, outcome and time; polls that returned nothing are counted beside."""
     figures: dict[str, int] = {}
     for called, count in summary.counts.items():
-        if called.time not in _TIMES and int(called.time) >= _FAULT_FIGURES_MAX:
+        if called.time not in _TIMES and not _is_early_fault(called.time):
             continue
         time = called.time if called.time in _TIMES else f"during_fault_{called.time}"
         empty = "_empty" if called.empty and called.f is F.POLL else ""
         name = f"{_word(called.f)}_{called.outcome}{empty}_{time}_count"
         figures[name] = figures.get(name, 0) + count
     return figures
+
+
+def _is_early_fault(time: str) -> bool:
+    """Whether it is the number of a fault, and one of the first; kinds have figures elsewhere."""
+    return time.isdecimal() and int(time) < _FAULT_FIGURES_MAX
 
 
 def _latencies(buckets: Mapping[int, int]) -> Iterator[tuple[str, float]]:

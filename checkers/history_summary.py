@@ -24,7 +24,8 @@ class Called:
     empty: bool
     """Without records: a poll that returned nothing."""
     time: str
-    """before, during, between or after the faults, or the number of a fault (during it)."""
+    """before, during, between or after the faults; the number of a fault, or a kind of faults,
+    during which (`kernels.operations`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from harness.partitions import Partitions
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
+from nemesis.kinds import kind_of
 from nemesis.steps import Bandwidth, HealPartition, Lay, Lift, Parties, Partition
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import CLIENTS
@@ -29,7 +30,7 @@ from nemesis.wire.rules import (
     Watch,
 )
 from nemesis.wire.status import WireStatus
-from nemesis.wire_words import lay_data
+from nemesis.wire_words import rule_word
 
 __all__ = ["Network", "registration_watch", "watch_name"]
 
@@ -108,11 +109,11 @@ class Network:
             action = replace(action, seed=draw.getrandbits(32))
         done = replace(step, action=action, source=source, target=target, at_s=now_s)
         self._played.note(done)
-        word = next(iter(lay_data(step)))
+        word = rule_word(step)
         ends = [str(node) for node in dict.fromkeys((*_ends(source), *_ends(target)))]
         index = None
         if not isinstance(step.action, Watch):
-            index = self._journal.begin(word, ends)
+            index = self._journal.begin(word, ends, kind=kind_of(step))
         match = replace(step.match, sources=_ends(source), targets=_ends(target))
         wire.add(Rule(name=step.name, action=action, match=match))
         self._rules[step.name] = _OpenRule(index=index, label=f"{word} {step.name}")

@@ -17,6 +17,7 @@ from harness.cutting import Cutter, PacketCutter, ProxyCutter, awake, those
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
+from nemesis.kinds import kind_of
 from nemesis.steps import Bandwidth, HealPartition, Means, Partition
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import CLIENTS, Flows, cut_off, flows_of
@@ -82,7 +83,7 @@ class Partitions:
         stated = by if by is Means.PACKETS else step.by
         self._played.note(replace(step, cut=Flows(flows=flows), by=stated, at_s=now_s))
         lost = cut_off(flows, scene.nodes) or {node for flow in flows for node in flow}
-        index = self._journal.begin("partition", sorted(lost - {CLIENTS}))
+        index = self._journal.begin("partition", sorted(lost - {CLIENTS}), kind=kind_of(step))
         self._open[step.name] = _OpenPartition(index=index, flows=flows, by=by)
         cutter.cut(step.name, flows)
         links = cutter.links_over(flows)
@@ -104,7 +105,8 @@ class Partitions:
             raise HarnessError(f"bandwidth {step.name}: {', '.join(both)} has a bound already")
         cluster = self._cluster
         assert isinstance(cluster, DisturbsPackets), "refused before the start"
-        index = self._journal.begin("bandwidth", [str(node) for node in nodes])
+        targets = [str(node) for node in nodes]
+        index = self._journal.begin("bandwidth", targets, kind=kind_of(step))
         self._bounds[step.name] = _OpenBound(index=index, nodes=nodes)
         rates = [
             f"{node} sends {cluster.limit_bandwidth(node, bits_per_s=step.bits_per_s) / 1e6:.3g}"

@@ -16,6 +16,7 @@ from history.failure import HarnessError
 from history.journal import FaultJournal
 from nemesis.conditions import Observation
 from nemesis.faults.catalogue import FAULTS
+from nemesis.kinds import kind_of
 from nemesis.steps import Act, Word
 from nemesis.targets import NamedNodes
 
@@ -132,7 +133,8 @@ class Performer:
     def _break(self, act: Act, nodes: Sequence[NodeName]) -> None:
         self._overtake(act.word, nodes)
         fault = FAULTS[act.word]
-        index = self._journal.begin(fault.name, [str(node) for node in nodes])
+        targets = [str(node) for node in nodes]
+        index = self._journal.begin(fault.name, targets, kind=kind_of(act))
         opened = OpenFault(
             index=index,
             name=fault.name,

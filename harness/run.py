@@ -205,6 +205,11 @@ def _manifest(
         fencepost_version=version("fencepost"),
         machine=_machine(),
         keys=scenario.keys,
+        asked_faults=scenario.asked_faults,
+        drawn=scenario.drawn,
+        required_faults=scenario.require.faults,
+        served_faults=scenario.require.served,
+        required_checks=scenario.require.judged,
         promises=promises_of(scenario) if of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )

@@ -6,17 +6,19 @@ with its file and line number, and with the words that exist there.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
 from harness.border import build, mapping, refuse_unknown, settings, span_s
 from harness.expectation import Expectation, parse_expectations
+from harness.requirement import Requirement, narrowed, parse_requirement
 from harness.workload_words import RecordsSpec, parse_workloads, path_of_records
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
+from nemesis.kinds import kinds_of_mix, kinds_of_play
 from nemesis.mix import DISK_EPISODES, EPISODE_WORDS, EPISODES, NETWORK_EPISODES, MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
@@ -52,6 +54,7 @@ _KEYS = [
     "time_limit",
     "recovery_limit",
     "clients_through_proxy",
+    "require",
     "expect",
 ]
 
@@ -80,6 +83,9 @@ class Scenario:
     recovery_limit_s: float
     """How long the cluster may take to be whole again after healing."""
     expect: tuple[Expectation, ...]
+    require: Requirement = field(default_factory=Requirement)
+    drawn: bool = False
+    """Its faults come from a seed, also those that a replay repeats."""
     clients_through_proxy: bool = False
     """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
 
@@ -111,6 +117,11 @@ class Scenario:
         return words_of(self.play or ()).union(*(EPISODE_WORDS.get(one, ()) for one in drawn))
 
     @property
+    def asked_faults(self) -> tuple[str, ...]:
+        """The kinds of fault that a run of it is asked for (`nemesis.kinds`)."""
+        return _asked(self.mix, self.play)
+
+    @property
     def wires_clients(self) -> bool:
         """Whether the clients' links go over the proxy, too."""
         return self.clients_through_proxy or uses_clients(self.play or ())
@@ -122,8 +133,16 @@ class Scenario:
 
     def without_faults(self) -> "Scenario":
         """The control of this scenario: the same cluster and clients, and nothing breaks."""
-        document = self.document.without("nemesis", "play", "expect")
-        return replace(self, document=document, mix=None, play=None, expect=())
+        document = self.document.without("nemesis", "play", "require", "expect")
+        return replace(
+            self,
+            document=document,
+            mix=None,
+            play=None,
+            drawn=False,
+            require=Requirement(),
+            expect=(),
+        )
 
 
 def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object, str]]) -> Scenario:
@@ -165,8 +184,11 @@ def _parse(document: Document) -> Scenario:
     topics = _at("topics", data, lambda value: _topics(value, brokers=cluster.brokers))
     specs = _at("workload", data, lambda value: parse_workloads(value, cluster, topics))
     stage = _stage(data, cluster, topics, moving=specs.membership is not None)
+    mix = _at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None
+    play = _at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
+    require = _at("require", data, lambda v: _require(v, document, _asked(mix, play)))
     return Scenario(
-        document=document,
+        document=_with_requirement(document, require),
         name=_at("name", data, _name),
         title=str(data.get("title", data["name"])),
         issue=str(data["issue"]) if "issue" in data else None,
@@ -175,13 +197,30 @@ def _parse(document: Document) -> Scenario:
         workload=specs.records,
         metadata=specs.metadata,
         membership=specs.membership,
-        mix=_at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None,
-        play=_at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None,
+        mix=mix,
+        play=play,
         time_limit_s=_at("time_limit", data, _duration, default=45.0),
         recovery_limit_s=_at("recovery_limit", data, _duration, default=90.0),
         expect=_at("expect", data, parse_expectations, default=()),
+        require=require,
+        drawn=mix is not None,
         clients_through_proxy=_at("clients_through_proxy", data, _boolean, default=False),
     )
+
+
+def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
+    return kinds_of_play(play or ()) if mix is None else kinds_of_mix(mix)
+
+
+def _require(value: object, document: Document, asked: tuple[str, ...]) -> Requirement:
+    return narrowed(document, parse_requirement(value), asked=asked)
+
+
+def _with_requirement(document: Document, require: Requirement) -> Document:
+    """The document as it is run, whose requirement flags may have narrowed."""
+    if "require" not in document.data or parse_requirement(document.data["require"]) == require:
+        return document
+    return document.with_flag(("require",), require.as_data(), "command line")
 
 
 def _stage(

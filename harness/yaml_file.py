@@ -49,6 +49,10 @@ class Document:
         where = f"{dotted.removeprefix('.')}: " if dotted else ""
         return UsageError(f"{self.place(found.path)}: {where}{found.message}")
 
+    def stated(self, key: str) -> Any:
+        """The value of the file itself under this key of its top, without any flag; None: none."""
+        return yaml.safe_load(self.text).get(key)
+
     def resolved(self) -> str:
         """The text of what is really run: the file itself, or, where flags changed it, its data."""
         if not self.flags:

@@ -4,7 +4,8 @@ One `write` a line, to a file opened for appending: a line is there whole, or it
 one of a writer that was killed, which a reader leaves out. The open file is locked (flock), so that
 the seal knows when its writer lives; the lock dies with the process.
 
-    faults.jsonl    {"event": "begin", "index": 0, "time_ns": …, "fault": …, "targets": […]}
+    faults.jsonl    {"event": "begin", "index": 0, "time_ns": …, "fault": …, "targets": […],
+                     "kind": …}
                     {"event": "effect" | "end", "index": 0, "time_ns": …, "evidence": …}
     samples.jsonl   {"time_ns": …, "source": …, "metric": …, "value": …}
     wire.jsonl      {"frame": n, "columns": {…}, "items": [{…}, …]}, as a frame arrives, and
@@ -61,12 +62,15 @@ class FaultJournal:
         self._lock = Lock()
         self._count = 0
 
-    def begin(self, fault: str, targets: Sequence[str]) -> int:
-        """Record, before it is done, that `fault` is done to `targets`; its index."""
+    def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
+        """Record, before it is done, that `fault` is done to `targets`; its index.
+
+        `kind`: of fault that was asked for; None: that very one.
+        """
         with self._lock:
             index = self._count
             self._count += 1
-            self._write("begin", index, fault=fault, targets=list(targets))
+            self._write("begin", index, fault=fault, targets=list(targets), kind=kind or fault)
         return index
 
     def effect(self, index: int, evidence: str) -> None:

@@ -44,7 +44,8 @@ def sample_tables(journal: Path) -> Iterator[pa.Table]:
 def _apply(line: dict[str, Any], faults: list[dict[str, Any]]) -> None:
     if line["event"] == "begin":
         begun = {"begin_ns": line["time_ns"], "index": len(faults)}
-        faults.append(begun | {name: line[name] for name in ("fault", "targets")})
+        said = {name: line[name] for name in ("fault", "targets")}
+        faults.append(begun | said | {"kind": line.get("kind")})
         return
     time_name, words_name = _NOTED[line["event"]]
     fault = faults[line["index"]]

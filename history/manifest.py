@@ -102,6 +102,16 @@ class Manifest:
     """What could not be read of the nodes' disks when the cluster had stopped."""
     required_checks: tuple[str, ...] = ()
     """Checks that the scenario demands to be judged; one that had no case makes the run unknown."""
+    asked_faults: tuple[str, ...] = ()
+    """The kinds of fault that the run was asked for: those that its mix draws from, or that the
+    steps of its play begin. None: a control, or a run that did not record them."""
+    drawn: bool = False
+    """Its faults were drawn from a seed. One that met nothing to disturb is counted and no more;
+    a step of a play is stated because something rests on it."""
+    required_faults: tuple[str, ...] = ()
+    """Kinds that the scenario demands: one that never took effect makes the run unknown."""
+    served_faults: tuple[str, ...] | None = None
+    """Kinds during which clients have to be served; None: all that took effect."""
     stuck_isr_limit_s: float = 0.0
     """How long after healing a caught-up replica may stay out of its ISR."""
     promises: Promises
@@ -148,6 +158,10 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
     write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
+def _optional(items: list[str] | None) -> tuple[str, ...] | None:
+    return None if items is None else tuple(items)
+
+
 def _parse(content: Any, path: Path) -> Manifest:
     found = content.get("format_version") if isinstance(content, dict) else None
     if found != FORMAT_VERSION:
@@ -167,6 +181,9 @@ def _parse(content: Any, path: Path) -> Manifest:
                 "required_checks": tuple(content.get("required_checks", ())),
                 "damages": tuple(content.get("damages", ())),
                 "shortfalls": tuple(content.get("shortfalls", ())),
+                "asked_faults": tuple(content.get("asked_faults", ())),
+                "required_faults": tuple(content.get("required_faults", ())),
+                "served_faults": _optional(content.get("served_faults")),
                 "promises": Promises(**content["promises"]),
                 "changes": tuple(Change(**one) for one in content.get("changes", ())),
                 "clock_skews": tuple(ClockSkew(**one) for one in content.get("clock_skews", ())),

@@ -25,6 +25,7 @@ from history.operation import F, Outcome
 __all__ = [
     "CUT_SEGMENTS",
     "FAULTS",
+    "LATER_COLUMNS",
     "MICRO_OPERATIONS",
     "MODEL_OPERATIONS",
     "OPEN_TABLES",
@@ -99,6 +100,9 @@ FAULTS: Final = pa.schema(
         # When the heal was seen to work; null: still broken when the recording ended.
         pa.field("end_ns", pa.int64()),
         pa.field("heal_evidence", pa.string()),
+        # The kind of fault that was asked for, where `fault` is what was done for it: the kill of a
+        # mix's `wipe` is of the kind wipe. Null in runs that did not record it: `fault` itself.
+        pa.field("kind", pa.string()),
     ]
 )
 
@@ -162,6 +166,9 @@ MICRO_OPERATIONS: Final = pa.schema(
         pa.field("values", pa.list_(pa.field("element", pa.int64()))),
     ]
 )
+
+LATER_COLUMNS: Final = {"faults": ("kind",)}
+"""Columns that runs of earlier versions lack, by table. They can be null, and are null there."""
 
 RUN_TABLES: Final = {
     "operations": OPERATIONS,

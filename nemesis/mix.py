@@ -18,7 +18,7 @@ rest.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -26,7 +26,17 @@ from clusters.port import NodeName, Role, role_of
 from history.failure import HarnessError
 from nemesis.mix_hardships import HARDSHIPS, drawn_hardship
 from nemesis.mix_network import drawn_bandwidth, drawn_delay, drawn_partition
-from nemesis.steps import Act, HealPartition, Lift, Means, Step, Word
+from nemesis.steps import (
+    Act,
+    Bandwidth,
+    HealPartition,
+    Lay,
+    Lift,
+    Means,
+    Partition,
+    Step,
+    Word,
+)
 from nemesis.targets import (
     ByRole,
     Choice,
@@ -213,13 +223,14 @@ class Mix:
             nodes = tuple(node for node in nodes if role_of(node) is Role.BROKER)[:1]
         if nodes:
             self._count += 1
-            self._episodes.append(
-                _Episode(
-                    nodes=nodes,
-                    due=self._script(kind, nodes, now_s),
-                    destructive=kind in _DESTRUCTIVE,
-                )
-            )
+            self._enter(kind, nodes, self._script(kind, nodes, now_s))
+
+    def _enter(
+        self, kind: str, nodes: tuple[NodeName, ...], due: Sequence[tuple[float, Step]]
+    ) -> None:
+        """Have an episode begin. Its steps say of which kind they are."""
+        named = [(at_s, _of_kind(step, kind)) for at_s, step in due]
+        self._episodes.append(_Episode(nodes=nodes, due=named, destructive=kind in _DESTRUCTIVE))
 
     def _begin_to_roll(
         self, now_s: float, scene: Scene, busy: frozenset[NodeName] | set[NodeName]
@@ -231,7 +242,7 @@ class Mix:
             self._count += 1
             turn = Act(word=Word.RESTART, target=NamedNodes(nodes=nodes))
             # Whoever performs it waits for each node: it is over with this step.
-            self._episodes.append(_Episode(nodes=nodes, due=[(now_s, turn)], destructive=False))
+            self._enter("roll", nodes, [(now_s, turn)])
 
     def _begin_on_the_network(
         self, kind: str, now_s: float, scene: Scene, busy: frozenset[NodeName] | set[NodeName]
@@ -252,7 +263,7 @@ class Mix:
                 due = [(now_s, cut), (heal_at_s, HealPartition(name=name))]
         if self._within_budget(nodes, busy) == nodes:
             self._count += 1
-            self._episodes.append(_Episode(nodes=nodes, due=due, destructive=False))
+            self._enter(kind, nodes, due)
 
     def _target(self) -> Target:
         word = self.draw.choice(self.spec.targets)
@@ -327,6 +338,12 @@ class Mix:
                 return [(now_s, hard), (heal_at_s, act(end))]
             case _:
                 raise AssertionError(kind)
+
+
+def _of_kind(step: Step, kind: str) -> Step:
+    if isinstance(step, Act | Lay | Partition | Bandwidth):
+        return replace(step, kind=kind)
+    return step
 
 
 def _in_turn(scene: Scene, role: Role) -> tuple[NodeName, ...]:

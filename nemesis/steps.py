@@ -135,6 +135,8 @@ class Act:
     seed: int | None = None
     """What is drawn for a torn log or a flipped bit; None until it is performed."""
     hardship: Hardship | None = None
+    kind: str = ""
+    """Of the mix's episode that it is a part of; empty: a play's own word says it."""
     at_s: float | None = None
 
 
@@ -185,6 +187,8 @@ class Lay:
     """Without its sources and targets: these are resolved when the rule is laid."""
     source: Parties = field(default_factory=Parties)
     target: Parties = field(default_factory=Parties)
+    kind: str = ""
+    """Of the mix's episode that it is a part of; empty: a play's own word says it."""
     at_s: float | None = None
 
 
@@ -214,6 +218,8 @@ class Partition:
     cut: Cut
     by: Means | None = None
     """None: the proxy where there is one, else packets."""
+    kind: str = ""
+    """Of the mix's episode that it is a part of; empty: a play's own word says it."""
     at_s: float | None = None
 
 
@@ -224,6 +230,8 @@ class Bandwidth:
     name: str
     target: Target
     bits_per_s: int
+    kind: str = ""
+    """Of the mix's episode that it is a part of; empty: a play's own word says it."""
     at_s: float | None = None
 
 

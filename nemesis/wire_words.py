@@ -39,7 +39,7 @@ from nemesis.wire.rules import (
 )
 from nemesis.words import did_you_mean, duration_s, duration_text, rule_name
 
-__all__ = ["API_NAMES", "RULE_WORDS", "lay_data", "parse_lay"]
+__all__ = ["API_NAMES", "RULE_WORDS", "lay_data", "parse_lay", "rule_word"]
 
 API_NAMES: Final = tuple(
     "".join(part.capitalize() for part in name.split("_")) for name in api_key_map.values()
@@ -123,7 +123,12 @@ def lay_data(lay: Lay) -> dict[str, object]:
         data["skip"] = match.skip
     if match.times is not None:
         data["times"] = match.times
-    return {_WORD_OF[type(lay.action)]: data | _action_data(lay.action)}
+    return {rule_word(lay): data | _action_data(lay.action)}
+
+
+def rule_word(lay: Lay) -> str:
+    """The word of a play that lays such a rule."""
+    return _WORD_OF[type(lay.action)]
 
 
 def _action(word: str, data: Mapping[str, object]) -> Action:

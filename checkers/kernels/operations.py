@@ -5,7 +5,8 @@ and last return of each process, the final reads, the polls that crashed. So eac
 where it lies, and `checkers.history_summary` puts the sums together.
 
 An operation belongs to the time at which it was *called*: before the first effect of a fault,
-during some fault (from its effect to its heal), between faults, or after the last heal. Latencies
+during some fault (from its effect to its heal), between faults, or after the last heal; and it is
+counted beside for each fault and each kind of fault during which it was called. Latencies
 go into buckets that are 1.1 % wide, so that quantiles of a run can be told from the sum of files.
 """
 
@@ -26,6 +27,7 @@ __all__ = [
     "COLUMNS",
     "SUMMARY",
     "FaultWindow",
+    "during_kind",
     "summary_of_operations",
 ]
 
@@ -62,7 +64,8 @@ SUMMARY: Final = pa.schema(
         pa.field("first_index", pa.int64()),
         # The first index that does not follow the one before it in the file; null: none.
         pa.field("gap_at", pa.int64()),
-        # `time`: before, during, between, after; or the number of the fault during which.
+        # `time`: before, during, between, after; or the number of the fault during which, or
+        # `during_kind` of its kind.
         pa.field(
             "counts",
             _list_of(
@@ -111,6 +114,7 @@ class FaultWindow:
 
     fault: int
     """Its index."""
+    kind: str
     effect_ns: int
     end_ns: int
 
@@ -124,6 +128,11 @@ class _Operations:
     call_ns: NDArray[np.int64]
     return_ns: NDArray[np.int64]
     record_count: NDArray[np.int32]
+
+
+def during_kind(kind: str) -> str:
+    """The `time` of what was called during any fault of a kind."""
+    return f"during {kind}"
 
 
 def summary_of_operations(
@@ -189,6 +198,9 @@ def _by_time(
     yield "after", after
     for window in windows:
         yield str(window.fault), _within(called, window)
+    for kind in dict.fromkeys(window.kind for window in windows):
+        of_kind = _union([window for window in windows if window.kind == kind])
+        yield during_kind(kind), sum(_within(called, window) for window in of_kind)
 
 
 def _within(called: NDArray[np.int64], window: FaultWindow) -> int:

@@ -5,7 +5,7 @@ from histories import history
 from judging import summary
 
 from checkers.history_summary import Called, HistorySummary
-from checkers.kernels.operations import FaultWindow
+from checkers.kernels.operations import FaultWindow, during_kind
 from history.schema import F, Outcome
 
 _PAST = history(
@@ -20,8 +20,8 @@ _PAST = history(
     """
 )
 _WINDOWS = (
-    FaultWindow(fault=0, effect_ns=10, end_ns=15),
-    FaultWindow(fault=1, effect_ns=14, end_ns=20),
+    FaultWindow(fault=0, kind="kill", effect_ns=10, end_ns=15),
+    FaultWindow(fault=1, kind="pause", effect_ns=14, end_ns=20),
 )
 
 
@@ -55,10 +55,22 @@ def test_each_fault_counts_the_operations_called_during_it() -> None:
     assert _count(sums, F.SEND, Outcome.FAIL, "1") == 0
 
 
+def test_a_kind_counts_an_operation_once_however_many_of_its_faults_there_are() -> None:
+    twice = (
+        FaultWindow(fault=0, kind="kill", effect_ns=10, end_ns=15),
+        FaultWindow(fault=1, kind="kill", effect_ns=14, end_ns=20),
+        FaultWindow(fault=2, kind="pause", effect_ns=30, end_ns=31),
+    )
+    sums = summary(_PAST.operations, windows=twice)
+    assert _count(sums, F.SEND, Outcome.INFO, during_kind("kill")) == 1
+    assert _count(sums, F.POLL, Outcome.OK, during_kind("kill")) == 1
+    assert _count(sums, F.POLL, Outcome.OK, during_kind("pause")) == 1
+
+
 def test_the_time_between_two_faults_is_not_during_them() -> None:
     apart = (
-        FaultWindow(fault=0, effect_ns=10, end_ns=13),
-        FaultWindow(fault=1, effect_ns=60, end_ns=61),
+        FaultWindow(fault=0, kind="kill", effect_ns=10, end_ns=13),
+        FaultWindow(fault=1, kind="kill", effect_ns=60, end_ns=61),
     )
     sums = summary(_PAST.operations, windows=apart)
     assert _count(sums, F.POLL, Outcome.OK, "between") == 2
