@@ -216,10 +216,28 @@ CONTROL_PLANE_ENTRIES: Final = (
         "not tell.",
         meaning="The partition goes on with fewer copies than it could have, until somebody "
         "notices.",
-        case="a replica that was out of its ISR",
+        case="a replica that was out of its ISR, at the end of the run",
         source="KIP-497; KAFKA-15353",
         strength=Strength.NEVER,
         needs=("metadata_log", "replicas"),
+    ),
+    Entry(
+        id="C12b",
+        name="stuck-replica",
+        title="A replica stays out of the ISR though nothing keeps it out",
+        kind=Kind.ANOMALY,
+        rule="For longer than the scenario's bound a replica of any topic, at any time of the run, "
+        "is assigned and out of the ISR, whatever its log holds; all that time no fault is in "
+        "effect, both its broker and the leader are registered, unfenced and not in controlled "
+        "shutdown, neither registers, no reassignment is adding it, and neither the leader, its "
+        "epoch nor the leader of the quorum changes. Unknown if the run ends before the bound has "
+        "passed.",
+        meaning="A replica does not fetch, does not catch up or is not let in, and the partition "
+        "goes on under-replicated.",
+        case="an absence of a replica from its ISR, until it was let in or the bound had passed",
+        source="Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353",
+        strength=Strength.NEVER,
+        needs=_LOG,
     ),
     Entry(
         id="C13",

@@ -21,6 +21,7 @@ from checkers.control_plane import (
     stale_controller,
     stale_epoch_join,
     stuck_isr,
+    stuck_replica,
     two_leaders,
 )
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
@@ -48,6 +49,7 @@ _KERNELS: Final[Mapping[str, tuple[ClusterKernel, tuple[str, ...]]]] = {
     illegal_isr.ELR_OVERLAPS: (illegal_isr.elr_overlaps, ()),
     illegal_transition.NAME: (illegal_transition.illegal_transitions, ()),
     stuck_isr.NAME: (stuck_isr.stuck_isrs, ("faults",)),
+    stuck_replica.NAME: (stuck_replica.stuck_replicas, ("faults", "replicas")),
     epoch_check_bypassed.NAME: (epoch_check_bypassed.bypassed_epoch_checks, ()),
     stale_controller.NAME: (stale_controller.stale_controllers, ()),
     lost_metadata_write.NAME: (lost_metadata_write.lost_metadata_writes, ()),

@@ -10,20 +10,23 @@ A replica that the same leader brings in even later, while the brokers are leavi
 stuck: the disks are read afterwards, and say nothing of when it had caught up.
 
 Where the bound had not passed yet, or where the disks do not tell whether it had caught up, nobody
-can say: unknown. A replica whose log is behind its leader's has not caught up; that is slow or
-broken replication, which this check does not judge. Nor does it judge partitions that are not the
-run's: nobody waited for those to be whole.
+can say: unknown. A replica whose log is behind its leader's has not caught up, and partitions that
+are not the run's left nothing to compare: both are `stuck-replica`'s (C12b).
+
+A case is a replica that was out of its ISR at some time: it is back in the end, or it is judged as
+said.
 
 Source: KIP-497; KAFKA-15353 for a leader that never asks again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.absences import LEAVING_NS
 from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
@@ -33,8 +36,6 @@ __all__ = ["NAME", "SETTLED_NS", "stuck_isrs"]
 NAME: Final = "stuck-isr"
 SETTLED_NS: Final = 10_000_000_000
 """Many times what a leader takes to bring a replica back that has caught up."""
-_LEAVING_NS: Final = 1_000_000_000
-"""Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,22 +62,30 @@ def stuck_isrs(tables: Tables, facts: Facts) -> Judged:
     course = _Course(
         seen=seen,
         healed_ns=max([0, *filter(None, tables["faults"]["end_ns"].to_pylist())]),
-        end_ns=min(log_end_ns, facts.end_ns or log_end_ns) - _LEAVING_NS,
+        end_ns=min(log_end_ns, facts.end_ns or log_end_ns) - LEAVING_NS,
         rows={(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()},
     )
     for history in seen.histories():
         if not history.deleted and history.key in facts.keys:
-            found = list(_outsiders(history, course))
+            versions = _until(history.versions, facts, course.end_ns)
+            found = list(_outsiders(history, versions, course))
             proofs = [one for one in found if isinstance(one, Proof)]
             doubt = next((one for one in found if isinstance(one, str)), "")
-            cases = len(history.last.replicas)
+            cases = _back_count(versions) + sum(not isinstance(one, str) for one in found)
             yield history.key, spelled(NAME, history.key, proofs, cases=cases, doubt=doubt)
 
 
-def _outsiders(history: PartitionHistory, course: _Course) -> Iterator[Proof | str]:
-    """A proof, or a doubt, of each replica that is out in the end and should not be."""
+def _back_count(versions: Sequence[PartitionVersion]) -> int:
+    """How many replicas are in the ISR in the end, and were out of it before."""
+    out = {one for version in versions for one in version.replicas if one not in version.isr}
+    return len(out & {*versions[-1].isr}) if versions else 0
+
+
+def _outsiders(
+    history: PartitionHistory, versions: list[PartitionVersion], course: _Course
+) -> Iterator[Proof | str | None]:
+    """Of each replica that might be stuck: a proof, a doubt, or None if it has not caught up."""
     seen = course.seen
-    versions = _until(history.versions, seen.facts, course.end_ns)
     if not versions or versions[-1].leader == NO_LEADER:
         return
     last = versions[-1]
@@ -86,7 +95,7 @@ def _outsiders(history: PartitionHistory, course: _Course) -> Iterator[Proof | s
         if since_ns is None or _joins_later(history, last, broker_id):
             continue
         since_ns = max(since_ns, seen.facts.latest_ns(_out_since_ms(versions, broker_id)))
-        yield from _judged(history, last, broker_id, since_ns, course)
+        yield _judged(history, last, broker_id, since_ns, course)
 
 
 def _judged(
@@ -95,7 +104,7 @@ def _judged(
     broker_id: int,
     since_ns: int,
     course: _Course,
-) -> Iterator[Proof | str]:
+) -> Proof | str | None:
     limit_ns = course.seen.facts.stuck_isr_limit_ns
     behind = _behind(history, last, broker_id, course)
     out = (
@@ -104,17 +113,18 @@ def _judged(
         f"{clock(course.end_ns)}"
     )
     if course.end_ns - course.healed_ns <= limit_ns or course.end_ns - since_ns <= SETTLED_NS:
-        yield f"{out}, and the bound has not passed"
-    elif behind is None:
-        yield f"{out}, and the disks do not tell whether it has caught up"
-    elif behind == 0:
-        yield Proof(
-            operations=(),
-            offsets=(last.metadata_offset,),
-            values=(broker_id,),
-            detail=f"{out}, though its log ends where that of leader {last.leader} does; the last "
-            f"fault was healed at {clock(course.healed_ns)}, and the bound is {limit_ns / 1e9:g} s",
-        )
+        return f"{out}, and the bound has not passed"
+    if behind is None:
+        return f"{out}, and the disks do not tell whether it has caught up"
+    if behind:
+        return None
+    return Proof(
+        operations=(),
+        offsets=(last.metadata_offset,),
+        values=(broker_id,),
+        detail=f"{out}, though its log ends where that of leader {last.leader} does; the last "
+        f"fault was healed at {clock(course.healed_ns)}, and the bound is {limit_ns / 1e9:g} s",
+    )
 
 
 def _until(versions: list[PartitionVersion], facts: Facts, end_ns: int) -> list[PartitionVersion]:

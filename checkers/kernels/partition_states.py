@@ -49,6 +49,8 @@ class PartitionVersion:
     controller_epoch: int
     cause: Cause
     replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    """Of `replicas`, those that a reassignment under way has put there."""
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     last_known_elr: tuple[int, ...]
@@ -157,6 +159,7 @@ def _stated(record: MetadataRecord) -> PartitionVersion:
         controller_epoch=record.controller_epoch,
         cause=Cause.SNAPSHOT if record.snapshot else Cause.CREATED,
         replicas=record.replicas or (),
+        adding=record.adding or (),
         isr=record.isr or (),
         elr=record.elr or (),
         last_known_elr=record.last_known_elr or (),
@@ -175,6 +178,7 @@ def _changed(before: PartitionVersion, record: MetadataRecord) -> PartitionVersi
         controller_epoch=record.controller_epoch,
         cause=Cause.CHANGED,
         replicas=before.replicas if record.replicas is None else record.replicas,
+        adding=before.adding if record.adding is None else record.adding,
         isr=before.isr if record.isr is None else record.isr,
         elr=before.elr if record.elr is None else record.elr,
         last_known_elr=(

@@ -1,0 +1,107 @@
+"""C12b stuck-replica: a replica stays out of the ISR, though nothing keeps it out.
+
+A replica that is assigned, whose broker and leader live, fetches from the leader, catches up, and
+is let in. The scenario states how long that may take when nothing is broken (`recovery_limit`). A
+replica that is out for longer is stuck: it does not fetch, does not catch up, or is not let in.
+`kernels.absences` says when nothing is broken, and for which replicas.
+
+Every topic is judged, at every time of the run and whatever the log ends on the disks: these are
+named where they are known. `stuck-isr` (C12) judges only the end, and only replicas that have
+caught up by the disks: of those it knows that the leader is to blame.
+
+A case is an absence that ended with the replica let in, or one for which the bound passed. One that
+ended otherwise in time (a fault began, the leader changed, the topic was deleted) says nothing. One
+that the end of the run cut off is a doubt if it had lasted for longer than `SETTLED_NS`.
+
+Source: Kafka's documentation, Replication; KIP-497; KAFKA-15353.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from checkers.anomaly import Proof
+from checkers.control_plane.stuck_isr import SETTLED_NS
+from checkers.control_plane.view import clock, doubtful, spelled, view
+from checkers.kernels.absences import Absence, absences, calm
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import PartitionHistory
+
+__all__ = ["NAME", "stuck_replicas"]
+
+NAME: Final = "stuck-replica"
+
+_Rows = Mapping[tuple[str, str], Mapping[str, Any]]
+"""Of `replicas`, by (key, node)."""
+
+
+def stuck_replicas(tables: Tables, facts: Facts) -> Judged:
+    """Of every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
+    seen = view(tables, facts)
+    if not facts.stuck_isr_limit_ns:
+        return
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    when = calm(
+        seen.log.records,
+        seen.brokers,
+        tables["faults"],
+        facts,
+        log_end_ms=seen.log.end_timestamp_ms,
+    )
+    rows = {(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()}
+    for history in seen.histories():
+        judged = list(absences(history, when))
+        late = [one for one in judged if one.span.length_ns > facts.stuck_isr_limit_ns]
+        held = [one for one in judged if one.returned and one not in late]
+        yield (
+            history.key,
+            spelled(
+                NAME,
+                history.key,
+                [_proof(history, one, rows, facts) for one in late],
+                cases=len(late) + len(held),
+                doubt=next(_doubts(history, [one for one in judged if one not in late]), ""),
+            ),
+        )
+
+
+def _doubts(history: PartitionHistory, judged: list[Absence]) -> Iterator[str]:
+    for one in judged:
+        if one.at_the_end and one.span.length_ns > SETTLED_NS:
+            yield f"{_out(history, one)}, where the run ended before the bound had passed"
+
+
+def _proof(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
+    return Proof(
+        offsets=(absence.last.metadata_offset,),
+        values=(absence.broker_id,),
+        detail=f"{_out(history, absence)}; all that time nothing was broken, and the bound is "
+        f"{facts.stuck_isr_limit_ns / 1e9:g} s{_log_ends(history, absence, rows, facts)}",
+    )
+
+
+def _out(history: PartitionHistory, absence: Absence) -> str:
+    last, span = absence.last, absence.span
+    return (
+        f"broker {absence.broker_id} is unfenced and out of the ISR of {history.key} "
+        f"({last.isr_text} of {list(last.replicas)}, leader {last.leader}, metadata offset "
+        f"{last.metadata_offset}) from {clock(span.from_ns)} until {clock(span.until_ns)}"
+    )
+
+
+def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> str:
+    """Where the logs ended on the disks, in words; nothing if that says nothing of that time."""
+    nodes = facts.nodes()
+    mine, leaders = (
+        rows.get((history.key, nodes.get(one, "")))
+        for one in (absence.broker_id, absence.last.leader)
+    )
+    if mine is None or leaders is None or not absence.at_the_end:
+        return ""
+    if {mine["topic_id"], leaders["topic_id"]} != {history.topic_id}:
+        return ""
+    return (
+        f"; on the disks its log ends at {mine['log_end_offset']}, and that of its leader at "
+        f"{leaders['log_end_offset']}"
+    )

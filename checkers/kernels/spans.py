@@ -1,0 +1,57 @@
+"""Spans of time, and what several lists of them have in common.
+
+Who says that something was so *all through* a span rounds it inwards: from the latest moment at
+which it can have begun, until the earliest at which it can have ended.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["FOREVER_NS", "Span", "common", "outside"]
+
+FOREVER_NS: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """From one moment until another one, in ns of the run."""
+
+    from_ns: int
+    until_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """How long it is."""
+        return self.until_ns - self.from_ns
+
+
+def common(*lists: Sequence[Span]) -> Sequence[Span]:
+    """The spans in which there is one of each list, by time. Each list is by time and disjoint."""
+    first, *others = lists
+    for other in others:
+        first = list(_common(first, other))
+    return first
+
+
+def outside(spans: Iterable[Span], *, until_ns: int = FOREVER_NS) -> Iterator[Span]:
+    """The spans between these, by time, from 0 on."""
+    from_ns = 0
+    end = Span(from_ns=until_ns, until_ns=FOREVER_NS)
+    for span in sorted([*spans, end], key=lambda one: one.from_ns):
+        if from_ns < min(span.from_ns, until_ns):
+            yield Span(from_ns=from_ns, until_ns=min(span.from_ns, until_ns))
+        from_ns = max(from_ns, span.until_ns)
+
+
+def _common(one: Sequence[Span], other: Sequence[Span]) -> Iterator[Span]:
+    mine, theirs = 0, 0
+    while mine < len(one) and theirs < len(other):
+        from_ns = max(one[mine].from_ns, other[theirs].from_ns)
+        until_ns = min(one[mine].until_ns, other[theirs].until_ns)
+        if from_ns < until_ns:
+            yield Span(from_ns=from_ns, until_ns=until_ns)
+        if one[mine].until_ns <= other[theirs].until_ns:
+            mine += 1
+        else:
+            theirs += 1

@@ -1,0 +1,150 @@
+"""C12b: who should have been in the ISR long ago, whatever its log holds."""
+
+import pyarrow as pa
+import pytest
+from metadata_logs import doubts, facts, said, sentence, tables
+from replica_disks import disks, faults
+
+from checkers.control_plane.stuck_isr import stuck_isrs
+from checkers.control_plane.stuck_replica import stuck_replicas
+from history.cluster_schema import REPLICAS
+from history.schema import FAULTS
+
+S = 1_000_000_000
+LOG = """
+    0 leader 1000
+    1 register 1 unfenced
+    2 register 2 unfenced
+    3 register 3 unfenced
+    5 topic m
+    6 partition m-0 replicas 1,2,3 isr 1,2,3 leader 1
+    7 fence 3 at 10000
+    8 change m-0 isr 1,2 at 10000
+    9 unfence 3 at 12000
+    99 noop at 60000
+"""
+KILL = ("kill", "broker-3", 9900)
+
+
+def found(
+    log: str = LOG,
+    *events: tuple[str, str, int],
+    limit_s: int = 20,
+    lines: str = "",
+    end_s: int = 50,
+) -> tuple[list[str], int, str]:
+    """What is said of the partitions of topic m, how many cases there were, and the doubt."""
+    given = tables(log, replicas=disks(lines)["replicas"], faults=faults(KILL, *events))
+    run = facts(stuck_isr_limit_ns=limit_s * S, healed_ns=41 * S, end_ns=end_s * S)
+    judged = list(stuck_replicas(given, run))
+    proofs = [detail for details in said(judged).values() for detail in details]
+    return proofs, sum(one.case_count for _, one in judged), "; ".join(doubts(judged).values())
+
+
+def test_a_replica_of_a_topic_made_on_the_way_that_never_comes_back_is_stuck() -> None:
+    assert found() == (
+        [
+            sentence(
+                """
+                broker 3 is unfenced and out of the ISR of m-0 ([1, 2] of [1, 2, 3], leader 1,
+                metadata offset 8) from 12.112 s until 49.000 s; all that time nothing was broken,
+                and the bound is 20 s
+                """
+            )
+        ],
+        1,
+        "",
+    )
+    # Before, nobody judged it: it is none of the run's own keys.
+    given = tables(LOG, replicas=REPLICAS.empty_table(), faults=faults(KILL))
+    run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=50 * S)
+    assert not said(stuck_isrs(given, run))
+
+
+def test_a_replica_that_comes_back_within_the_bound_is_a_case_that_holds() -> None:
+    assert found(LOG + "100 change m-0 isr 1,2,3 at 31000") == ([], 1, "")
+
+
+def test_a_replica_that_comes_back_after_the_bound_was_stuck_along_the_way() -> None:
+    (detail,), cases, _ = found(LOG + "100 change m-0 isr 1,2,3 at 34000")
+    assert "from 12.112 s until 33.866 s" in detail
+    assert cases == 1
+
+
+def test_a_topic_that_was_deleted_is_judged_as_long_as_it_lived() -> None:
+    (detail,), _, _ = found(LOG + "100 delete m at 40000")
+    assert "until 39.860 s" in detail
+    assert found(LOG + "100 delete m at 31000") == ([], 0, "")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "100 fence 3 at 30000\n101 unfence 3 at 31000",
+        "100 register 3 at 30000\n101 unfence 3 at 30000",
+        "100 stopping 1 at 30000",
+        "100 fence 1 at 30000\n101 unfence 1 at 31000",
+        "100 change m-0 leader 2 at 30000",
+        "100 change m-0 leader 1 at 30000",
+        "100 change m-0 isr none leader -1 at 13000",
+        "100 leader 1000 at 30000",
+        "100 change m-0 replicas 1,2 at 30000",
+        "100 change m-0 replicas 1,2,3 adding 3 at 13000",
+    ],
+)
+def test_whatever_changes_begins_the_bound_anew(lines: str) -> None:
+    assert found(limit_s=25)[0]
+    assert not found(LOG + lines, limit_s=25)[0]
+
+
+def test_a_change_that_concerns_somebody_else_does_not_begin_the_bound_anew() -> None:
+    assert found(LOG + "100 change m-0 isr 1 at 30000", limit_s=25)[0]
+    assert found(LOG + "100 fence 2 at 30000\n101 unfence 2 at 31000", limit_s=25)[0]
+
+
+def test_while_any_fault_is_in_effect_nothing_is_judged() -> None:
+    assert found(LOG, limit_s=35)[0]
+    assert not found(LOG, ("pause", "broker-2", 30_000), limit_s=35)[0]
+    before, after = found(LOG, ("pause", "broker-2", 30_000), limit_s=15)[0]
+    assert "from 12.112 s until 30.000 s" in before
+    assert "from 30.100 s until 49.000 s" in after
+
+
+def test_a_fault_that_was_never_healed_is_in_effect_for_good() -> None:
+    rows = [row | {"end_ns": None} for row in faults(KILL).to_pylist()]
+    open_ended = pa.Table.from_pylist(rows, schema=FAULTS)
+    run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=50 * S)
+    judged = stuck_replicas(tables(LOG, replicas=REPLICAS.empty_table(), faults=open_ended), run)
+    assert not said(judged)
+
+
+def test_a_flipped_bit_is_never_healed_on_the_disks_it_is_on() -> None:
+    for node, stuck in (("broker-1", False), ("broker-3", False), ("broker-2", True)):
+        assert bool(found(LOG, ("flip_bit", node, 12_500))[0]) is stuck
+
+
+def test_an_absence_that_the_end_of_the_run_cuts_off_is_a_doubt() -> None:
+    proofs, cases, doubt = found(end_s=30)
+    assert (proofs, cases) == ([], 0)
+    assert "until 29.000 s, where the run ended before the bound had passed" in doubt
+    assert found(end_s=20) == ([], 0, "")
+
+
+def test_the_logs_ends_are_named_where_the_disks_have_them() -> None:
+    lines = "broker-1: 17@0 18@1 hw 2\nbroker-3: nothing hw 0"
+    own = LOG.replace("topic m", "topic t").replace("m-0", "t-0")
+    ((detail,), _, _) = found(own, lines=lines)
+    assert detail.endswith("; on the disks its log ends at 0, and that of its leader at 2")
+    assert not found(own + "100 change t-0 isr 1,2,3 at 34000", lines=lines)[0][0].endswith("2")
+    partly = "broker-1: 17@0 18@1 hw 2"
+    assert "on the disks" not in found(own, lines=partly)[0][0]
+
+
+def test_without_a_bound_or_a_log_nothing_is_judged() -> None:
+    given = tables(LOG, replicas=REPLICAS.empty_table(), faults=faults(KILL))
+    assert not list(stuck_replicas(given, facts()))
+    run = facts(stuck_isr_limit_ns=20 * S, end_ns=50 * S)
+    empty = tables("", replicas=REPLICAS.empty_table(), faults=faults())
+    assert list(doubts(stuck_replicas(empty, run))) == ["metadata"]
+    quiet = tables(LOG.replace("isr 1,2 at", "isr 1,2,3 at"), **disks(""), faults=faults())
+    assert sum(one.case_count for _, one in stuck_replicas(quiet, run)) == 0
