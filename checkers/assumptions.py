@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from checkers.history_summary import HistorySummary
 from checkers.verdict import CheckResult, Validity
+from history.schema import F
 
 __all__ = ["Assumed", "run_assumptions"]
 
@@ -44,6 +45,12 @@ def run_assumptions(
         if record_count != expected and not unreadable
         else ""
     )
+    polls = sum(count for called, count in summary.counts.items() if called.f is F.POLL)
+    cases = {
+        "dense-indices": summary.row_count,
+        "one-poll-at-a-time": polls,
+        "whole-records": max(record_count, expected),
+    }
     broken = {
         "dense-indices": summary.gap,
         "one-poll-at-a-time": summary.overlap,
@@ -51,11 +58,11 @@ def run_assumptions(
     }
     said = broken | {"whole-records": miscounted or "; ".join(unreadable)}
     return Assumed(
-        results=tuple(_result(name, reason) for name, reason in said.items()),
+        results=tuple(_result(name, reason, cases=cases[name]) for name, reason in said.items()),
         broken=frozenset(name for name, reason in broken.items() if reason),
     )
 
 
-def _result(name: str, reason: str) -> CheckResult:
+def _result(name: str, reason: str, *, cases: int = 0) -> CheckResult:
     validity = Validity.UNKNOWN if reason else Validity.VALID
-    return CheckResult(check=name, validity=validity, reason=reason)
+    return CheckResult(check=name, validity=validity, case_count=cases, reason=reason)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from checkers.anomaly import ANOMALIES, anomalies_of
 from checkers.cycles.levels import is_forbidden
-from checkers.cycles.oddity import Oddity
+from checkers.cycles.oddity import Oddities, Oddity
 from checkers.verdict import CheckResult, Validity
 from history.models import Isolation
 
@@ -27,6 +27,8 @@ class Counted:
     never_count: int = 0
     """Those that are not spelled out included."""
     allowed_count: int = 0
+    case_count: int = 0
+    """Of what the promise forbids."""
 
 
 @dataclass(slots=True)
@@ -35,12 +37,21 @@ class Tally:
 
     spelled: list[Oddity] = field(default_factory=list)
     unspelled: dict[Isolation, int] = field(default_factory=dict)
+    cases: int = 0
+    forbidden_by: Isolation = Isolation.READ_UNCOMMITTED
+    """The weakest level that can forbid any of it."""
 
     def add(self, spelled: Sequence[Oddity], unspelled: Mapping[Isolation, int]) -> None:
         """Count these, too."""
         self.spelled += spelled
         for level, count in unspelled.items():
             self.unspelled[level] = self.unspelled.get(level, 0) + count
+
+    def add_kind(self, kind: Oddities) -> None:
+        """Count what one part of the history says, with its cases."""
+        self.add(kind.spelled, kind.unspelled)
+        self.cases += kind.cases
+        self.forbidden_by = kind.forbidden_by
 
     def counted(self, promise: Isolation) -> Counted:
         """What this promise forbids, and what it allows."""
@@ -55,6 +66,7 @@ class Tally:
             allowed=allowed,
             never_count=len(never) + more_never,
             allowed_count=len(allowed) + more - more_never,
+            case_count=self.cases if is_forbidden(self.forbidden_by, promise=promise) else 0,
         )
 
 
@@ -81,6 +93,7 @@ def answered(
     result = CheckResult(
         check=check,
         validity=_validity(never=never, unknown=unknown),
+        case_count=counted.case_count,
         anomaly_count=never + counted.allowed_count,
         allowed_count=counted.allowed_count,
         reason=f"{never} found: {examples[0].detail}" if never else unknown,

@@ -24,7 +24,7 @@ CYCLE: Final = Entry(
     "Forbidden by read-uncommitted (G0), read-committed (G1c), snapshot (G-single, G-nonadjacent), "
     "serializable (G2-item), strict-serializable (all with -process or -realtime).",
     meaning="No order of the transactions, one after the other, explains what they saw.",
-    case="a transaction",
+    case="a transaction that was acknowledged, or of which an acknowledged one read",
     source=f"{_ADYA}; {_ELLE}; Cerone, Gotsman 2018 for snapshot",
     strength=Strength.ALLOWED_IF,
     allowed_if=_WEAKER,
@@ -58,7 +58,7 @@ LIST_ENTRIES: Final = (
         "An ok transaction read an element that a transaction which failed appended. Forbidden by "
         "read-committed.",
         "Somebody acted on what was undone.",
-        "an element that was read",
+        "an element that a failed transaction appended to a list that was read",
         f"{_ADYA}, G1a; {_ELLE}",
     ),
     _of_lists(
@@ -67,7 +67,7 @@ LIST_ENTRIES: Final = (
         "An element was read that nobody appended",
         "No transaction of whatever outcome appended it to that key. Forbidden by every isolation.",
         "Data came out of nowhere, or into the wrong list.",
-        "an element that was read",
+        "an element of a key's longest read, or of one that is no prefix of it",
         _ELLE,
     ),
     _of_lists(
@@ -76,7 +76,7 @@ LIST_ENTRIES: Final = (
         "A list has an element twice",
         "A read has one value twice, which was appended once. Forbidden by every isolation.",
         "An append took effect twice, as a retry may do.",
-        "a list that was read",
+        "an element of a key's longest read, or of one that is no prefix of it",
         _ELLE,
     ),
     _of_lists(
@@ -88,7 +88,8 @@ LIST_ENTRIES: Final = (
         "which the reads differ are both of transactions that were acknowledged; else by "
         "read-committed.",
         "There is no one history of the list: replicas diverged, or appends were lost.",
-        "a list that was read",
+        "a read beside the longest one of its key, or two neighbouring appends of a transaction of "
+        "which the later one was read",
         _ELLE,
     ),
     _of_lists(
@@ -98,7 +99,7 @@ LIST_ENTRIES: Final = (
         "The last element of a read is one after which its transaction appended another one to the "
         "same key. Forbidden by read-committed.",
         "Somebody acted on a state that was never meant to be seen.",
-        "an element that was read",
+        "a read that ends with an element of another transaction, which appended several",
         f"{_ADYA}, G1b; {_ELLE}",
     ),
     _of_lists(
@@ -108,7 +109,7 @@ LIST_ENTRIES: Final = (
         "In a read, an element of a failed transaction comes before one of an acknowledged one. "
         "Forbidden by read-committed.",
         "What was undone lives on in what was built on it.",
-        "an element that a transaction wrote over",
+        "an element that a failed transaction appended to a list that was read",
         _ELLE,
     ),
     _of_lists(
@@ -119,7 +120,7 @@ LIST_ENTRIES: Final = (
         "appended since, or shows what it appends later. Forbidden by snapshot; by every isolation "
         "where its own appends are missing or early.",
         "Within a transaction, reads cannot be relied upon.",
-        "a read of what the same transaction had touched",
+        "a read of a list that its transaction reads or appends to elsewhere, too",
         f"{_ELLE}; Cerone, Gotsman 2018, axiom Int",
     ),
     _of_lists(
@@ -130,7 +131,7 @@ LIST_ENTRIES: Final = (
         "appended to it. Forbidden by snapshot. (Where the appends were read, it is a "
         "dependency-cycle.)",
         "One of them overwrote the others without having seen them.",
-        "a transaction that read an object and wrote to it",
+        "a transaction that read a list and appended to it afterwards",
         f"{_ADYA}; Berenson et al. 1995, P4",
     ),
 )
@@ -147,7 +148,7 @@ TRANSACTION_CYCLE: Final = Entry(
     "transactions by ww alone is reported and legal.",
     meaning="A record stands in the log before one that was there already, or was read before it "
     "was committed or sent.",
-    case="a committed transaction",
+    case="a transaction with a place in some log that was to be committed and did not fail",
     source=f"KIP-98; {_ADYA}",
     strength=Strength.ALLOWED_IF,
     allowed_if="only the writes of transactions that were open at the same time are ordered in a "

@@ -103,7 +103,8 @@ def _judge(files: _Files, found: _Found) -> None:
     found.doubts += _missing(summaries)
     for summary in summaries:
         for kind in summary.oddities:
-            found.tallies[kind.check].add(kind.spelled, kind.unspelled)
+            found.tallies[kind.check].add_kind(kind)
+    found.tallies[CYCLE.name].cases = _committed_count(summaries, promise=files.promise)
     segments = merged([summary.spans for summary in summaries])
     found.figures |= {
         "transaction_count": sum(summary.nodes for summary in summaries),
@@ -119,6 +120,14 @@ def _judge(files: _Files, found: _Found) -> None:
         reasons = reasons_of(files.verified, links, paths=files.paths, budget_s=files.budget_s)
     spelled = [spelled_cycle(cycle, reasons) for cycle in cycles.spelled]
     found.tallies[CYCLE.name].add(spelled, cycles.unspelled)
+
+
+def _committed_count(summaries: Sequence[Summary], *, promise: Isolation) -> int:
+    """Transactions that took place, as far as anybody can tell (`judgement.taking_part`)."""
+    acknowledged = sum(summary.acknowledged for summary in summaries)
+    if promise is Isolation.READ_UNCOMMITTED or not summaries:
+        return acknowledged
+    return acknowledged + len(np.unique(np.concatenate([one.observed for one in summaries])))
 
 
 def _cycles(

@@ -34,7 +34,24 @@ def internal_inconsistencies(lists: Lists) -> Oddities:
 
     levels = [Isolation.READ_UNCOMMITTED if own else Isolation.SNAPSHOT for _, own in found]
     levels += [Isolation.READ_UNCOMMITTED] * len(future[0])
-    return spelled_out("internal-inconsistency", levels, spell)
+    return spelled_out(
+        "internal-inconsistency",
+        levels,
+        spell,
+        cases=_reads_beside_own_steps(lists),
+        forbidden_by=Isolation.READ_UNCOMMITTED,
+    )
+
+
+def _reads_beside_own_steps(lists: Lists) -> int:
+    """Reads of lists that their transactions read or appended to before, or append to later."""
+    visits, rows = lists.visits, np.flatnonzero(lists.steps.known)
+    visit = visits.visit[rows]
+    again = (visits.before[rows] >= 0) | (
+        visits.appended[rows] > visits.appended[visits.first[visit]]
+    )
+    again |= visits.last_append[visit] > rows
+    return int(np.count_nonzero(again))
 
 
 def _unlike_before(lists: Lists) -> Ints:
@@ -105,6 +122,7 @@ def lost_updates(lists: Lists) -> Oddities:
     """Committed transactions that read the same version and appended to it, unread."""
     steps, versions, visits = lists.steps, lists.versions, lists.visits
     read, last = visits.external, visits.last_append
+    cases = int(np.count_nonzero((read >= 0) & (last >= 0)))
     whole = (read >= 0) & (last >= 0) & (versions.place[last] < 0)
     key = steps.key[read]
     whole &= steps.length[read] == np.diff(versions.bounds)[key] if len(key) else whole
@@ -139,4 +157,10 @@ def lost_updates(lists: Lists) -> Oddities:
             "and the others did not see it",
         )
 
-    return spelled_out("lost-update", [Isolation.SNAPSHOT] * len(found), spell)
+    return spelled_out(
+        "lost-update",
+        [Isolation.SNAPSHOT] * len(found),
+        spell,
+        cases=cases,
+        forbidden_by=Isolation.SNAPSHOT,
+    )

@@ -10,6 +10,8 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
+import numpy as np
+
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.cycles.answers import Counted, answered
@@ -90,6 +92,7 @@ def judged(committed: Committed, keys: list[KeyTransactions]) -> Counted:
         allowed=allowed,
         never_count=len(never) + sum(impossible.unspelled.values()),
         allowed_count=len(allowed) + sum(legal.unspelled.values()),
+        case_count=len({int(one) for key in keys for one in np.unique(key.run)}),
     )
 
 

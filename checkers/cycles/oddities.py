@@ -90,7 +90,13 @@ def _aborted(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
             "appended, and that failed: it must not exist",
         )
 
-    return spelled_out("aborted-element", [Isolation.READ_COMMITTED] * len(reader), spell)
+    return spelled_out(
+        "aborted-element",
+        [Isolation.READ_COMMITTED] * len(reader),
+        spell,
+        cases=lists.undone_count(),
+        forbidden_by=Isolation.READ_COMMITTED,
+    )
 
 
 def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
@@ -106,7 +112,13 @@ def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
             detail=f"transaction {read} read {int(value[number])} in {name}, which nobody appended",
         )
 
-    return spelled_out("garbage-element", [Isolation.READ_UNCOMMITTED] * len(reader), spell)
+    return spelled_out(
+        "garbage-element",
+        [Isolation.READ_UNCOMMITTED] * len(reader),
+        spell,
+        cases=lists.element_count(),
+        forbidden_by=Isolation.READ_UNCOMMITTED,
+    )
 
 
 def _duplicates(lists: Lists) -> Oddities:
@@ -128,7 +140,13 @@ def _duplicates(lists: Lists) -> Oddities:
             f"{list_text(steps.list_of(row))}: {value} comes twice, and was appended once",
         )
 
-    return spelled_out("duplicate-element", [Isolation.READ_UNCOMMITTED] * len(found), spell)
+    return spelled_out(
+        "duplicate-element",
+        [Isolation.READ_UNCOMMITTED] * len(found),
+        spell,
+        cases=lists.element_count(),
+        forbidden_by=Isolation.READ_UNCOMMITTED,
+    )
 
 
 def _orders(lists: Lists) -> Oddities:
@@ -149,7 +167,24 @@ def _orders(lists: Lists) -> Oddities:
         return _own_order(lists, int(earlier[number]), int(later[number]), level)
 
     levels += [Isolation.READ_UNCOMMITTED] * len(later)
-    return spelled_out("incompatible-order", levels, spell)
+    return spelled_out(
+        "incompatible-order",
+        levels,
+        spell,
+        cases=_compared_count(lists),
+        forbidden_by=Isolation.READ_UNCOMMITTED,
+    )
+
+
+def _compared_count(lists: Lists) -> int:
+    """Reads beside the longest one of their key, and pairs of neighbouring appends that were read.
+
+    A pair is of one transaction; it is the later one of the two that was read.
+    """
+    appends, longest = lists.visits.appends, lists.versions.longest
+    one = np.diff(lists.visits.visit[appends]) == 0
+    pairs = np.count_nonzero(one & (lists.versions.place[appends[1:]] >= 0))
+    return int(np.count_nonzero(lists.steps.known) - np.count_nonzero(longest >= 0) + pairs)
 
 
 def _order_level(committed: bool) -> Isolation:  # noqa: FBT001  # the one thing it depends on
@@ -202,6 +237,7 @@ def _intermediate(lists: Lists) -> Oddities:
     reads = reads[steps.length[reads] > 0]
     last = steps.elements[steps.end[reads] - 1]
     writer = lists.versions.writers_of(steps.key[reads], last)
+    cases = _of_several(lists, reads, writer)
     followed = (writer >= 0) & (visits.last_append[visits.visit[writer]] != writer)
     followed &= (steps.outcome[writer] != FAIL) & (visits.visit[writer] != visits.visit[reads])
     reads, writer = reads[followed], writer[followed]
@@ -220,7 +256,23 @@ def _intermediate(lists: Lists) -> Oddities:
             "the middle of that transaction",
         )
 
-    return spelled_out("intermediate-read", [Isolation.READ_COMMITTED] * len(reads), spell)
+    return spelled_out(
+        "intermediate-read",
+        [Isolation.READ_COMMITTED] * len(reads),
+        spell,
+        cases=cases,
+        forbidden_by=Isolation.READ_COMMITTED,
+    )
+
+
+def _of_several(lists: Lists, reads: Ints, writer: Ints) -> int:
+    """How many of these reads end with an element of another transaction that appended several."""
+    visit = lists.visits.visit
+    appended = np.bincount(visit[lists.visits.appends], minlength=len(lists.visits.first))
+    known = np.flatnonzero(writer >= 0)
+    reads, writer = reads[known], writer[known]
+    other = (visit[writer] != visit[reads]) & (lists.steps.outcome[writer] != FAIL)
+    return int(np.count_nonzero(other & (appended[visit[writer]] > 1)))
 
 
 def _dirty(lists: Lists) -> Oddities:
@@ -246,4 +298,10 @@ def _dirty(lists: Lists) -> Oddities:
             "which was committed on top of it",
         )
 
-    return spelled_out("dirty-update", [Isolation.READ_COMMITTED] * len(failed), spell)
+    return spelled_out(
+        "dirty-update",
+        [Isolation.READ_COMMITTED] * len(failed),
+        spell,
+        cases=lists.undone_count(),
+        forbidden_by=Isolation.READ_COMMITTED,
+    )

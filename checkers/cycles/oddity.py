@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from checkers.cycles.steps import Steps
 from checkers.cycles.versions import Versions
 from checkers.cycles.visits import Visits
+from checkers.kernels.rows import FAIL
 from history.models import Isolation
 
 __all__ = ["SHOWN", "SPELLED_MAX", "Lists", "Oddities", "Oddity", "list_text", "spelled_out"]
@@ -42,6 +43,10 @@ class Oddities:
     spelled: tuple[Oddity, ...]
     unspelled: dict[Isolation, int]
     """How many more there are, by the weakest level that forbids them."""
+    cases: int
+    """How many could have been one, these included …"""
+    forbidden_by: Isolation
+    """… under a promise of this level or a stronger one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,16 @@ class Lists:
         """The transaction of a row."""
         return int(self.steps.transaction[row])
 
+    def element_count(self) -> int:
+        """Elements of the longest reads, and of those that are no prefix of them."""
+        differing = self.steps.length[self.versions.differing]
+        return len(self.versions.value) + int(differing.sum())
+
+    def undone_count(self) -> int:
+        """Elements that failed transactions appended to lists that were read."""
+        undone = self.steps.appends & (self.steps.outcome == FAIL)
+        return int(np.count_nonzero(undone & (self.versions.longest[self.steps.key] >= 0)))
+
     def reader(self, places: Ints) -> Ints:
         """The rows of the longest reads that hold these elements."""
         key = np.searchsorted(self.versions.bounds, places, side="right") - 1
@@ -68,14 +83,24 @@ class Lists:
 
 
 def spelled_out(
-    check: str, levels: list[Isolation], spell: Callable[[int, Isolation], Oddity]
+    check: str,
+    levels: list[Isolation],
+    spell: Callable[[int, Isolation], Oddity],
+    *,
+    cases: int,
+    forbidden_by: Isolation,
 ) -> Oddities:
-    """All anomalies of a check, with the level of each; the first are spelled out by number."""
+    """All anomalies of a check, with the level of each; the first are spelled out by number.
+
+    `forbidden_by`: the weakest level that one of its anomalies can have.
+    """
     unspelled = levels[SPELLED_MAX:]
     return Oddities(
         check=check,
         spelled=tuple(spell(number, level) for number, level in enumerate(levels[:SPELLED_MAX])),
         unspelled={level: unspelled.count(level) for level in set(unspelled)},
+        cases=cases,
+        forbidden_by=forbidden_by,
     )
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from checkers.cycles.judgement import Reason, reasons_in
 from checkers.cycles.oddity import Oddities
 from checkers.cycles.shortest import Link
 from checkers.cycles.steps import COLUMNS
+from checkers.kernels.rows import OK
 from checkers.memory import out_of_memory
 from checkers.tables import SealedFile, collected, opened, scanned
 from history.failure import HarnessError
@@ -58,6 +60,8 @@ class Summary:
     """Transactions whose first step is here …"""
     node_sum: int
     """… and the sum of their indices."""
+    acknowledged: int
+    """Of these transactions, those that are ok."""
     last: int
     observed: NDArray[Any]
     spans: NDArray[Any]
@@ -193,6 +197,7 @@ def _summary(part: Inferred, *, whole: bool) -> Summary:
         reads=part.reads,
         nodes=len(part.nodes),
         node_sum=int(part.nodes["transaction"].sum()),
+        acknowledged=int(np.count_nonzero(part.nodes["outcome"] == OK)),
         last=part.last,
         observed=part.observed,
         spans=part.spans,

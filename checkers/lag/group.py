@@ -152,11 +152,13 @@ def _answer(question: Question) -> GroupAnswers:
         unreadable = "; ".join(sorted(row["unreadable"] for row in rows if row["unreadable"]))
     except JobError as error:
         rows, unreadable = [], f"its pass over the records died: {error}"
+    figures = figures_of(rows)
     result = CheckResult(
         check=REAL_TIME_LAG.name,
         validity=Validity.UNKNOWN if unreadable else Validity.VALID,
+        case_count=int(figures["polls_count"]),
         reason=unreadable,
-        figures=figures_of(rows),
+        figures=figures,
         seconds=sum(row["seconds"] or 0.0 for row in rows),
     )
     return GroupAnswers(results=(result,), anomalies=ANOMALIES.empty_table())

@@ -27,6 +27,8 @@ class Conclusion:
     faults: tuple[Fault, ...]
     """Not all, if there are many."""
     fault_count: int
+    case_count: int
+    """Answers that were compared: reads, refusals, and changes that name their version."""
     doubt: str
 
 
@@ -78,6 +80,7 @@ def concluded(summaries: Sequence[Summary]) -> Conclusion:
     faults = [fault for summary in summaries for fault in summary.faults]
     return Conclusion(
         faults=(*across, *faults, *nobody),
+        case_count=sum(one.case_count for one in summaries),
         fault_count=len(across) + nobody_count + sum(one.fault_count for one in summaries),
         doubt="; ".join(dict.fromkeys(one.doubt for one in summaries if one.doubt)),
     )

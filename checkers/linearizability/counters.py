@@ -44,9 +44,10 @@ def counter(key: str, rows: pa.Table, budget: Budget) -> Found:
     whole = counter_of(columns)
     proofs = _beyond(whole) or _went_back(whole) or _off_the_step(whole) or overdue(whole)
     if proofs:
-        return found(CHECK, key, never=np.arange(proofs.count), proof=proofs.of)
+        never = np.arange(proofs.count)
+        return found(CHECK, key, cases=len(whole.read), never=never, proof=proofs.of)
     if are_alike(whole):
-        return none(CHECK, key)
+        return none(CHECK, key, cases=len(whole.read))
     return searched(key, columns, model=MODEL, budget=budget)
 
 

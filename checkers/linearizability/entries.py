@@ -35,7 +35,8 @@ NONLINEARIZABLE: Final = Entry(
     "somebody, with one value; version 0 has none. Others: by a kernel of their own or a search "
     "with a budget of time and memory a key; a key that exceeds it is unknown.",
     meaning="Clients saw what one object, used by one of them at a time, would never have shown.",
-    case="an operation",
+    case="an answer that can be wrong: of a read, of a `cas` that was made or refused, or the "
+    "version or offset of a change",
     source="Herlihy, Wing 1990; Wing, Gong 1993; Gibbons, Korach 1997; Lowe 2017",
     strength=Strength.NEVER,
     rests_on=(WHOLE_HISTORY.name,),

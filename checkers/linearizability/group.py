@@ -71,7 +71,7 @@ def _whole(outlines: Sequence[Outline], unreadable: Sequence[str]) -> CheckResul
     if not reason and (first != 0 or last != count - 1):
         reason = f"there are {count} operations, and their indices go from {first} to {last}"
     validity = Validity.UNKNOWN if reason else Validity.VALID
-    return CheckResult(check=WHOLE_HISTORY.name, validity=validity, reason=reason)
+    return CheckResult(check=WHOLE_HISTORY.name, validity=validity, case_count=count, reason=reason)
 
 
 def _counted(result: CheckResult) -> CheckResult:

@@ -26,7 +26,15 @@ from checkers.kernels.rows import FAIL, INFO, OPEN_NS, codes
 from history.models import Model
 from history.operation import Outcome
 
-__all__ = ["FS", "Columns", "Effect", "Operation", "columns_of", "operations_of"]
+__all__ = [
+    "FS",
+    "Columns",
+    "Effect",
+    "Operation",
+    "answer_count",
+    "columns_of",
+    "operations_of",
+]
 
 FS: Final[Mapping[Model, tuple[str, ...]]] = {
     Model.VERSIONED_REGISTER: ("read", "cas", "write"),
@@ -48,6 +56,9 @@ _OWED: Final[Mapping[Model, Mapping[str, tuple[str, ...]]]] = {
 """Columns that an operation cannot be understood without."""
 _ANSWERS: Final = {Model.SET: "values", Model.COUNTER: "value"}
 """Where a read that is ok has its answer; null: it was never learned."""
+
+_TOLD: Final = ("read", "cas")
+"""Operations that are told what is there, or whether it was what they expected."""
 
 
 class Effect(IntEnum):
@@ -144,6 +155,13 @@ def columns_of(rows: pa.Table, model: Model) -> Columns:
     )
     owing = effect != Effect.NOTHING
     return columns if owing.all() else columns.take(owing)
+
+
+def answer_count(columns: Columns, model: Model) -> int:
+    """How many of them were told something that can be wrong: reads, and `cas` made or refused."""
+    words = [place for place, word in enumerate(FS[model]) if word in _TOLD]
+    told = np.isin(columns.f, words) & (columns.effect != Effect.MAY)
+    return int(np.count_nonzero(told))
 
 
 def operations_of(columns: Columns, model: Model) -> list[Operation]:

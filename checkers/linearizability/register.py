@@ -39,6 +39,7 @@ from checkers.linearizability.operations import (
     Columns,
     Effect,
     Operation,
+    answer_count,
     columns_of,
     operations_of,
 )
@@ -62,7 +63,13 @@ def register(key: str, rows: pa.Table, budget: Budget) -> Found:
     columns = columns_of(rows, _MODEL)
     unwritten = _unwritten_reads(columns)
     if len(unwritten):
-        return found(CHECK, key, never=unwritten, proof=lambda place: _of_unwritten(columns, place))
+        return found(
+            CHECK,
+            key,
+            cases=answer_count(columns, _MODEL),
+            never=unwritten,
+            proof=lambda place: _of_unwritten(columns, place),
+        )
     if not _has_unique_values(columns):
         return searched(key, columns, model=_MODEL, budget=budget)
     return _by_zones(key, columns)
@@ -122,7 +129,8 @@ def _by_zones(key: str, columns: Columns) -> Found:
         holding, other = pairs[number - early_count]
         return _of_pair(columns, zones, int(holding), int(other))
 
-    return found(CHECK, key, never=np.arange(early_count + len(pairs)), proof=proof)
+    never = np.arange(early_count + len(pairs))
+    return found(CHECK, key, cases=answer_count(columns, _MODEL), never=never, proof=proof)
 
 
 def _zones(columns: Columns) -> _Zones:

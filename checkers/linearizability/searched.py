@@ -27,7 +27,13 @@ from checkers.anomaly import Found, Proof, found, none
 from checkers.kernels.rows import OPEN_NS
 from checkers.linearizability.budget import Budget, Meter, OverBudgetError
 from checkers.linearizability.minimal import minimal
-from checkers.linearizability.operations import Columns, Effect, Operation, operations_of
+from checkers.linearizability.operations import (
+    Columns,
+    Effect,
+    Operation,
+    answer_count,
+    operations_of,
+)
 from checkers.linearizability.search import Stuck, stuck
 from checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN, Sequential, State
 from checkers.linearizability.words import cited, shown
@@ -62,18 +68,21 @@ def searched(key: str, columns: Columns, *, model: Model, budget: Budget) -> Fou
     if len(columns) * _OPERATION_BYTES > budget.bytes:
         doubt = f"a search of the {len(columns)} operations of {key} needs more than "
         doubt += f"{budget.bytes >> 20} MiB"
-        return none(CHECK, key, doubt=doubt)
+        return none(CHECK, key, cases=0, doubt=doubt)
     meter = Meter.started(budget)
     operations = operations_of(columns, model)
     try:
         why = _contradiction(_whole(operations, SEQUENTIAL[model]), model=model, meter=meter)
     except OverBudgetError as error:
-        return none(CHECK, key, doubt=f"{error} on the {len(columns)} operations of {key}")
+        doubt = f"{error} on the {len(columns)} operations of {key}"
+        return none(CHECK, key, cases=0, doubt=doubt)
+    cases = answer_count(columns, model)
     if why is None:
-        return none(CHECK, key)
+        return none(CHECK, key, cases=cases)
     part = _narrowed(operations, why.operation.end, model=model, budget=meter.rest)
     proof = _proof(part, why, model=model)
-    return found(CHECK, key, never=np.zeros(1, dtype=np.int64), proof=lambda _: proof)
+    never = np.zeros(1, dtype=np.int64)
+    return found(CHECK, key, cases=cases, never=never, proof=lambda _: proof)
 
 
 def _whole(operations: Sequence[Operation], sequential: Sequential) -> _Part:

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Found, Proof, found
 from checkers.linearizability.budget import Budget
-from checkers.linearizability.operations import columns_of
+from checkers.linearizability.operations import answer_count, columns_of
 from checkers.linearizability.searched import CHECK
 from checkers.linearizability.set_proofs import Story, of_apart, of_strange
 from checkers.linearizability.set_rows import (
@@ -72,7 +72,8 @@ def grow_only_set(key: str, rows: pa.Table, _budget: Budget) -> Found:
         return story.of(early=int(late[pair]), awaited=int(awaited[pair]))
 
     count = len(strange) + len(apart) + len(late)
-    return found(CHECK, key, never=np.arange(count), proof=proof)
+    cases = answer_count(columns, MODEL)
+    return found(CHECK, key, cases=cases, never=np.arange(count), proof=proof)
 
 
 def _apart(elements: Elements, reads: Reads) -> Numbers:

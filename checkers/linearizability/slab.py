@@ -69,6 +69,8 @@ class Summary:
     """Calls and values of the crashed writes that it was given to count."""
     faults: tuple[Fault, ...]
     fault_count: int
+    case_count: int
+    """Of the answers that were taken: each names a version, so no other slab counts it."""
     doubt: str
 
 
@@ -94,18 +96,19 @@ class Slab:
         self._writes: list[Changes] = []
         self._faults: dict[Rule, list[Fault]] = {}
         self._fault_count = 0
+        self._case_count = 0
         self._doubts: dict[str, None] = {}
 
     def add(self, claims: Claims, *, owned: bool = True) -> None:
         """Take operations; `owned`: also those that belong to no version, as one slab has to."""
         for made in claims.made:
-            if len(mine := self._inside(made)):
+            if mine := self._counted(made):
                 self._make(mine)
-        if len(shown := self._inside(claims.shown)):
+        if shown := self._counted(claims.shown):
             self._show(shown, held=claims.held)
-        if len(absent := self._inside(claims.absent)):
+        if absent := self._counted(claims.absent):
             self._miss(absent)
-        if len(refused := self._inside(claims.refused)):
+        if refused := self._counted(claims.refused):
             self._refuse(refused)
         if len(swaps := self._inside(claims.crashed_swaps)):
             self._swaps.append(swaps)
@@ -140,8 +143,15 @@ class Slab:
             ),
             faults=(*times, *(fault for told in self._faults.values() for fault in told)),
             fault_count=times_count + self._fault_count,
+            case_count=self._case_count,
             doubt="; ".join(self._doubts),
         )
+
+    def _counted(self, answers: Changes) -> Changes:
+        """Those of its versions; they are cases."""
+        mine = self._inside(answers)
+        self._case_count += len(mine)
+        return mine
 
     def _inside(self, changes: Changes) -> Changes:
         if not len(changes):

@@ -184,9 +184,8 @@ class Tasks:
         plain = rows.cast(MODEL_OPERATIONS)
         share = share_bytes()
         if plain.nbytes > share:
-            return none(
-                NAME, key, doubt=f"{plain.num_rows} operations of {key} exceed {share} bytes"
-            )
+            doubt = f"{plain.num_rows} operations of {key} exceed {share} bytes"
+            return none(NAME, key, cases=0, doubt=doubt)
         return self.kernels[self.model](key, plain, Budget(seconds=self.seconds, bytes=share))
 
 

@@ -113,6 +113,7 @@ def found_of(key: str, conclusion: Conclusion, model: Model, *, sighted: Sighted
     told = found(
         NAME,
         key,
+        cases=conclusion.case_count,
         never=np.arange(len(proofs), dtype=np.int64),
         proof=proofs.__getitem__,
         doubt=conclusion.doubt,

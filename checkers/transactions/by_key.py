@@ -4,7 +4,7 @@ In a recorded run a send is an operation of one record, so the operation with se
 transaction: its records of one key, in the order in which they were sent.
 
 *D9*: between two neighbours of these, by position in the version order, stand values of others. A
-log promises nothing else, so it is reported and allowed. Neighbours whose offsets are not both
+log promises nothing else, so it is reported and never wrong. Neighbours whose offsets are not both
 known (a crashed send that nobody read) say nothing.
 
 *D10*: an ok read had returned a value before the client called commit or abort of the transaction
@@ -66,7 +66,10 @@ def skipped_sends(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as
     """Neighbours of a transaction with others between, by key. Reads `records`, `transactions`."""
     for key, records, written in _keys(tables):
         doubt = _doubt(records)
-        yield key, none(SKIPPED, key, doubt=doubt) if doubt else _skipped(key, records, written)
+        if doubt:
+            yield key, none(SKIPPED, key, cases=0, doubt=doubt)
+        else:
+            yield key, _skipped(key, records, written)
 
 
 def precommitted_reads(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
@@ -75,7 +78,7 @@ def precommitted_reads(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001 
     end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()
     for key, records, written in _keys(tables):
         if doubt := _doubt(records):
-            yield key, none(PRECOMMITTED, key, doubt=doubt)
+            yield key, none(PRECOMMITTED, key, cases=0, doubt=doubt)
         else:
             yield key, _precommitted(key, records, written, end_ns)
 
@@ -134,8 +137,14 @@ def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
             f"{between} records of others in between",
         )
 
-    nothing = np.arange(0)
-    return found(SKIPPED, key, never=nothing, allowed=np.arange(len(skips)), proof=proof)
+    return found(
+        SKIPPED,
+        key,
+        cases=int(np.count_nonzero(pair)),
+        never=np.arange(0),
+        allowed=np.arange(len(skips)),
+        proof=proof,
+    )
 
 
 def _offsets(seen: pa.Table, written: _Written) -> tuple[_Numbers, _Numbers]:
@@ -160,6 +169,7 @@ def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbe
     place = written.place_of(value)
     row = np.flatnonzero(place >= 0)
     transaction = written.transaction[place[row]]
+    judged_count = int(np.count_nonzero(end_ns[transaction] != _NEVER_NS))
     early = return_ns[row] < end_ns[transaction]
     row, transaction = row[early], transaction[early]
     operation, offset = _numbers(reads, "operation"), _numbers(reads, "offset")
@@ -175,4 +185,4 @@ def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbe
             f"{end_ns[one] / 1e9:.6f} s",
         )
 
-    return found(PRECOMMITTED, key, never=np.arange(len(row)), proof=proof)
+    return found(PRECOMMITTED, key, cases=judged_count, never=np.arange(len(row)), proof=proof)

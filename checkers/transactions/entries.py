@@ -16,10 +16,10 @@ SKIPPED_SEND: Final = Entry(
     rule="Two neighbouring records that a transaction sent to a key stand more than one position "
     "apart, the later one behind.",
     meaning="Transactions of several producers share the partition, as they may.",
-    case="a step from a transaction's record to its next one on the key",
-    source="Jepsen, workload `kafka`, `int-send-skip`",
-    strength=Strength.ALLOWED_IF,
-    allowed_if="always: a partition keeps the order of a producer's records, and nothing more",
+    case="a step from a transaction's record to its next one on the key, both offsets known",
+    source="Jepsen, workload `kafka`, `int-send-skip`; a partition keeps the order of a producer's "
+    "records, and nothing more",
+    strength=Strength.FIGURE,
     needs=_RECORDED,
 )
 
@@ -31,7 +31,7 @@ PRECOMMITTED_READ: Final = Entry(
     rule="An ok read at read_committed, of whatever client, had returned a value before the client "
     "that had sent it called commit or abort of its transaction.",
     meaning="Consumers act on what may still be taken back.",
-    case="a read of a record of a transaction",
+    case="a read of a record whose transaction was to be committed or aborted",
     source="Jepsen, workload `kafka`, `precommitted-read`; KIP-98",
     strength=Strength.NEVER,
     needs=_RECORDED,
@@ -47,7 +47,7 @@ TORN: Final = Entry(
     "that one's key a complete final read was called after the acknowledgement (or after the read "
     "that shows that it was committed). Where there was no such final read, the key is unknown.",
     meaning="Consumers acted on a part of what was to happen as a whole.",
-    case="a committed transaction with records on several keys, or several on one",
+    case="a committed transaction with several values, all of which were read or ought to be",
     source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
     strength=Strength.NEVER,
     needs=("transactions",),
@@ -63,7 +63,7 @@ HANGING: Final = Entry(
     "up, and in the end the log of each replica that goes so far has transactional records without "
     "a marker. A key with transactions whose last stable offset was not seen so late is unknown.",
     meaning="No consumer at read_committed is given any later record of the key.",
-    case="a key on which a transaction wrote",
+    case="a key that a transaction wrote to and whose last stable offset was asked for",
     source="KIP-890; KAFKA-14402",
     strength=Strength.NEVER,
     needs=("transactions", "stable_offsets"),
@@ -79,7 +79,7 @@ GROUP_OFFSET: Final = Entry(
     "though a later one had been committed before it asked (acknowledged, or seen in an earlier "
     "answer) and was sent after the older one had been. What nobody asked for is not judged.",
     meaning="Records are taken in twice, or never, although each transaction is whole.",
-    case="a committed offset that was read",
+    case="an answer to who asked for the committed offset of a key",
     source="KIP-98; KIP-447",
     strength=Strength.NEVER,
     needs=("group_offsets",),

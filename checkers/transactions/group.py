@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from checkers.anomaly import Found
+from checkers.anomaly import Found, none
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.finding_rows import FINDINGS, findings_table, found_row
 from checkers.results import FileAnswers, anomalies_found, result_of
@@ -24,7 +24,7 @@ from checkers.transactions.entries import HANGING, TORN
 from checkers.transactions.hanging import hanging_transactions
 from checkers.transactions.open_transactions import OPEN, OpenTransaction, open_frame
 from checkers.transactions.sightings import SIGHTINGS, sightings
-from checkers.transactions.torn import suspects, torn_transactions
+from checkers.transactions.torn import suspects, torn_transactions, whole_transactions
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
@@ -67,7 +67,12 @@ def _torn(question: Question) -> tuple[pa.Table, list[str]]:
     if suspected:
         wanted = np.array([v for one in suspected for v in one.values], dtype=np.int64)
         seen, _ = _rows(sightings(files, values=wanted), SIGHTINGS, question)
-    judged = torn_transactions(suspected, sightings=seen, final_reads=question.setting.final_reads)
+    judged = torn_transactions(
+        suspected,
+        sightings=seen,
+        final_reads=question.setting.final_reads,
+        whole=whole_transactions(transactions, unread=values),
+    )
     clean = {key: None for keys in transactions["keys"].to_pylist() for key in keys}
     return _findings("torn-transaction", dict(judged), clean), unreadable
 
@@ -112,9 +117,8 @@ def _rows(
 
 def _findings(name: str, judged: dict[str, Found], clean: dict[str, None]) -> pa.Table:
     """FINDINGS: a row a key that was judged, those of which nothing was found included."""
-    nothing = {"check": name, "never_count": 0, "allowed_count": 0, "anomalies": []}
-    rows = [nothing | {"key": key} for key in clean if key not in judged]
-    rows += [found_row(name, found) | {"key": key} for key, found in judged.items()]
+    founds = {key: none(name, key, cases=0) for key in clean if key not in judged} | judged
+    rows = [found_row(name, found) | {"key": key} for key, found in founds.items()]
     return findings_table([row | {"path": _NAME, "seconds": 0.0} for row in rows])
 
 

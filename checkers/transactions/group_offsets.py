@@ -104,7 +104,9 @@ def _answer(row: Mapping[str, Any], offset: int) -> _Answer:
 def _judged(told: str, sendings: Sequence[_Sending], answers: Sequence[_Answer]) -> Found:
     register = _Register(_as_seen(sendings, answers))
     wrong = [proof for answer in answers for proof in register.against(answer)]
-    return found(NAME, told, never=np.arange(len(wrong)), proof=wrong.__getitem__)
+    return found(
+        NAME, told, cases=len(answers), never=np.arange(len(wrong)), proof=wrong.__getitem__
+    )
 
 
 def _as_seen(sendings: Sequence[_Sending], answers: Iterable[_Answer]) -> list[_Sending]:

@@ -51,20 +51,23 @@ def hanging_transactions(
         last[row["key"]] = row
     written = {key for keys in transactions["keys"].to_pylist() for key in keys}
     for key in sorted(written | last.keys()):
-        yield key, _judged(key, last.get(key), left_open.get(key, ()))
+        yield key, _judged(key, last.get(key), left_open.get(key, ()), written=key in written)
 
 
-def _judged(key: str, row: Row | None, left_open: Sequence[OpenTransaction]) -> Found:
+def _judged(
+    key: str, row: Row | None, left_open: Sequence[OpenTransaction], *, written: bool
+) -> Found:
     if row is None:
-        return none("hanging-transaction", key, doubt=f"nobody asked for the end of {key}")
+        doubt = f"nobody asked for the end of {key}"
+        return none("hanging-transaction", key, cases=0, doubt=doubt)
     behind = row["last_stable_offset"] < row["high_watermark"]
     if behind and not row["due"]:
         doubt = f"a transaction of {key} was open, and had not been given the time to be aborted"
-        return none("hanging-transaction", key, doubt=doubt)
+        return none("hanging-transaction", key, cases=0, doubt=doubt)
     if not behind and not left_open:
-        return none("hanging-transaction", key)
+        return none("hanging-transaction", key, cases=int(written))
     proof = _proof(row, left_open, behind=behind)
-    return found("hanging-transaction", key, never=np.arange(1), proof=lambda _: proof)
+    return found("hanging-transaction", key, cases=1, never=np.arange(1), proof=lambda _: proof)
 
 
 def _proof(row: Row, left_open: Sequence[OpenTransaction], *, behind: bool) -> Proof:

@@ -17,6 +17,7 @@ Sound because
 Source: KIP-98; Adya, Liskov, O'Neil 2000 (G1b: intermediate reads are of the same kind).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,7 +30,7 @@ from checkers.anomaly import Found, Proof, found
 from checkers.kernels.key_log import FinalRead
 from history.schema import Outcome
 
-__all__ = ["Suspect", "suspects", "torn_transactions"]
+__all__ = ["Suspect", "suspects", "torn_transactions", "whole_transactions"]
 
 _LISTED_MAX: Final = 8
 
@@ -59,11 +60,26 @@ def suspects(transactions: pa.Table, *, unread: NDArray[np.int64]) -> tuple[Susp
             keys=tuple(row["keys"]),
             values=tuple(row["values"]),
         )
-        for row in transactions.to_pylist()
-        if row["intent"] == "commit"
-        and row["outcome"] != Outcome.FAIL.value
-        and 0 < len(gone.intersection(row["values"])) < len(set(row["values"]))
+        for row in _committed(transactions)
+        if 0 < len(gone.intersection(row["values"])) < len(set(row["values"]))
     )
+
+
+def whole_transactions(transactions: pa.Table, *, unread: NDArray[np.int64]) -> Mapping[str, int]:
+    """How many transactions of several values were read whole, by the key of their first value."""
+    gone = frozenset(unread.tolist())
+    return Counter(
+        row["keys"][0]
+        for row in _committed(transactions)
+        if len(set(row["values"])) > 1 and not gone.intersection(row["values"])
+    )
+
+
+def _committed(transactions: pa.Table) -> Iterator[Row]:
+    """Those that were or may have been committed."""
+    for row in transactions.to_pylist():
+        if row["intent"] == "commit" and row["outcome"] != Outcome.FAIL.value:
+            yield row
 
 
 def torn_transactions(
@@ -71,10 +87,12 @@ def torn_transactions(
     *,
     sightings: Iterable[Row],
     final_reads: Iterable[FinalRead],
+    whole: Mapping[str, int],
 ) -> Iterator[tuple[str, Found]]:
     """What was found, by the key of the first value that is missing.
 
     `sightings`: of every value of the suspects; a value that is not among them was not read.
+    `whole`: of `whole_transactions`, which are cases, too.
     """
     seen = {row["value"]: row for row in sightings}
     last_reads = _last_reads(final_reads)
@@ -89,8 +107,9 @@ def torn_transactions(
             torn.setdefault(places[proven[0]], []).append(_proof(suspect, proven, seen))
         elif missing:
             doubtful.setdefault(places[missing[0]], []).append(suspect.index)
-    for key in sorted(torn.keys() | doubtful.keys()):
-        yield key, _found(key, torn.get(key, []), doubtful.get(key, []))
+    for key in sorted(torn.keys() | doubtful.keys() | whole.keys()):
+        cases = whole.get(key, 0) + len(torn.get(key, []))
+        yield key, _found(key, torn.get(key, []), doubtful.get(key, []), cases=cases)
 
 
 def _last_reads(final_reads: Iterable[FinalRead]) -> dict[str, int]:
@@ -136,7 +155,7 @@ def _words(values: Sequence[int], places: Mapping[int, str]) -> str:
     return ", ".join([*words, *more])
 
 
-def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int]) -> Found:
+def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int], *, cases: int) -> Found:
     doubt = ""
     if doubtful:
         doubt = (
@@ -145,5 +164,10 @@ def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int]) -> Found:
             f"read and others were not, and no complete final read of {key} followed"
         )
     return found(
-        "torn-transaction", key, never=np.arange(len(torn)), proof=lambda n: torn[n], doubt=doubt
+        "torn-transaction",
+        key,
+        cases=cases,
+        never=np.arange(len(torn)),
+        proof=lambda n: torn[n],
+        doubt=doubt,
     )

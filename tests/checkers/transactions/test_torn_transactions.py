@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judging import setting_of
 
+from checkers.anomaly import Found
 from checkers.kernels.rows import COLUMNS, split
 from checkers.transactions.sightings import sightings_of_key
-from checkers.transactions.torn import suspects, torn_transactions
+from checkers.transactions.torn import suspects, torn_transactions, whole_transactions
 from history.cluster_schema import TRANSACTIONS
 
 Torn = dict[str, list[tuple[int, ...]]]
@@ -34,25 +35,41 @@ def transaction(
 
 def judged(text: str, *transactions: dict[str, object]) -> tuple[Torn, set[str]]:
     """The values named by each anomaly, by key; and the keys in doubt."""
+    found = founds(text, *transactions)
+    torn = {key: [tuple(v) for v in one.table["values"].to_pylist()] for key, one in found.items()}
+    return {key: v for key, v in torn.items() if v}, {k for k, one in found.items() if one.doubt}
+
+
+def cases(text: str, *transactions: dict[str, object]) -> int:
+    """How many transactions were judged."""
+    return sum(one.case_count for one in founds(text, *transactions).values())
+
+
+def founds(text: str, *transactions: dict[str, object]) -> dict[str, Found]:
+    """What is found of these transactions, by key."""
     past = history(text)
     table = pa.Table.from_pylist(
         [row | {"index": index} for index, row in enumerate(transactions)], schema=TRANSACTIONS
     )
     keys = sorted(set(past.records["key"].to_pylist()))
     logs = {key: split(past.of_key(key).select(COLUMNS))[:2] for key in keys}
-    unread = [row["value"] for log in logs.values() for row in sightings_of_key(*log, values=None)]
-    suspected = suspects(table, unread=np.array(unread, dtype=np.int64))
+    rows = [row for log in logs.values() for row in sightings_of_key(*log, values=None)]
+    unread = np.array([row["value"] for row in rows], dtype=np.int64)
+    suspected = suspects(table, unread=unread)
     wanted = np.array([value for one in suspected for value in one.values], dtype=np.int64)
     seen = [
         {"read": None, "read_ns": None, "offset": None} | row
         for log in logs.values()
         for row in sightings_of_key(*log, values=wanted)
     ]
-    found = dict(
-        torn_transactions(suspected, sightings=seen, final_reads=setting_of(past).final_reads)
+    return dict(
+        torn_transactions(
+            suspected,
+            sightings=seen,
+            final_reads=setting_of(past).final_reads,
+            whole=whole_transactions(table, unread=unread),
+        )
     )
-    torn = {key: [tuple(v) for v in one.table["values"].to_pylist()] for key, one in found.items()}
-    return {key: v for key, v in torn.items() if v}, {k for k, one in found.items() if one.doubt}
 
 
 WHOLE = """
@@ -82,7 +99,7 @@ def test_the_proof_names_who_read_the_one_and_who_sent_both() -> None:
     table = pa.Table.from_pylist([transaction("t-0 t-1", 1, 2) | {"index": 0}], schema=TRANSACTIONS)
     suspected = suspects(table, unread=np.array([2]))
     ((key, found),) = torn_transactions(
-        suspected, sightings=seen, final_reads=setting_of(past).final_reads
+        suspected, sightings=seen, final_reads=setting_of(past).final_reads, whole={}
     )
     (row,) = found.table.to_pylist()
     assert (key, row["operations"], row["offsets"]) == ("t-1", [0, 1, 2], [0])
@@ -129,6 +146,14 @@ def test_a_key_without_a_final_read_after_the_commit_is_a_doubt() -> None:
     assert judged(unread, transaction("t-0 t-1", 1, 2)) == ({}, {"t-1"})
 
 
+def test_what_is_judged_is_each_transaction_of_several_values_that_was_read_at_all() -> None:
+    row = transaction("t-0 t-1", 1, 2)
+    assert cases(HALF, row) == cases(WHOLE, row) == 1
+    assert cases(HALF, transaction("t-0 t-1", 1, 2, return_ns=45)) == 0  # In doubt.
+    assert cases(WHOLE, transaction("t-0", 1)) == 0
+    assert cases(WHOLE) == 0
+
+
 def test_a_final_read_that_crashed_proves_nothing() -> None:
     crashed = HALF.replace("final t-1 -> []", "final t-1 -> info []")
     assert judged(crashed, transaction("t-0 t-1", 1, 2)) == ({}, {"t-1"})
@@ -143,7 +168,7 @@ def test_exactly_the_transactions_with_read_and_unread_values_are_torn(
 ) -> None:
     """`read`: of each value of each transaction, whether the final read returned it."""
     transactions, lines, log, value = [], [], [], 0
-    expected = 0
+    expected = several = 0
     for of_values, outcome in zip(read, outcomes, strict=False):
         values = range(value, value + len(of_values))
         value += len(of_values)
@@ -154,7 +179,9 @@ def test_exactly_the_transactions_with_read_and_unread_values_are_torn(
         lines += [f"p1 send t-0 v{v} -> {outcome} {at.format(v)} in 0..1" for v in values]
         log += [f"v{v}@{v}" for v, seen in zip(values, of_values, strict=True) if seen]
         expected += 0 < sum(of_values) < len(of_values)
+        several += any(of_values) and len(of_values) > 1
     lines.append(f"c1 poll -> t-0 [{' '.join(log)}] in 2..3")
     lines.append(f"r1 final t-0 -> [{' '.join(log)}] in 4..5")
     torn, doubt = judged("\n".join(lines), *transactions)
     assert (len(torn.get("t-0", [])), doubt) == (expected, set())
+    assert cases("\n".join(lines), *transactions) == several
