@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from histories import History, history
 
-from checkers.anomaly import Anomaly, anomalies_of
+from checkers.anomaly import Anomaly, Found, anomalies_of
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
 from checkers.history_summary import HistorySummary, history_summary
 from checkers.kernels.key_log import KeyLog, Setting, key_log
 from checkers.kernels.operations import FaultWindow, summary_of_operations
 
-__all__ = ["allowed", "doubts", "log_of", "never", "setting_of", "summary"]
+__all__ = ["allowed", "doubts", "found_in", "log_of", "never", "setting_of", "summary"]
 
 Values = dict[str, list[tuple[int, ...]]]
 
@@ -34,6 +34,14 @@ def doubts(text: str | History, *, consume: str = "assign") -> set[str]:
     """The checks that cannot call some key valid."""
     logs = _logs(text, idempotent=True, consume=consume)
     return {name for name, kernel in _KERNELS.items() for log in logs if kernel(log).doubt}
+
+
+def found_in(
+    past: History, checks: Iterable[str], *, idempotent: bool = True, consume: str = "assign"
+) -> list[Found]:
+    """What these checks find, key by key."""
+    logs = _logs(past, idempotent=idempotent, consume=consume)
+    return [_KERNELS[name](log) for name in checks for log in logs]
 
 
 def log_of(text: str, *, key: str = "t-0", idempotent: bool = True) -> KeyLog:

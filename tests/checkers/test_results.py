@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from histories import history
+from judging import summary
 
 from checkers.anomaly import Anomaly
 from checkers.assumptions import run_assumptions
@@ -24,8 +26,9 @@ PROOF = {
 
 
 def _row(key: str, **columns: object) -> dict[str, object]:
-    blank = {"check": "lost-write", "never_count": 0, "allowed_count": 0, "anomalies": []}
-    return {"path": "p", "key": key, "seconds": 0.0, **blank, **columns}
+    counts = {"never_count": 0, "allowed_count": 0, "case_count": 3}
+    blank = {"check": "lost-write", "anomalies": [], "seconds": 0.0, **counts}
+    return {"path": "p", "key": key, **blank, **columns}
 
 
 def _result(*rows: dict[str, object], **options: object) -> CheckResult:
@@ -56,6 +59,12 @@ def test_what_is_allowed_is_counted_and_valid() -> None:
     result = _result(_row("t-0", allowed_count=1, anomalies=[PROOF | {"allowed": True}]))
     assert result.validity is Validity.VALID
     assert (result.anomaly_count, result.allowed_count) == (1, 1)
+
+
+def test_the_cases_of_all_keys_are_counted() -> None:
+    rows = [_row("t-0", case_count=3), _row("t-1", case_count=4), _row("t-2", case_count=0)]
+    assert _result(*rows).case_count == 7
+    assert _result().case_count == 0
 
 
 def test_an_unknown_key_makes_unknown_and_hides_no_invalid_one() -> None:
@@ -98,6 +107,23 @@ def test_without_the_operations_no_assumption_holds() -> None:
     assumed = run_assumptions(None, why_no_summary="torn", record_count=0, unreadable=())
     assert {result.reason for result in assumed.results} == {"torn"}
     assert assumed.broken == {"dense-indices", "one-poll-at-a-time", "whole-records"}
+    assert not any(result.case_count for result in assumed.results)
+
+
+def test_the_assumptions_about_operations_count_what_they_went_over() -> None:
+    text = """
+        p1 send t-0 v1 -> ok @0
+        c1 poll -> t-0 [v1@0]
+        c1 poll -> nothing
+        """
+    past = history(text)
+    sums = summary(past.operations)
+    assumed = run_assumptions(sums, why_no_summary="", record_count=2, unreadable=())
+    counts = {result.check: result.case_count for result in assumed.results}
+    assert counts == {"dense-indices": 3, "one-poll-at-a-time": 2, "whole-records": 2}
+    nothing = summary(past.operations.slice(0, 0))
+    assumed = run_assumptions(nothing, why_no_summary="", record_count=0, unreadable=())
+    assert not any(result.case_count for result in assumed.results)
 
 
 def test_the_worst_answer_wins_and_no_answer_is_unknown() -> None:
