@@ -161,6 +161,21 @@ _GROUNDS: Final = (
     ),
 )
 
+_RECORDINGS: Final = Entry(
+    id="G7",
+    name="recordings",
+    title="What the run set out to record of its cluster is there",
+    kind=Kind.GROUND,
+    rule="Of a run that came to its end, each table that it set out to record and that such a run "
+    "always fills holds something: the tape, the metadata log, metadata offsets, metadata reads, "
+    "claims to lead the quorum, replicas, their records, settings.",
+    meaning="A run whose tape is lost looks like one in which nothing went wrong.",
+    case="a table that the run set out to record and has to fill",
+    source="checkers/recordings.py",
+    strength=Strength.NEVER,
+    needs=_OPERATIONS,
+)
+
 _REQUIRED: Final = Entry(
     id="G8",
     name="required-checks",
@@ -353,6 +368,7 @@ CATALOGUE: Final = (
     HEALTHY_PROCESSES,
     FATAL_FAULT,
     UNREADABLE_DISK,
+    _RECORDINGS,
     _REQUIRED,
     *_DATA_PLANE,
     REAL_TIME_LAG,

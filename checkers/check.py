@@ -40,6 +40,7 @@ from checkers.history_summary import HistorySummary, history_summary
 from checkers.kernels.key_log import Setting
 from checkers.kernels.operations import SUMMARY
 from checkers.losses.forensics_pass import loss_forensics
+from checkers.recordings import recordings
 from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
 from checkers.tables import (
     JobError,
@@ -115,6 +116,7 @@ def check_run(
         result.check: result
         for result in (
             course(manifest, load_samples(run)),
+            recordings(run, manifest),
             *answered.results,
             *(result for group in of_groups for result in group.results),
         )

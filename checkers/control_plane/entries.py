@@ -25,7 +25,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "acknowledged; no version was made twice; and every describe shows some version.",
         meaning="A leader and its controller do not agree about who is in sync, so records count "
         "as committed that are not.",
-        case="a change, request or read of an ISR",
+        case="an AlterPartition that tells anything of its partition's ISR",
         source="Herlihy and Wing 1990; KIP-497, KIP-903",
         strength=Strength.NEVER,
         needs=_LOG_AND_WIRE,
@@ -38,11 +38,11 @@ CONTROL_PLANE_ENTRIES: Final = (
         rule="A replica joins the ISR at metadata offset m by an AlterPartition. The broker epoch "
         "that the request names for it (version 3), if it names one, is not the one that it "
         "registered with last before m; or, if it names none, the registration in force at m was "
-        "answered only after the request had been sent. A join whose request is not on the tape is "
-        "unknown.",
+        "answered only after the request had been sent. A join whose request alone is not on the "
+        "tape is unknown.",
         meaning="A broker that came back without its data counts as in sync. When it is elected, "
         "acknowledged records are gone, and the other replicas truncate theirs.",
-        case="a replica that joined an ISR by an AlterPartition",
+        case="a replica that joined an ISR by an AlterPartition that is on the tape",
         source="KIP-903; KAFKA-14139, KAFKA-14617",
         strength=Strength.NEVER,
         needs=_LOG_AND_WIRE,
@@ -58,7 +58,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "the last.",
         meaning="Writes wait for a broker that does not answer, or a broker that is out of office "
         "may be elected.",
-        case="a replica that joined an ISR, or a time of being fenced",
+        case="a replica that joined an ISR, or a member of one whose broker was fenced",
         source="KIP-631, KIP-841, KIP-903",
         strength=Strength.NEVER,
         needs=_LOG,
@@ -73,7 +73,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "leader of a partition is one of its replicas, and a member of its ISR unless its election "
         "is recorded as unclean.",
         meaning="Two nodes take writes, or decide, at a time; what one of them took will be cut.",
-        case="a claim to lead in an epoch",
+        case="an epoch whose leader two sources name, or a version of a partition with a leader",
         source="KIP-101, KIP-595, KIP-631",
         strength=Strength.NEVER,
         needs=_LOG,
@@ -88,7 +88,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "metadata offset in the heartbeats of one incarnation and connection. An AlterPartition is "
         "answered with the partition epoch that it expected or the next one.",
         meaning="What fences old leaders and old brokers off does not any more.",
-        case="a step from an epoch to the next one",
+        case="a step from an epoch or a metadata offset to the next one",
         source="KIP-101, KIP-497, KIP-631",
         strength=Strength.NEVER,
         needs=_LOG,
@@ -102,7 +102,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "answered, with the broker epoch of an older one, was answered without an error.",
         meaning="The controller takes two processes for one broker; each hides that the other is "
         "gone.",
-        case="a heartbeat of an older broker epoch than the newest that was registered",
+        case="an answered heartbeat of an older broker epoch than one that had been given out",
         source="KIP-631, Broker registration",
         strength=Strength.NEVER,
         needs=("wire",),
@@ -117,7 +117,8 @@ CONTROL_PLANE_ENTRIES: Final = (
         "was appended after the broker's heartbeat said so; or such a broker's own copy holds "
         "another record there; or an acknowledged creation of a topic is not in the log.",
         meaning="Topics, configurations or ISRs that were decided are undone, or decided twice.",
-        case="a metadata offset that two nodes hold",
+        case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
+        "applied, or an acknowledged creation of a topic",
         source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
         strength=Strength.NEVER,
         needs=_LOG,
@@ -131,7 +132,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "have been decided is less than the session time-out after the earliest that the same "
         "controller can have taken the last heartbeat that it had accepted.",
         meaning="A living broker loses its leaderships, and partitions move for nothing.",
-        case="a fencing",
+        case="a fencing of a broker whose last heartbeat is on the tape",
         source="KIP-631",
         strength=Strength.NEVER,
         needs=_SESSIONS,
@@ -145,7 +146,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "that its controller can have heard of it, while that controller wrote records at least "
         "every 2 s.",
         meaning="Partitions led by a broker that is gone stay without a leader.",
-        case="a broker's silence that is longer than its session time-out",
+        case="a broker's silence that may have been longer than its session time-out",
         source="KIP-631",
         strength=Strength.NEVER,
         needs=_SESSIONS,
@@ -200,7 +201,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "the log. No record may break one.",
         meaning="The controller has decided what its own rules forbid, and every broker follows "
         "it.",
-        case="a record of the metadata log that changes a partition or a broker",
+        case="a record of the metadata log that says anything",
         source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
         strength=Strength.NEVER,
         needs=_LOG,
@@ -248,7 +249,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "that it had registered with last, and the change was made instead of being refused with "
         "INELIGIBLE_REPLICA.",
         meaning="The check that keeps a broker without its data out of the ISR does not work.",
-        case="a member of an ISR that a successful AlterPartition names with its broker epoch",
+        case="a member that a successful AlterPartition names with its broker epoch",
         source="KIP-903",
         strength=Strength.NEVER,
         needs=_LOG_AND_WIRE,
@@ -263,7 +264,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "that is paused is.",
         meaning="Brokers that still reach it are shown metadata that stands still, for as long as "
         "it is cut off.",
-        case="a claim of the office after another controller claimed a later epoch",
+        case="a change of office that claims were recorded for 10 s after",
         source="KAFKA-15489",
         strength=Strength.NEVER,
         needs=("quorum_claims",),
@@ -278,7 +279,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         "id, a removal of the topic, the value) that can have been appended between the call and "
         "the return. Nothing is judged where the log begins with a snapshot.",
         meaning="An administrator was told that it is done, and it is not.",
-        case="an acknowledged write of metadata",
+        case="an acknowledged write that the metadata log goes on beyond",
         source="KIP-631; KIP-595",
         strength=Strength.NEVER,
         needs=("metadata_log", "metadata_writes"),

@@ -13,7 +13,7 @@ HEALTHY_PROCESSES: Final = Entry(
     kind=Kind.GROUND,
     rule="No line of a node's log names an OutOfMemoryError or a fatal error of the JVM.",
     meaning="A run on too small a heap, or on a broken machine, proves nothing about Kafka.",
-    case="a node whose output was kept",
+    case="a node whose log was looked through",
     source="history/cluster_schema.py, LOG_FINDINGS",
     strength=Strength.NEVER,
     needs=("log_findings",),
@@ -26,7 +26,7 @@ FATAL_FAULT: Final = Entry(
     kind=Kind.ANOMALY,
     rule='No line of a node\'s log says "Encountered fatal fault".',
     meaning="The node is gone or useless until somebody looks, and may be so after each restart.",
-    case="a node whose log was kept",
+    case="a node whose log was looked through",
     source="Kafka, `org.apache.kafka.server.fault.FaultHandler`",
     strength=Strength.ALLOWED_IF,
     allowed_if="the run changed the disk of this node or of a controller (wiped it, or put an old "
@@ -43,7 +43,7 @@ UNREADABLE_DISK: Final = Entry(
     "cannot be read.",
     meaning="What formatted the disk, or the node itself, left behind what a loss of power makes "
     "unreadable: the node is down until somebody formats it anew.",
-    case="a node whose log was kept",
+    case="a node whose log was looked through",
     source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`",
     strength=Strength.ALLOWED_IF,
     allowed_if="the run changed the node's disk in another way than by a loss of power or by "

@@ -20,7 +20,7 @@ LIFE_CYCLE_ENTRIES: Final = (
         rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
         "AlterPartition before it tried again; none of its tries was accepted or left unanswered.",
         meaning="A broker that nobody knows takes part.",
-        case="a registration that was refused for good",
+        case="a refusal of a registration",
         source="KIP-631",
         strength=Strength.NEVER,
         needs=("wire",),
@@ -34,7 +34,7 @@ LIFE_CYCLE_ENTRIES: Final = (
         "leaving, and the latest that this can have been decided is less than the session time-out "
         "after the earliest that the same controller can have taken the holder's last heartbeat.",
         meaning="Two processes take themselves for one broker.",
-        case="a registration of a broker id that another incarnation held",
+        case="a registration of a broker id whose holder had sent a heartbeat that is on the tape",
         source="KIP-631",
         strength=Strength.NEVER,
         needs=("metadata_log", "wire", "node_settings"),
@@ -49,12 +49,12 @@ LIFE_CYCLE_ENTRIES: Final = (
         "fenced; and since then it had answered another one before.",
         meaning="A client is shown metadata, and may go on to write, through a broker that the "
         "cluster does without.",
-        case="a read that a broker answered after its lease was over, or after it had been told "
-        "that it is fenced",
+        case="a read that a broker answered whose lease is on the tape",
         source="KIP-631",
         strength=Strength.ALLOWED_IF,
         allowed_if="brokers do not end their own leases, as those of no release of Kafka do: they "
         "learn from the metadata log that they are fenced, and may serve until then",
+        promise="leases",
         needs=("describes", "wire", "node_settings"),
     ),
     Entry(
@@ -65,7 +65,7 @@ LIFE_CYCLE_ENTRIES: Final = (
         rule="The answer to a heartbeat told a broker that it may go, and from before its request "
         "had been passed on until after its answer had arrived the broker led some partition.",
         meaning="A planned restart takes partitions off line.",
-        case="a leave that was given to a broker that shuts down",
+        case="an answer that tells a broker that it may go",
         source="KIP-631",
         strength=Strength.NEVER,
         needs=("metadata_log", "wire"),
@@ -77,7 +77,7 @@ LIFE_CYCLE_ENTRIES: Final = (
         kind=Kind.ANOMALY,
         rule="In the registrations of a broker id, no incarnation comes again after another one.",
         meaning="A registration out of the past replaces the broker that lives now.",
-        case="a registration after the first one of a broker",
+        case="a registration of a broker id after its first one",
         source="KIP-631",
         strength=Strength.NEVER,
         needs=("metadata_log",),

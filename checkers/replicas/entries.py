@@ -50,7 +50,8 @@ REPLICA_ENTRIES: Final = (
         "min.insync.replicas, of which the leader had said a second before the call that it had "
         "applied it.",
         meaning="An acknowledged record lies on fewer disks than it was paid for.",
-        case="an acknowledged send whose ISR is known",
+        case="an acknowledged send under an ISR that its leader surely knew, where more than the "
+        "leader was asked for",
         source="Apache Kafka's documentation, min.insync.replicas; KIP-497",
         strength=Strength.NEVER,
         needs=("metadata_log", "wire", "node_settings"),

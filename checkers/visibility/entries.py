@@ -24,10 +24,11 @@ STALE: Final = Entry(
     "end may have made is never stale.",
     meaning="A client creates a topic and is told that there is none. By how much: count of reads "
     "and topics, and the time from the acknowledgement to the read.",
-    case="a read of metadata after an acknowledged write",
+    case="a topic or partition in a read that was called after an acknowledged write of it",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
+    promise="metadata_age_max_ms",
     needs=("describes", "metadata_writes"),
 )
 
@@ -40,10 +41,11 @@ NONREPEATABLE: Final = Entry(
     "shows what can only have been made before what the first one shows: an older topic id, an "
     "older setting, no topic, an older leader epoch or fewer partitions of the same topic id.",
     meaning="A client that changes its broker is put back in time.",
-    case="a read of metadata after one through another broker",
+    case="a topic or partition in a read that was called after one through another broker",
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
+    promise="metadata_age_max_ms",
     needs=("describes",),
 )
 
@@ -54,10 +56,11 @@ BACKWARD_SESSION: Final = Entry(
     kind=Kind.ANOMALY,
     rule="As nonrepeatable-read, through one broker.",
     meaning="A broker forgot metadata that it had shown, as one that starts again does.",
-    case="a read of metadata after one through the same broker",
+    case="a topic or partition in a read that was called after one through the same broker",
     source="KIP-1243",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
+    promise="metadata_age_max_ms",
     needs=("describes",),
 )
 
@@ -80,7 +83,8 @@ TOLD_ENTRIES: Final = (
         "one had been told before the request was passed on, in the same term of a controller or "
         "an earlier one. Where nothing is told, nothing is judged.",
         meaning="Brokers show metadata that others do not know yet, or hide what they had shown.",
-        case="an answer to a heartbeat that tells the lowest acknowledged offset",
+        case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker or an "
+        "earlier answer to hold it against",
         source=_ACKNOWLEDGED,
         strength=Strength.NEVER,
         needs=("metadata_log", "wire"),

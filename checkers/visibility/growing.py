@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
 
-__all__ = ["stretches", "went_back"]
+__all__ = ["compared_count", "stretches", "went_back"]
 
 _COLUMNS: Final = ("read", "process", "call_ns", "return_ns")
 
@@ -53,6 +53,18 @@ def went_back(
             known_ns=columns["return_ns"][newer],
             words=_pair(numbers, columns, nodes, stale=stale, newer=newer, words=words),
         )
+
+
+def compared_count(reads: pa.Table, *, across: bool) -> int:
+    """How many of these reads of one thing another one of them had returned before."""
+    nodes = reads["node"].combine_chunks().dictionary_encode().indices.to_numpy()
+    call_ns, return_ns = reads["call_ns"].to_numpy(), reads["return_ns"].to_numpy()
+    count = 0
+    for node in np.unique(nodes):
+        here = nodes == node
+        known_ns = return_ns[~here if across else here]
+        count += int(np.count_nonzero(call_ns[here] > known_ns.min())) if len(known_ns) else 0
+    return count
 
 
 def stretches(table: pa.Table, names: Sequence[str], *, then: str) -> Iterator[pa.Table]:

@@ -6,7 +6,7 @@ No write has to be known. So it also covers the topics of records, which the har
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.visibility.growing import stretches, went_back
+from checkers.visibility.growing import compared_count, stretches, went_back
 from checkers.visibility.lacking import Lacking
 
 __all__ = ["epochs_that_went_back"]
@@ -23,9 +23,10 @@ def epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[La
             pc.greater_equal(pc.fill_null(describes["leader_epoch"], -1), 0),
         )
     )
+    partitions = list(stretches(kept, ("topic", "topic_id", "partition"), then="read"))
     found = [
         lacking
-        for partition in stretches(kept, ("topic", "topic_id", "partition"), then="read")
+        for partition in partitions
         for lacking in went_back(
             f"{partition['topic'][0]}-{partition['partition'][0]}",
             partition,
@@ -34,4 +35,4 @@ def epochs_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[La
             words=lambda leader_epoch: f"leader epoch {leader_epoch}",
         )
     ]
-    return found, len(kept)
+    return found, sum(compared_count(partition, across=across) for partition in partitions)

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.visibility.growing import stretches, went_back
+from checkers.visibility.growing import compared_count, stretches, went_back
 from checkers.visibility.lacking import Lacking
 from checkers.visibility.newer import NONE, first_known_above
 
@@ -45,29 +45,30 @@ def counts_that_lack_a_write(
     growths_of = {rows["topic"][0].as_py(): rows for rows in _by_topic(growths)}
     created_ns = _created_ns(topic_writes)
     found: list[Lacking] = []
-    compared_count = 0
+    judged_count = 0
     for reads in _of_one_id(_counts(describes)):
         topic, topic_id = reads["topic"][0].as_py(), reads["topic_id"][0].as_py()
         if topic not in growths_of or topic_id not in created_ns:
             continue
         of_topic = growths_of[topic]
         of_id = of_topic.filter(pc.greater_equal(of_topic["call_ns"], created_ns[topic_id]))
-        compared_count += len(reads) if len(of_id) else 0
+        known_ns = pc.min(of_id["return_ns"])
+        judged_count += pc.sum(pc.greater(reads["call_ns"], known_ns)).as_py() or 0
         found.append(_lacking(topic, reads, of_id))
-    return found, compared_count
+    return found, judged_count
 
 
 def counts_that_went_back(describes: pa.Table, *, across: bool) -> tuple[list[Lacking], int]:
     """Reads that went back, and how many were compared; `across` as of leader epochs."""
-    counts = _counts(describes)
+    topics = list(_of_one_id(_counts(describes)))
     found = [
         lacking
-        for reads in _of_one_id(counts)
+        for reads in topics
         for lacking in went_back(
             reads["topic"][0].as_py(), reads, number="count", across=across, words=_words
         )
     ]
-    return found, len(counts)
+    return found, sum(compared_count(reads, across=across) for reads in topics)
 
 
 def _lacking(topic: str, reads: pa.Table, growths: pa.Table) -> Lacking:

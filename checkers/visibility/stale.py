@@ -26,7 +26,7 @@ second time after a later one, looks like a stale setting.
 Source: KIP-1243; Kafka's own promise is that brokers catch up in the end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -72,7 +72,7 @@ class StaleReads:
     table: pa.Table
     """`lacking.STALE_READS`."""
     judged_count: int
-    """What was seen and could be compared: one a read and topic, or partition."""
+    """Sightings that a claim was known before: what a read showed of a topic, or of a partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +96,8 @@ def stale_reads(tables: Tables) -> StaleReads:
         if (writes := writes_of.get(topic)) is None:
             continue
         ranks = seen.ranks(writes)
-        judged_count += int(np.count_nonzero(ranks != EVER))
         claims = _of_writes(writes)
+        judged_count += _judged_count(seen, ranks, claims)
         found.append(_lacking(topic, seen, claims, _outdated(seen, ranks, claims)))
     of_counts, counts_count = counts_that_lack_a_write(
         tables["describes"],
@@ -127,11 +127,11 @@ def _backward(tables: Tables, *, across: bool) -> StaleReads:
         if (writes := writes_of.get(topic)) is None:
             continue
         ranks = seen.ranks(writes)
-        judged_count += int(np.count_nonzero(ranks != EVER))
         for node in np.unique(seen.node):
             here = seen.node == node
             claims = _of_sightings(seen.take(~here if across else here), writes)
             mine = seen.take(here)
+            judged_count += _judged_count(mine, ranks[here], claims)
             found.append(_lacking(topic, mine, claims, _outdated(mine, ranks[here], claims)))
     of_epochs, epochs_count = epochs_that_went_back(tables["describes"], across=across)
     of_counts, counts_count = counts_that_went_back(tables["describes"], across=across)
@@ -187,9 +187,7 @@ def _of_sightings(seen: Sightings, writes: Writes) -> _Claims:
 def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDArray[np.int64]:
     """For each sighting the claim that it lacks, or NONE."""
     found = np.full(len(seen), NONE, dtype=np.int64)
-    for kind in (ABSENCE, ID, NUMBER):
-        fs = [f for f, kinds in _OUTDATED.items() if kind in kinds]
-        able, asking = np.flatnonzero(np.isin(claims.f, fs)), np.flatnonzero(seen.kind == kind)
+    for able, asking in _comparable(seen, claims):
         first = first_known_above(
             claims.rank[able],
             claims.known_ns[able],
@@ -199,6 +197,25 @@ def _outdated(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> NDA
         lacking = first != NONE
         found[asking[lacking]] = able[first[lacking]]
     return found
+
+
+def _judged_count(seen: Sightings, ranks: NDArray[np.int64], claims: _Claims) -> int:
+    """How many sightings of a known rank some claim was known before."""
+    count = 0
+    for able, asking in _comparable(seen, claims):
+        if len(able):
+            known = seen.call_ns[asking] > claims.known_ns[able].min()
+            count += int(np.count_nonzero(known & (ranks[asking] != EVER)))
+    return count
+
+
+def _comparable(
+    seen: Sightings, claims: _Claims
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Of each kind the claims that may outdate it, and the sightings of it."""
+    for kind in (ABSENCE, ID, NUMBER):
+        fs = [f for f, kinds in _OUTDATED.items() if kind in kinds]
+        yield np.flatnonzero(np.isin(claims.f, fs)), np.flatnonzero(seen.kind == kind)
 
 
 def _lacking(key: str, seen: Sightings, claims: _Claims, lacked: NDArray[np.int64]) -> Lacking:

@@ -54,6 +54,7 @@ from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
 
 __all__ = [
     "FACTS",
+    "case_count",
     "describes",
     "doubts",
     "facts",
@@ -148,6 +149,11 @@ def said(judged: Judged) -> dict[str, list[str]]:
 def doubts(judged: Judged) -> dict[str, str]:
     """Why keys cannot be judged."""
     return {key: one.doubt for key, one in judged if one.doubt}
+
+
+def case_count(judged: Judged) -> int:
+    """How many cases were judged, of all keys."""
+    return sum(one.case_count for _, one in judged)
 
 
 def sentence(text: str) -> str:

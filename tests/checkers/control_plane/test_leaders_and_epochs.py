@@ -233,6 +233,6 @@ def test_two_incarnations_are_served_under_one_id() -> None:
 
 
 def test_a_tape_without_registrations_tells_nothing_of_identities() -> None:
-    assert not cases(shared_identities({"wire": wire()}, FACTS))
+    assert not doubts(shared_identities({"wire": wire()}, FACTS))
     registered = wire("at 100 broker-2 register -> ok 3 at 110")
     assert not doubts(shared_identities({"wire": registered}, FACTS))
