@@ -45,6 +45,10 @@ WIRE: Final = pa.schema(
         # One row a frame and item of it. Frames are numbered in the order in which they arrived at
         # the proxy; `item` is 0-based: a partition of AlterPartition or Fetch. A frame without
         # items has one row, of item 0.
+        #
+        # Of the control plane every frame is here. Of a follower's Fetches of data those are that a
+        # rule concerns, and those that tell their leader something new: another `broker_epoch`, or
+        # a partition that no Fetch under it that was passed on had named on this connection.
         pa.field("frame", pa.int64(), nullable=False),
         pa.field("item", pa.int32(), nullable=False),
         # Connections are numbered in the order in which they were accepted. A request and its
@@ -97,6 +101,9 @@ WIRE: Final = pa.schema(
         pa.field("isr_epochs", pa.list_(pa.field("element", pa.int64()))),
         # Of a heartbeat: what the broker has applied; of a Fetch: the offset it fetches from.
         pa.field("fetch_offset", pa.int64()),
+        # Of a Fetch request (KIP-227): above 0, the partitions of its session that it does not
+        # name are fetched as well. 0 or -1: it names all that it fetches.
+        pa.field("session_epoch", pa.int32()),
         pa.field("high_watermark", pa.int64()),
         # Heartbeats: what the broker wants, what the controller answers.
         pa.field("fenced", pa.bool_()),

@@ -19,6 +19,9 @@ from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Par
 
 __all__ = ["APIS", "ReadsTypes", "parts_of", "version_of"]
 
+_NO_SESSION: Final = -1
+_EPOCHS_FROM: Final = 15
+"""Fetch: the follower's broker epoch (KIP-903)."""
 _METADATA: Final = {"topic": METADATA_TOPIC, "topic_id": METADATA_TOPIC_ID, "partition": 0}
 
 APIS: Final[Mapping[int, tuple[str, int]]] = {
@@ -284,8 +287,8 @@ def _failed(message: Any) -> Parts:
 
 
 def _fetch(message: data.FetchRequest) -> Parts:
-    columns: dict[str, Any] = {"broker_id": message.replica_id}
-    if message.replica_epoch >= 0:
+    columns: dict[str, Any] = {"broker_id": message.replica_id, "session_epoch": _NO_SESSION}
+    if message.version >= _EPOCHS_FROM:
         columns["broker_epoch"] = message.replica_epoch
     return columns, [
         {**_key(key), "fetch_offset": offset, "leader_epoch": leader_epoch}

@@ -22,6 +22,7 @@ from nemesis.simulated.parties import Parties
 from nemesis.simulated.refusals import answerable, refusal
 from nemesis.wire.apis import API_KEYS, FETCH, TAPED
 from nemesis.wire.decoding.entities import Decoded
+from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header
 from nemesis.wire.matching import refuse_impossible
@@ -56,7 +57,7 @@ _TAPED_KINDS: Final = frozenset(
     if key in TAPED or (key == FETCH and kind != _FETCH_KIND)
     for one in (kind, kind + 1)
 )
-"""Of data the tape has no fetches but the first of a follower's connection."""
+"""Of data the tape has those fetches of followers that tell something new (`Fetches`)."""
 _TAPED: Final = table_of(_TAPED_KINDS)
 _ALL: Final = bytes([1]) * KIND_COUNT
 
@@ -104,8 +105,8 @@ class SimulatedWire:
         """By kind, whether it is on the tape."""
         self._book: Rulebook[_Held] = Rulebook()
         self._names = TopicNames()
-        self._met: set[tuple[int, int]] = set()
-        """Connections, by (alias, host), of which the tape has the first Fetch."""
+        self._fetches: dict[int, Fetches] = {}
+        """What followers told their leaders, by connection."""
         self._stalled: dict[tuple[int, bool], list[_Held]] = {}
         """What follows a stalled frame, by connection and whether it answers."""
         self._late_ns: dict[tuple[int, int], int] = {}
@@ -181,7 +182,8 @@ class SimulatedWire:
         if _place(link) in self._stalled:
             return _ALL
         more = list(self._wanted_by_rules(party, _direction(link)))
-        if self._is_first_fetch(link):
+        if self._is_followers(link):
+            self._fetches.setdefault(link.connection, Fetches())
             more.append(_FETCH_KIND)
         if not more:
             return self._taped
@@ -192,17 +194,19 @@ class SimulatedWire:
 
     def take(self, link: Link, message: Any, request: Any) -> bool:
         """Judge a frame, tape it if that is wanted, and do to it what its rule says."""
+        kind = message.kind
+        taped = bool(self._taped[kind])
+        fetches = self._fetches.get(link.connection) if kind == _FETCH_KIND else None
+        if fetches is not None:
+            named = [one[0] for one in message.partitions]
+            taped = fetches.tells(message.replica_epoch, named)
+            if not (taped or self._book.in_use or self._stalled):
+                return False  # As nearly all are: nothing more is made of them.
         party = self._parties.link(link)
         if party is None:
             return False
         if self._follows_stalled(link, message, request):
             return True
-        kind = message.kind
-        taped = bool(self._taped[kind])
-        if kind == _FETCH_KIND and self._is_first_fetch(link):
-            self._met.add((link.signed, link.receiver.number))
-            self._network.look_at(link)
-            taped = True
         frame = self._frame(link, party, message, request)
         judgement = self._book.judge(frame)
         if judgement.entry is not None:
@@ -211,6 +215,8 @@ class SimulatedWire:
             return True
         if taped or judgement.rule is not None:
             self._record(frame, judgement.rule, Fate.FORWARDED)
+            if fetches is not None:
+                fetches.told(message.replica_epoch, named)
         return False
 
     def _wanted_by_rules(self, party: WireLink, direction: Direction) -> Iterator[int]:
@@ -369,13 +375,13 @@ class SimulatedWire:
         frame.__dict__["decoded"] = Decoded(columns, tuple(items), entity)
         return frame
 
-    def _is_first_fetch(self, link: Link) -> bool:
+    def _is_followers(self, link: Link) -> bool:
+        """Whether Fetches on this link are a follower's, and there is a tape to tell of them."""
         return (
             self._tape is not None
             and link.answers is None
             and self._parties.is_node(link.sender)
             and role_of(NodeName(link.receiver.name)) is Role.BROKER
-            and (link.signed, link.receiver.number) not in self._met
         )
 
 

@@ -24,8 +24,10 @@ from clusters.port import Role, role_of
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import API_VERSIONS, FETCH
+from nemesis.wire.decoding.fetch_bytes import named_partitions, replica_state
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side
 from nemesis.wire.exchanges import Exchanges
+from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import Frame, TopicNames
 from nemesis.wire.frames import Header, Walker, read_correlation_id, read_request_header
 from nemesis.wire.pipe import SENDER, Pipe, Waiting
@@ -70,8 +72,9 @@ class Session:
         self._gone = {Side.NEAR: errand, Side.FAR: False}
         self._exchanges = Exchanges()
         self._taped = taped_apis(link)
-        # The tape has the first Fetch of a follower: which incarnation's fetches a leader saw.
-        self._awaits_fetch = role_of(link.target) is Role.BROKER and _is_broker(link.source)
+        follows = role_of(link.target) is Role.BROKER and _is_broker(link.source)
+        self._fetches = Fetches() if follows and not errand else None
+        """Of a follower, on its own connection: which broker epoch its leader was told."""
         self._meant = common.meant if role_of(link.target) is Role.CONTROLLER else None
         self.now_ns = 0
         """The time of the event that is being dealt with."""
@@ -227,18 +230,25 @@ class Session:
     def _wants_request(self, header: Header) -> bool:
         if _is_probe(header):
             return False
-        if header.api_key in self._taped or (self._awaits_fetch and header.api_key == FETCH):
+        if header.api_key in self._taped or self._is_followers(header):
             return True
-        book = self.common.book
-        return book.in_use and book.wants(self.link, Direction.REQUEST, header)
+        return self._is_ruled(Direction.REQUEST, header)
 
     def _wants_response(self, header: Header) -> bool:
         if _is_probe(header):
             return False
         if header.api_key in self._taped or self._errand:
             return True
+        return self._is_ruled(Direction.RESPONSE, header)
+
+    def _is_followers(self, header: Header) -> bool:
+        """Whether this is a Fetch of a follower, which may tell its leader something new."""
+        return self._fetches is not None and header.api_key == FETCH
+
+    def _is_ruled(self, direction: Direction, header: Header) -> bool:
+        """Whether a rule may concern such a frame."""
         book = self.common.book
-        return book.in_use and book.wants(self.link, Direction.RESPONSE, header)
+        return book.in_use and book.wants(self.link, direction, header)
 
     # Bytes.
 
@@ -265,6 +275,13 @@ class Session:
             self.give_up(f"{pipe.direction}: {error}")
 
     def _meet(self, pipe: Pipe, header: Header, data: bytes, arrived_ns: int) -> None:
+        fetches = self._fetches if pipe is self._requests and header.api_key == FETCH else None
+        taped = header.api_key in self._taped
+        if fetches is not None:
+            taped = fetches.tells(replica_state(header, data), named_partitions(header, data))
+            if not taped and not self._is_ruled(pipe.direction, header):
+                self._send(pipe, data)  # As nearly all are: nothing more is made of them.
+                return
         frame = Frame(
             connection=self.number,
             link=self.link,
@@ -274,9 +291,6 @@ class Session:
             time_ns=arrived_ns,
             names=self.common.names,
         )
-        taped = header.api_key in self._taped
-        if self._awaits_fetch and header.api_key == FETCH:
-            self._awaits_fetch, taped = False, True
         if self._gone[pipe.receiver]:
             # No rule may wait for what can go nowhere.
             if taped or self._errand:
@@ -288,6 +302,8 @@ class Session:
             act_on(self, pipe, frame, judgement.entry)
         elif taped or judgement.rule is not None:
             self.pass_on(pipe, frame, Fate.FORWARDED, rule=judgement.rule)
+            if fetches is not None:
+                fetches.told(replica_state(header, data), named_partitions(header, data))
         else:
             self._send(pipe, data)
 

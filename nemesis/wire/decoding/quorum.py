@@ -14,11 +14,9 @@ def _fetch_request(request: Any) -> Parts:
     columns = {"broker_id": request.replica_id if state is None else state.replica_id}
     if state is not None:
         columns["broker_epoch"] = state.replica_epoch
-    columns["detail"] = (
-        f"session {request.session_id} epoch {request.session_epoch}"
-        if hasattr(request, "session_id")
-        else None
-    )
+    if hasattr(request, "session_id"):  # KIP-227, since version 7
+        columns["session_epoch"] = request.session_epoch
+        columns["detail"] = f"session {request.session_id} epoch {request.session_epoch}"
     items = [
         {
             **where,

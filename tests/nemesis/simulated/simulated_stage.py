@@ -87,8 +87,11 @@ class Stage:
         request = AlterPartitionRequest(correlation, 1, 4, 3, (item,))
         return self.send("broker-1", "controller-1", request)
 
-    def fetch(self, correlation: int, source: str = "broker-2") -> FetchRequest:
-        request = FetchRequest(correlation, 2, 9, 15, ((KEY, 0, 0, -1),), 0)
+    def fetch(
+        self, correlation: int, source: str = "broker-2", *, epoch: int = 9, partition: int = 0
+    ) -> FetchRequest:
+        place = ((KEY[0], partition), 0, 0, -1)
+        request = FetchRequest(correlation, 2, epoch, 15, (place,), 0)
         return self.send(source, "broker-1", request)
 
     def got(self, name: str) -> list[int]:

@@ -195,6 +195,29 @@ def test_a_watch_counts_and_does_nothing() -> None:
     assert stage.wire.status().rules["r"].matched_count == 1
 
 
+def test_the_tape_has_a_followers_fetches_of_another_epoch_or_partition_and_no_other() -> None:
+    stage = Stage()
+    stage.fetch(1)
+    stage.fetch(2)
+    stage.fetch(3, partition=1)
+    stage.fetch(4)
+    stage.fetch(5, epoch=12)
+    stage.fetch(6, partition=1, epoch=12)
+    stage.fetch(7, partition=1, epoch=12)
+    asked = [row for row in stage.tape.rows if row["direction"] == "request"]
+    assert [row["correlation_id"] for row in asked] == [1, 3, 5, 6]
+    assert {row["session_epoch"] for row in asked} == {-1}
+
+
+def test_a_fetch_that_a_rule_keeps_back_has_told_nobody_anything() -> None:
+    stage = Stage()
+    stage.wire.add(_rule(Hold(), api="Fetch", times=1))
+    for correlation in (1, 2, 3):
+        stage.fetch(correlation)
+    rows = [(row["correlation_id"], str(row["action"])) for row in stage.tape.rows]
+    assert rows == [(1, "held"), (2, "forwarded")]
+
+
 def test_the_tape_has_the_control_plane_and_the_first_fetch_of_each_connection() -> None:
     stage = Stage()
     stage.alter(1)
