@@ -48,6 +48,23 @@ CONTROL_PLANE_ENTRIES: Final = (
         needs=_LOG_AND_WIRE,
     ),
     Entry(
+        id="C2b",
+        name="unfetched-epoch",
+        title="A replica was proposed under a broker epoch under which it had not fetched",
+        kind=Kind.ANOMALY,
+        rule="An AlterPartition asks for an ISR with a follower that the ISR of the partition "
+        "epoch it expects does not have, and names a broker epoch for it. When the request had "
+        "arrived at the proxy, a Fetch of that partition by that follower under that epoch had "
+        "been passed on to the leader. Not judged where the follower's link to the leader is not "
+        "on the tape, or a Fetch on it could not be decoded.",
+        meaning="The leader judges a follower by the Fetches of one incarnation and proposes the "
+        "next one, whose disk may be empty; the controller compares the epochs and lets it in.",
+        case="a follower that an AlterPartition proposes to let in under a broker epoch",
+        source="KIP-903; KAFKA-14139",
+        strength=Strength.NEVER,
+        needs=_LOG_AND_WIRE,
+    ),
+    Entry(
         id="C3",
         name="ineligible-member",
         title="A broker that may not be in an ISR is in one",

@@ -23,6 +23,7 @@ from checkers.control_plane import (
     stuck_isr,
     stuck_replica,
     two_leaders,
+    unfetched_epoch,
 )
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.general.checks import GENERAL_CHECKS
@@ -34,6 +35,7 @@ __all__ = ["CONTROL_PLANE"]
 _KERNELS: Final[Mapping[str, tuple[ClusterKernel, tuple[str, ...]]]] = {
     nonlinearizable_isr.NAME: (nonlinearizable_isr.nonlinearizable_isrs, ("describes",)),
     stale_epoch_join.NAME: (stale_epoch_join.stale_epoch_joins, ()),
+    unfetched_epoch.NAME: (unfetched_epoch.unfetched_epochs, ()),
     ineligible_member.NAME: (ineligible_member.ineligible_members, ()),
     two_leaders.NAME: (two_leaders.two_leaders, ("wire", "describes", "quorum_claims")),
     epochs.NAME: (epochs.epochs_that_went_back, ("wire",)),

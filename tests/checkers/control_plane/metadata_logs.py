@@ -31,6 +31,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 broker-2 heartbeat epoch 33 offset 40 -> ok lowest 39 at 3001
     at 3000 clients to broker-2 versions -> ok level 3 at 3001
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
+    at 3000 broker-2 to broker-1 fetches t-0 epoch 33 [session 5] [version 14] -> nothing
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
 `describes` takes describes; they are numbered by line, and times are in ms:
@@ -39,6 +40,8 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
 
 `alter` may say `leader-epoch 3` (0 unless said) after its ISR; any line may say `to controller-2`
 after its sender (controller-1 unless said) and `on 7` (its connection; one a sender unless said).
+`fetches` is of data, and under `epoch unread` could not be decoded; of a session it begins one
+unless a session epoch is said.
 """
 
 import re
@@ -307,6 +310,7 @@ _APIS = {
     "register": ("BrokerRegistration", 62),
     "heartbeat": ("BrokerHeartbeat", 63),
     "fetch": ("Fetch", 1),
+    "fetches": ("Fetch", 1),
     "begin-epoch": ("BeginQuorumEpoch", 53),
     "versions": ("ApiVersions", 18),
 }
@@ -379,6 +383,8 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
     broker = int(found["source"].rpartition("-")[2])
     if found["verb"] == "alter":
         return _alter(words, answered, broker)
+    if found["verb"] == "fetches":
+        return _fetches(words, broker), {}, {}
     told = dict(zip(words[::2], words[1::2], strict=True))
     asked: Row = {"broker_id": broker}
     answer: Row = {}
@@ -404,6 +410,21 @@ def _parts(found: re.Match[str]) -> tuple[Row, Row, Row]:
         if led:
             answer |= {"leader_id": int(led["leader"]), "leader_epoch": int(led["epoch"])}
     return asked | items, answer | items, items
+
+
+def _fetches(words: list[str], broker: int) -> Row:
+    topic, _, partition = words[0].rpartition("-")
+    told = dict(zip(words[1::2], words[2::2], strict=True))
+    version: Row = {"api_version": int(told.get("version", 15))}
+    if told["epoch"] == "unread":
+        return version
+    return version | {
+        "broker_id": broker,
+        "broker_epoch": int(told["epoch"]),
+        "session_epoch": int(told.get("session", 0)),
+        "topic_id": f"id-{topic}",
+        "partition": int(partition),
+    }
 
 
 def _wishes(word: str | None) -> Row:

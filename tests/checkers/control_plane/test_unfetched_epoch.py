@@ -1,0 +1,120 @@
+"""C2b: under which broker epoch a follower is proposed, and under which it had fetched."""
+
+from metadata_logs import FACTS, doubts, never, said, tables
+
+from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
+from checkers.control_plane.stale_epoch_join import stale_epoch_joins
+from checkers.control_plane.unfetched_epoch import unfetched_epochs
+from checkers.kernels.facts import Judged
+
+# Broker 2 lost its disk and came back; the leader has a Fetch from before, and proposes it.
+LOG = """
+    1 register 1
+    2 unfence 1
+    3 register 2
+    4 unfence 2
+    11 topic t
+    12 partition t-0 replicas 1,2 isr 1,2 leader 1
+    19 change t-0 isr 1 leader 1
+    28 fence 2
+    33 register 2 at 20000
+    34 unfence 2 at 20500
+    36 change t-0 isr 1,2 at 22000
+"""
+REGISTERED = """
+    at 300 broker-2 register -> ok 3 at 310
+    at 19990 broker-2 register -> ok 33 at 20010
+"""
+OLD = "at 400 broker-2 to broker-1 fetches t-0 epoch 3 -> nothing"
+LATE = "at 9000 passed 21900 broker-2 to broker-1 fetches t-0 epoch 3 -> nothing"
+NEW = "at {} broker-2 to broker-1 on 9 fetches t-0 epoch 33 -> nothing"
+JOIN = "at 21990 broker-1 alter t-0 expecting 1 isr 1:1,2:33 -> ok 2 at 22010"
+DETAIL = (
+    "broker-1 proposed broker 2 for the ISR of t-0 under broker epoch 33 at 21.990 s (frame 50); "
+    "the Fetches that it had from that replica named broker epoch 3 (since 21.900 s, frame 30), "
+    "and the first one under 33 was passed on to it at 21.991 s (frame 40)"
+)
+
+
+def judged(*frames: str, log: str = LOG) -> Judged:
+    return unfetched_epochs(tables(log, "\n".join((REGISTERED, *frames))), FACTS)
+
+
+def cases(found: Judged) -> int:
+    return sum(one.case_count for _, one in found)
+
+
+def test_a_follower_proposed_under_an_epoch_that_none_of_its_fetches_had_named() -> None:
+    frames = (OLD, LATE, NEW.format(21991), JOIN)
+    found = never(judged(*frames))
+    assert [one.detail for one in found["t-0"]] == [DETAIL]
+    assert found["t-0"][0].values == (3, 33)
+    assert found["t-0"][0].frames == (30, 50, 40)
+    assert cases(judged(*frames)) == 1
+
+
+def test_checks_that_compare_the_request_with_the_registration_cannot_see_it() -> None:
+    both = tables(LOG, f"{REGISTERED}\n{OLD}\n{LATE}\n{JOIN}")
+    assert not said(stale_epoch_joins(both, FACTS))
+    assert not said(bypassed_epoch_checks(both, FACTS))
+    assert said(unfetched_epochs(both, FACTS))
+
+
+def test_a_fetch_under_that_epoch_that_was_passed_on_in_time_explains_it() -> None:
+    for passed in (21000, 21990):
+        found = judged(OLD, LATE, NEW.format(passed), JOIN)
+        assert not said(found)
+        assert cases(judged(OLD, LATE, NEW.format(passed), JOIN)) == 1
+
+
+def test_a_fetch_that_is_held_or_of_another_partition_or_leader_explains_nothing() -> None:
+    held = "at 21000 held broker-2 to broker-1 on 9 fetches t-0 epoch 33 -> nothing"
+    late = "at 21000 passed 22500 broker-2 to broker-1 on 9 fetches t-0 epoch 33 -> nothing"
+    other = "at 21000 broker-2 to broker-1 on 9 fetches t-1 epoch 33 -> nothing"
+    elsewhere = "at 21000 broker-2 to broker-3 on 9 fetches t-0 epoch 33 -> nothing"
+    for frame in (held, late, other, elsewhere):
+        assert said(judged(OLD, LATE, frame, JOIN)), frame
+
+
+def test_a_follower_that_has_not_fetched_at_all_is_told_from_one_that_nobody_taped() -> None:
+    elsewhere = "at 21000 broker-2 to broker-1 on 9 versions -> ok level 3 at 21001"
+    assert "had no Fetch of that replica at all" in said(judged(elsewhere, JOIN))["t-0"][0]
+    assert cases(judged(JOIN)) == 0
+    assert not doubts(judged(JOIN))
+
+
+def test_of_a_session_that_began_elsewhere_nobody_knows_the_partitions() -> None:
+    goes_on = "at 21000 broker-2 to broker-1 on {} fetches t-1 epoch 33 session 7 -> nothing"
+    begun = "at 20600 broker-2 to broker-1 on 9 fetches t-1 epoch 33 -> nothing"
+    assert not said(judged(OLD, goes_on.format(9), JOIN))
+    assert said(judged(OLD, begun, goes_on.format(9), JOIN))
+    assert not said(judged(OLD, begun, goes_on.format(8), JOIN))
+
+
+def test_what_could_not_be_decoded_may_have_told_anything_and_an_old_version_no_epoch() -> None:
+    unread = "at {} broker-2 to broker-1 on 9 fetches t-0 epoch unread version {} -> nothing"
+    assert cases(judged(OLD, unread.format(21000, 19), JOIN)) == 0
+    assert said(judged(OLD, unread.format(21999, 19), JOIN))
+    assert said(judged(OLD, unread.format(21000, 14), JOIN))
+
+
+def test_only_followers_that_would_join_under_an_epoch_are_judged() -> None:
+    stays = "at 5000 broker-1 alter t-0 expecting 0 isr 1:1,2:77 -> INVALID_UPDATE_VERSION at 5001"
+    unchecked = "at 21990 broker-1 alter t-0 expecting 1 isr 1:1,2:-1 -> ok 2 at 22010"
+    old_version = "at 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
+    from_nowhere = "at 21990 broker-1 alter t-0 expecting 9 isr 1:1,2:33 -> nothing"
+    for frame in (stays, unchecked, old_version, from_nowhere):
+        assert cases(judged(OLD, frame)) == 0, frame
+        assert not said(judged(OLD, frame)), frame
+
+
+def test_a_refused_proposal_is_one_too_and_one_that_is_sent_again_counts_once() -> None:
+    refused = JOIN.replace("ok 2", "INELIGIBLE_REPLICA")
+    again = "at 23000 broker-1 to controller-2 on 8 alter t-0 expecting 1 isr 1:1,2:33 -> nothing"
+    found = judged(OLD, LATE, refused, again)
+    assert len(said(found)["t-0"]) == 1
+    assert "none under 33 was ever passed on to it" in said(judged(OLD, refused))["t-0"][0]
+
+
+def test_without_a_log_of_record_nothing_is_judged() -> None:
+    assert "left a metadata log" in doubts(judged(OLD, JOIN, log=""))["metadata"]
