@@ -1,10 +1,9 @@
 """What a trial does: drawn from its seed, or stated by a scenario.
 
 A drawn plan is a small cluster with short time-outs, whose faults come in one of several *storms*:
-windows around one message, relays of a leadership, a mix with a budget, chaos, or ambushes on the
-quorum. Its random source
-is the plan's own: the world's draws are the same whatever is drawn here, so that steps can be left
-out of a schedule.
+windows around one message, relays of a leadership, Fetches that outlive their senders, a mix with a
+budget, chaos, or ambushes on the quorum. Its random source is the plan's own: the world's draws are
+the same whatever is drawn here, so that steps can be left out of a schedule.
 """
 
 import random
@@ -17,6 +16,7 @@ from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
 from clusters.reference.levels import LEVEL_EPOCHS
 from harness.reference import refuse_what_is_kafkas
 from harness.scenario import Scenario, node_names
+from nemesis.late_fetches import REPLICAS_MIN
 from nemesis.mix import MixSpec
 from nemesis.steps import Play
 from workloads.produce_poll_spec import Consume, ProducePollSpec
@@ -32,6 +32,7 @@ class Storm(StrEnum):
     MIX = "mix"
     WINDOWS = "windows"
     RELAYS = "relays"
+    LATE_FETCHES = "late-fetches"
     CHAOS = "chaos"
     QUORUM = "quorum"
 
@@ -103,6 +104,8 @@ _LOSSES: Final = {
 }
 _SMALL_ANSWERS: Final = {Storm.RELAYS: 0.6}
 _REGICIDES: Final = 0.45
+_LATE_FETCHES: Final = 0.12
+"""Of the plans of windows with three brokers: their clusters are as late Fetches want them."""
 
 
 def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
@@ -148,6 +151,10 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
         # Everybody hears everybody, but not all of it: a new leader's first words get lost.
         loss = draw.choice((0.02, 0.05))
         return replace(plan, regicidal=True, duels=False, small_answers=True, loss=loss)
+    # Below LEVEL_EPOCHS a late Fetch lets an empty replica in by design.
+    fits = cluster.brokers >= REPLICAS_MIN and level >= LEVEL_EPOCHS
+    if storm is Storm.WINDOWS and fits and draw.random() < _LATE_FETCHES:
+        return replace(plan, storm=Storm.LATE_FETCHES)
     return plan
 
 

@@ -31,9 +31,9 @@ from harness.trials.misfits import Misfits
 from harness.trials.plan import Storm, TrialPlan
 from harness.trials.stage import Stage
 from history.failure import HarnessError
+from nemesis import late_fetches, relays
 from nemesis.chaos import Chaos
 from nemesis.mix import Mix
-from nemesis.relays import REPLICAS_MIN, drawn_relay
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Lay, Partition, Play, Step
 from nemesis.steps import flat as flat_steps
@@ -50,7 +50,7 @@ STUCK: Final = "stuck-isr"
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000
 _QUIET_NS: Final = 700_000_000
-_WIRED: Final = (Storm.WINDOWS, Storm.RELAYS)
+_WIRED: Final = (Storm.WINDOWS, Storm.RELAYS, Storm.LATE_FETCHES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,10 @@ class _Trial:
             case Storm.WINDOWS:
                 yield from self._of_plays(end_ns, self._window, replicas_min=2)
             case Storm.RELAYS:
-                yield from self._of_plays(end_ns, self._relay, replicas_min=REPLICAS_MIN)
+                yield from self._of_plays(end_ns, self._relay, replicas_min=relays.REPLICAS_MIN)
+            case Storm.LATE_FETCHES:
+                least = late_fetches.REPLICAS_MIN
+                yield from self._of_plays(end_ns, self._late_fetch, replicas_min=least)
             case Storm.NONE:
                 while self._world.now_ns < end_ns:
                     self._run(10 * _TICK_NS)
@@ -293,7 +296,10 @@ class _Trial:
         return drawn_window(self._draw, key=key, replicas=replicas, nodes=nodes)
 
     def _relay(self, key: str, replicas: tuple[int, ...]) -> Play:
-        return drawn_relay(self._draw, key=key, replicas=replicas)
+        return relays.drawn_relay(self._draw, key=key, replicas=replicas)
+
+    def _late_fetch(self, key: str, replicas: tuple[int, ...]) -> Play:
+        return late_fetches.drawn_late_fetch(self._draw, key=key, replicas=replicas)
 
     def _led_first(self, key: str, replicas: Sequence[int]) -> tuple[int, ...]:
         view = self.cluster.watch.view

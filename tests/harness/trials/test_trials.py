@@ -140,7 +140,7 @@ def test_a_trial_that_is_repeated_gives_the_same_world() -> None:
 
 def test_every_storm_is_drawn_and_carries_its_plan_out() -> None:
     met: dict[str, int] = {}
-    for seed in range(1, 100):
+    for seed in range(1, 300):
         plan = drawn_plan(seed)
         met.setdefault(str(plan.storm), seed)
     assert set(met) == {str(one) for one in Storm} - {str(Storm.NONE), str(Storm.PLAY)}
