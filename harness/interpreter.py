@@ -62,6 +62,8 @@ __all__ = ["Interpreter"]
 _TICK_S = 0.05
 _RESTART_S = 60.0
 """For a node that was restarted to be whole again: several times what it takes."""
+_ROUNDED_S = 5.0
+"""More than what the checks take off a stretch of time, as clocks differ."""
 _NAMED_MAX = 4
 """Named causes in one message; the rest is counted."""
 
@@ -140,6 +142,9 @@ class Interpreter:
             self.shortfalls.append(
                 f"not whole {limit_s:g} s after healing: {_missing(self.observer.latest())}"
             )
+            # A replica whose broker came back late is stuck only once it had the whole limit.
+            end_s = self._now_s() + limit_s + _ROUNDED_S
+            self._until(lambda now: not _outsiders(now), end_s)
         return whole
 
     def _perform(self, step: Step, end_s: float) -> bool:
@@ -284,6 +289,19 @@ def _since(now: Observation, before: Observation) -> Observation:
             for node, count in now.registrations.items()
         },
     )
+
+
+def _outsiders(now: Observation) -> list[tuple[str, int]]:
+    """Replicas out of their ISR, though their brokers serve and somebody leads: (key, broker)."""
+    if now.view is None:
+        return []
+    serving = now.view.brokers & now.view.serving
+    return [
+        (key, replica)
+        for key, partition in now.view.partitions.items()
+        if partition.leader is not None
+        for replica in sorted({*partition.replicas} & serving - {*partition.isr})
+    ]
 
 
 def _missing(now: Observation) -> str:

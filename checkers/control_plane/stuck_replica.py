@@ -10,8 +10,8 @@ named where they are known. `stuck-isr` (C12) judges only the end, and only repl
 caught up by the disks: of those it knows that the leader is to blame.
 
 A case is an absence that ended with the replica let in, or one for which the bound passed. One that
-ended otherwise in time (a fault began, the leader changed, the topic was deleted) says nothing. One
-that the end of the run cut off is a doubt if it had lasted for longer than `SETTLED_NS`.
+had no such end (the topic was deleted, a fault began and the run ended) says nothing. One that the
+end of the run cut off is a doubt if nothing had been broken for longer than `SETTLED_NS`.
 
 Source: Kafka's documentation, Replication; KIP-497; KAFKA-15353.
 """
@@ -22,7 +22,7 @@ from typing import Any, Final
 from checkers.anomaly import Proof
 from checkers.control_plane.stuck_isr import SETTLED_NS
 from checkers.control_plane.view import clock, doubtful, spelled, view
-from checkers.kernels.absences import Absence, absences, calm
+from checkers.kernels.absences import Absence, absences, calm, return_count
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import PartitionHistory
 
@@ -53,14 +53,14 @@ def stuck_replicas(tables: Tables, facts: Facts) -> Judged:
     for history in seen.histories():
         judged = list(absences(history, when))
         late = [one for one in judged if one.span.length_ns > facts.stuck_isr_limit_ns]
-        held = [one for one in judged if one.returned and one not in late]
+        held = return_count(history) - sum(one.returned for one in late)
         yield (
             history.key,
             spelled(
                 NAME,
                 history.key,
                 [_proof(history, one, rows, facts) for one in late],
-                cases=len(late) + len(held),
+                cases=len(late) + held,
                 doubt=next(_doubts(history, [one for one in judged if one not in late]), ""),
             ),
         )

@@ -29,7 +29,7 @@ from checkers.kernels.metadata_records import LEADER_CHANGE, MetadataRecord
 from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.kernels.spans import FOREVER_NS, Span, common, outside
 
-__all__ = ["LEAVING_NS", "Absence", "Calm", "absences", "calm"]
+__all__ = ["LEAVING_NS", "Absence", "Calm", "absences", "calm", "return_count"]
 
 LEAVING_NS: Final = 1_000_000_000
 """Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
@@ -47,7 +47,7 @@ class Absence:
     """The last version that it was out of."""
     span: Span
     returned: bool
-    """It ended since the leader let the replica in."""
+    """It ended as the leader let the replica in."""
     at_the_end: bool
     """It lasted until the end of what is known."""
 
@@ -121,6 +121,14 @@ def absences(history: PartitionHistory, when: Calm) -> Iterator[Absence]:
     for broker_id in sorted({replica for one in versions for replica in one.replicas}):
         for first, last in _out(versions, broker_id):
             yield from _absences(history, broker_id, first, last, when)
+
+
+def return_count(history: PartitionHistory) -> int:
+    """How often a replica came back into the ISR; one that a reassignment adds was never there."""
+    return sum(
+        len({*after.isr} & {*before.replicas} - {*before.isr, *before.adding})
+        for before, after in history.steps()
+    )
 
 
 def _absences(

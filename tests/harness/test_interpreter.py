@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise, permutations
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
 
 from clusters.abilities import LinkEnd
-from clusters.port import NodeName, NodeState
+from clusters.port import ClusterView, NodeName, NodeState, PartitionView
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Observer
@@ -255,6 +256,45 @@ def test_a_cluster_that_does_not_recover_is_a_shortfall_that_says_what_is_missin
         b.interpreter.heal(limit_s=0.3)
         (shortfall,) = b.interpreter.shortfalls
     assert "not whole 0.3 s after healing: no broker answers" in shortfall
+
+
+class Stopwatch:
+    """A time that passes as it is waited for."""
+
+    def __init__(self) -> None:
+        self.passed_s = 0.0
+
+    def now_s(self) -> float:
+        return self.passed_s
+
+    def sleep(self, seconds: float) -> None:
+        self.passed_s += seconds
+
+
+@pytest.mark.parametrize(
+    ("leader", "serving", "waited_s"),
+    [(1, {1, 2, 3}, 15.0), (None, {1, 2, 3}, 5.0), (1, {1, 2}, 5.0)],
+    ids=["still out", "nobody leads", "its broker is gone"],
+)
+def test_a_replica_that_is_still_out_though_its_broker_serves_is_given_the_whole_bound_again(
+    tmp_path: Path, leader: int | None, serving: set[int], waited_s: float
+) -> None:
+    with bench(tmp_path) as b:
+        partition = PartitionView(leader=leader, isr=(1, 2), replicas=(1, 2, 3))
+        b.cluster.view = lambda: ClusterView(  # type: ignore[method-assign]
+            time_ns=0,
+            brokers=frozenset(serving),
+            serving=frozenset(serving),
+            partitions={"m-0": partition},
+        )
+        b.observer.next_look(timeout_s=10)
+        watch = Stopwatch()
+        waiting = replace(b.interpreter, time=watch)
+        assert not waiting.heal(limit_s=5.0)
+    assert waited_s <= watch.passed_s < waited_s + 1.0
+    assert (
+        "m-0 has leader" in waiting.shortfalls[0] or "broker-3 is fenced" in waiting.shortfalls[0]
+    )
 
 
 def test_a_fault_that_is_mended_and_overtaken_by_the_next_one_is_over(tmp_path: Path) -> None:

@@ -77,3 +77,17 @@ def test_without_a_bound_nothing_is_judged_and_without_a_heal_nobody_can_say() -
 
 def test_a_partition_that_is_not_the_runs_is_not_judged() -> None:
     assert found(keys=("u-0",)) == ([], "")
+
+
+def test_replicas_that_were_out_and_can_be_judged_in_the_end_are_the_cases() -> None:
+    def counted(log: str, lines: str = EQUAL) -> int:
+        given = tables(log, **disks(lines), faults=faults(*KILL))
+        run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=42 * S)
+        return sum(one.case_count for _, one in stuck_isrs(given, run))
+
+    assert counted(LOG) == 1
+    assert counted(LOG + "100 change t-0 isr 1,2 at 40000") == 1
+    assert counted(LOG, "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1") == 1
+    assert counted(LOG, "broker-1: 17@0 18@1 hw 2") == 0
+    assert counted(LOG.replace("isr 1 at", "isr 1,2 at")) == 0
+    assert counted(LOG.replace("9 unfence", "9 fence")) == 0
