@@ -9,11 +9,15 @@ Copies of different incarnations of a topic are not compared, and of a damaged c
 be read. After an election that was recorded as unclean the difference is legal: one of the two has
 not been told yet. Where no metadata log tells of elections, nobody can say.
 
+A case is an offset below the high watermarks of two replicas at which at least one of them holds a
+record.
+
 Source: KIP-101 and KIP-279 (log truncation by leader epochs).
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import combinations, starmap
 from typing import Final
 
 import numpy as np
@@ -35,15 +39,15 @@ def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
     replicas, records = tables["replicas"], tables["replica_records"]
     for key in keys_of(records):
         logs = replica_logs(key, replicas, records)
-        proofs = [proof for one, other in combinations(logs, 2) for proof in _proofs(one, other)]
-        cases = sum(_compared_count(one, other) for one, other in combinations(logs, 2))
-        if proofs:
-            yield key, _found(key, proofs, tables, facts, cases=cases)
-        else:
-            yield key, none(NAME, key, cases=cases)
+        pairs = list(starmap(_compared, combinations(logs, 2)))
+        proofs = [proof for pair in pairs for proof in _proofs(pair)]
+        cases = sum(pair.held_count for pair in pairs)
+        yield key, _found(key, proofs, cases, tables, facts)
 
 
-def _found(key: str, proofs: Sequence[Proof], tables: Tables, facts: Facts, *, cases: int) -> Found:
+def _found(key: str, proofs: Sequence[Proof], cases: int, tables: Tables, facts: Facts) -> Found:
+    if not proofs:
+        return none(NAME, key, cases=cases)
     seen = view(tables, facts)
     if seen.log.doubt:
         doubt = f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
@@ -53,10 +57,35 @@ def _found(key: str, proofs: Sequence[Proof], tables: Tables, facts: Facts, *, c
     return spelled(NAME, key, proofs, cases=cases, allowed_count=legal)
 
 
-def _proofs(one: ReplicaLog, other: ReplicaLog) -> Iterator[Proof]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pair:
+    """Two replicas, compared below both high watermarks."""
+
+    one: ReplicaLog
+    other: ReplicaLog
+    held_count: int
+    """Offsets at which at least one of them holds a record."""
+    differing: NDArray[np.int64]
+    """The offsets at which they differ, ascending."""
+
+
+def _compared(one: ReplicaLog, other: ReplicaLog) -> _Pair:
+    start = max(one.log_start_offset, other.log_start_offset)
+    end = min(_readable_end(one), _readable_end(other))
+    if one.topic_id != other.topic_id:
+        end = start
+    mine, others = one.offset[_within(one, start, end)], other.offset[_within(other, start, end)]
+    return _Pair(
+        one=one,
+        other=other,
+        held_count=len(np.union1d(mine, others)),
+        differing=_differing(one, other, start=start, end=end),
+    )
+
+
+def _proofs(pair: _Pair) -> Iterator[Proof]:
     """One a stretch of offsets at which they differ."""
-    start, end = _shared(one, other)
-    differing = _differing(one, other, start=start, end=end)
+    one, other, differing = pair.one, pair.other, pair.differing
     for places in stretches(differing):
         first, last = int(differing[places[0]]), int(differing[places[-1]])
         yield Proof(
@@ -70,25 +99,9 @@ def _proofs(one: ReplicaLog, other: ReplicaLog) -> Iterator[Proof]:
         )
 
 
-def _compared_count(one: ReplicaLog, other: ReplicaLog) -> int:
-    start, end = _shared(one, other)
-    here, there = one.offset[_within(one, start, end)], other.offset[_within(other, start, end)]
-    return len(np.union1d(here, there))
-
-
-def _shared(one: ReplicaLog, other: ReplicaLog) -> tuple[int, int]:
-    """The offsets that both call committed; none if the two cannot be compared."""
-    if one.high_watermark is None or other.high_watermark is None:
-        return 0, 0
-    if one.topic_id != other.topic_id:
-        return 0, 0
-    start = max(one.log_start_offset, other.log_start_offset)
-    return start, min(_readable_end(one), _readable_end(other))
-
-
 def _readable_end(log: ReplicaLog) -> int:
-    assert log.high_watermark is not None
-    return min(log.high_watermark, log.log_end_offset)
+    """Up to where it is compared: nothing, where no high watermark is known."""
+    return min(log.high_watermark or 0, log.log_end_offset)
 
 
 def _differing(one: ReplicaLog, other: ReplicaLog, *, start: int, end: int) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ REPLICA_ENTRIES: Final = (
         "log starts, one holds a record that the other does not: another key or value, another "
         "leader epoch, or none. Unknown where no metadata log tells of elections.",
         meaning="What a consumer reads depends on who leads.",
-        case="an offset that the logs of two replicas hold",
+        case="an offset below the high watermarks of two replicas",
         source="KIP-101, KIP-279",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,
@@ -34,7 +34,7 @@ REPLICA_ENTRIES: Final = (
         "the send. The broker's log, read whole, does not hold it at its offset, though no fault "
         "changed that disk since, and it has been a replica ever since.",
         meaning="A broker that had the data threw it away: the copies are gone with it.",
-        case="an acknowledged record that a member of the ISR held",
+        case="an acknowledged record that a replica held",
         source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,

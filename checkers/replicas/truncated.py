@@ -14,10 +14,13 @@ Under an election that was recorded as unclean this is legal. It is not judged w
 Where two incarnations of a topic had one name, nobody can tell which of them a send went to, and
 where the metadata log has none, nobody can tell anything: unknown.
 
+A case is a record that a replica held when it was acknowledged, and that it should still hold.
+
 Source: KIP-101, KIP-279; KAFKA-18991, KAFKA-14139.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -27,7 +30,7 @@ from checkers.control_plane.view import View, clock, doubtful, spelled, view
 from checkers.kernels.commitments import Commitment, Sends, acknowledged_sends, commitments
 from checkers.kernels.disk_faults import last_disk_fault_ns
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory
+from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
 from checkers.kernels.ranges import range_text, stretches
 from checkers.kernels.replica_logs import ReplicaLog, keys_of, replica_logs
 
@@ -54,14 +57,24 @@ def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
             doubt = f"{len(histories)} partitions of the metadata log were called {key}"
             yield key, none(NAME, key, cases=0, doubt=doubt)
             continue
-        proofs = list(_proofs(key, histories[0], tables, seen))
-        unclean = histories[0].elected_uncleanly
-        legal = len(proofs) if unclean else 0
-        cases = len(acknowledged_sends(key, tables["records"]))
+        copies = list(_copies(key, histories[0], tables, seen))
+        proofs = [proof for one in copies for proof in _stories(one)]
+        legal = len(proofs) if histories[0].elected_uncleanly else 0
+        cases = sum(len(one.sends) for one in copies)
         yield key, spelled(NAME, key, proofs, cases=cases, allowed_count=legal)
 
 
-def _proofs(key: str, history: PartitionHistory, tables: Tables, seen: View) -> Iterator[Proof]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """Records that a replica held when they were acknowledged, and should hold in the end."""
+
+    log: ReplicaLog
+    broker_id: int
+    version: PartitionVersion
+    sends: Sends
+
+
+def _copies(key: str, history: PartitionHistory, tables: Tables, seen: View) -> Iterator[_Copies]:
     logs = [
         log
         for log in replica_logs(key, tables["replicas"], tables["replica_records"])
@@ -81,22 +94,26 @@ def _of_replica(
     safe_ns: int,
     groups: Sequence[Commitment],
     history: PartitionHistory,
-) -> Iterator[Proof]:
+) -> Iterator[_Copies]:
     for group in groups:
         since = history.versions.index(group.versions[0])
         stayed = all(broker_id in one.replicas for one in history.versions[since:])
         if broker_id in group.holders and stayed:
-            sends = group.sends.take(group.sends.call_ns > safe_ns)
-            gone = (log.value_at(sends.offset) != sends.value) & (
-                sends.offset >= log.log_start_offset
+            sends = group.sends
+            kept = (sends.call_ns > safe_ns) & (sends.offset >= log.log_start_offset)
+            yield _Copies(
+                log=log,
+                broker_id=broker_id,
+                version=group.versions[0],
+                sends=sends.take(kept),
             )
-            yield from _stories(log, broker_id, group, sends.take(gone))
 
 
-def _stories(log: ReplicaLog, broker_id: int, group: Commitment, gone: Sends) -> Iterator[Proof]:
-    """One a stretch of offsets; gaps are markers, or records of others."""
-    version = group.versions[0]
-    role = "led" if version.leader == broker_id else "followed"
+def _stories(copies: _Copies) -> Iterator[Proof]:
+    """One a stretch of offsets that it holds no more; gaps are markers, or records of others."""
+    log, version = copies.log, copies.version
+    gone = copies.sends.take(log.value_at(copies.sends.offset) != copies.sends.value)
+    role = "led" if version.leader == copies.broker_id else "followed"
     for places in stretches(gone.offset, gap_max=1000):
         mine = gone.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])

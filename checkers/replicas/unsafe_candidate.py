@@ -6,6 +6,8 @@ when all is over, each member of a partition's last ISR and ELR must reach the h
 watermark that any replica of it has checkpointed. After an election that was recorded as unclean
 this is legal. Of the run's own partitions, a member whose log could not be read whole is a doubt.
 
+A case is such a member whose log was read.
+
 Source: KIP-966; Kafka's documentation, Replication.
 """
 
@@ -32,13 +34,20 @@ def unsafe_candidates(tables: Tables, facts: Facts) -> Judged:
     for history in seen.histories():
         mine = [row for row in rows if _is_of(row, history)]
         if (mine or history.key in facts.keys) and not history.deleted:
-            proofs = list(_proofs(history, mine, seen))
+            answers = list(_candidates(history, mine, seen))
+            proofs = [answer for answer in answers if answer is not None]
             legal = len(proofs) if history.elected_uncleanly else 0
             doubt = _unread(history, mine, seen)
-            cases = len({*history.last.isr, *history.last.elr})
             yield (
                 history.key,
-                spelled(NAME, history.key, proofs, cases=cases, doubt=doubt, allowed_count=legal),
+                spelled(
+                    NAME,
+                    history.key,
+                    proofs,
+                    cases=len(answers),
+                    doubt=doubt,
+                    allowed_count=legal,
+                ),
             )
 
 
@@ -55,9 +64,10 @@ def _unread(history: PartitionHistory, rows: Sequence[Mapping[str, Any]], seen: 
     return f"the log of broker {unread[0]}, a candidate of {history.key}, could not be read whole"
 
 
-def _proofs(
+def _candidates(
     history: PartitionHistory, rows: Sequence[Mapping[str, Any]], seen: View
-) -> Iterator[Proof]:
+) -> Iterator[Proof | None]:
+    """Of each member: the proof that it lacks a record, or None."""
     last = history.last
     marked = [row for row in rows if row["high_watermark"] is not None]
     highest = max(marked, key=lambda row: row["high_watermark"], default=None)
@@ -66,7 +76,9 @@ def _proofs(
         among = "ISR" if broker_id in last.isr else "ELR" if broker_id in last.elr else ""
         if not among or highest is None or row["damage"]:
             continue
-        if row["log_end_offset"] < highest["high_watermark"]:
+        if row["log_end_offset"] >= highest["high_watermark"]:
+            yield None
+        else:
             yield Proof(
                 operations=(),
                 offsets=(row["log_end_offset"], highest["high_watermark"]),

@@ -7,6 +7,7 @@ from metadata_logs import FACTS, doubts, never, said, sentence, tables
 from replica_disks import disks, faults, sends
 
 from checkers.kernels.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from checkers.kernels.facts import Judged
 from checkers.replicas.divergent import divergent_replicas
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
@@ -209,3 +210,45 @@ def test_a_metadata_log_that_ends_before_the_run_does_not_tell_its_end() -> None
         late = replace(FACTS, end_ns=10_000_000_000)
         assert not said(kernel(given, late))
         assert "the metadata log ends at 9.109 s" in doubts(kernel(given, late))["metadata"]
+
+
+def case_count(judged: Judged) -> int:
+    return sum(one.case_count for _, one in judged)
+
+
+EQUAL = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1 hw 2"
+
+
+def test_offsets_below_both_high_watermarks_are_the_cases_of_divergence() -> None:
+    def counted(lines: str) -> int:
+        return case_count(divergent_replicas(tables(LOG, **disks(lines)), FACTS))
+
+    assert counted(EQUAL) == 2
+    assert counted("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 28@1:1 hw 2") == 2
+    assert counted("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1 hw 1") == 1
+    assert counted("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1") == 0
+    assert counted("broker-1: 17@0 18@1 hw 2") == 0
+
+
+def test_records_that_a_replica_should_still_hold_are_the_cases_of_truncation() -> None:
+    def counted(acknowledged: str, lines: str = EQUAL, *events: tuple[str, str, int]) -> int:
+        records = sends(acknowledged)
+        given = tables(LOG, **disks(lines), records=records, faults=faults(*events))
+        return case_count(truncated_replicas(given, FACTS))
+
+    assert counted(SENDS) == 4
+    assert counted(SENDS, "broker-1: nothing hw 0\nbroker-2: 17@0 18@1 hw 2") == 4
+    assert counted(SENDS, EQUAL, ("wipe", "broker-1", 1500)) == 3
+    assert counted(SENDS, "broker-1: 17@0 damaged") == 0
+    assert counted("") == 0
+
+
+def test_members_whose_logs_were_read_are_the_cases_of_candidates() -> None:
+    def counted(lines: str) -> int:
+        both = LOG + "95 change t-0 isr 1,2 at 9600"
+        return case_count(unsafe_candidates(tables(both, **disks(lines)), FACTS))
+
+    assert counted(EQUAL) == 2
+    assert counted("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1") == 2
+    assert counted("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 damaged") == 1
+    assert counted("") == 0
