@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from checkers.kernels.facts import Facts
 from checkers.kernels.partition_states import PartitionVersion
 
-__all__ = ["Commitment", "Sends", "acknowledged_sends", "commitments"]
+__all__ = ["Commitment", "Sends", "acknowledged_sends", "commitments", "in_force"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,16 +79,13 @@ def acknowledged_sends(key: str, records: pa.Table) -> Sends:
 def commitments(
     sends: Sends, versions: Sequence[PartitionVersion], facts: Facts
 ) -> Iterator[Commitment]:
-    """The sends, by the versions that may have been in force from call to return."""
+    """The sends, by the versions that may have been in force from call to return.
+
+    Ascending by the first version of each.
+    """
     if not len(sends) or not versions:
         return
-    surely_ns = np.array([facts.latest_ns(one.timestamp_ms) for one in versions])
-    perhaps_ns = np.array([facts.earliest_ns(one.timestamp_ms) for one in versions])
-    # Clocks of several controllers may differ: a version is in force after all earlier ones.
-    surely_ns = np.maximum.accumulate(surely_ns)
-    perhaps_ns = np.minimum.accumulate(perhaps_ns[::-1])[::-1]
-    first = np.searchsorted(surely_ns, sends.call_ns, side="right") - 1
-    last = np.searchsorted(perhaps_ns, sends.return_ns, side="right") - 1
+    first, last = in_force(versions, facts, from_ns=sends.call_ns, until_ns=sends.return_ns)
     spans, span = np.unique(np.stack([first, last], axis=1), axis=0, return_inverse=True)
     # The sends of a span together, and in their order: a night has thousands of spans.
     order = np.argsort(span.ravel(), kind="stable")
@@ -101,3 +98,24 @@ def commitments(
                 holders=frozenset.intersection(*(frozenset(one.isr) for one in mine)),
                 sends=sends.take(places),
             )
+
+
+def in_force(
+    versions: Sequence[PartitionVersion],
+    facts: Facts,
+    *,
+    from_ns: NDArray[np.int64],
+    until_ns: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of the first and the last version that may have been in force in each span.
+
+    -1 where a span began before any version surely was.
+    """
+    surely_ns = np.array([facts.latest_ns(one.timestamp_ms) for one in versions])
+    perhaps_ns = np.array([facts.earliest_ns(one.timestamp_ms) for one in versions])
+    # Clocks of several controllers may differ: a version is in force after all earlier ones.
+    surely_ns = np.maximum.accumulate(surely_ns)
+    perhaps_ns = np.minimum.accumulate(perhaps_ns[::-1])[::-1]
+    first = np.searchsorted(surely_ns, from_ns, side="right") - 1
+    last = np.searchsorted(perhaps_ns, until_ns, side="right") - 1
+    return first, last

@@ -32,9 +32,12 @@ REPLICA_ENTRIES: Final = (
         kind=Kind.ANOMALY,
         rule="A record was acknowledged under acks=all while a broker was in the ISR all through "
         "the send. The broker's log, read whole, does not hold it at its offset, though no fault "
-        "changed that disk since, and it has been a replica ever since.",
+        "changed that disk since, and it has been a replica ever since. Or along the way: the "
+        "broker fetched from that offset or below, or led and took a record there, after the "
+        "acknowledgement.",
         meaning="A broker that had the data threw it away: the copies are gone with it.",
-        case="an acknowledged record that a replica held",
+        case="an acknowledged record that a replica held, or an end of such a replica's log that "
+        "was seen along the way",
         source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,
@@ -63,9 +66,11 @@ REPLICA_ENTRIES: Final = (
         kind=Kind.ANOMALY,
         rule="In the end, the log of a member of a partition's ISR or ELR ends below the highest "
         "high watermark that any of its replicas has checkpointed. A member whose log could not be "
-        "read whole is unknown.",
+        "read whole is unknown. Or along the way, with acks=all: a member fetched from the offset "
+        "of a record that had been acknowledged or below, or led and took a record there.",
         meaning="When it is elected, acknowledged records are gone.",
-        case="a member of an ISR or ELR at the end of the run",
+        case="a member of an ISR or ELR at the end of the run, or an end of a member's log that "
+        "was seen along the way",
         source="KIP-966",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,

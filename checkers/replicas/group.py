@@ -22,7 +22,7 @@ REPLICAS: Final = cluster_group(
         ClusterCheck(
             entry=_ENTRIES[truncated.NAME],
             kernel=truncated.truncated_replicas,
-            tables=("replicas", "replica_records", "records", "metadata_log", "faults"),
+            tables=("replicas", "replica_records", "records", "metadata_log", "wire", "faults"),
             by_bucket=True,
         ),
         ClusterCheck(
@@ -34,7 +34,8 @@ REPLICAS: Final = cluster_group(
         ClusterCheck(
             entry=_ENTRIES[unsafe_candidate.NAME],
             kernel=unsafe_candidate.unsafe_candidates,
-            tables=("metadata_log", "replicas"),
+            tables=("records", "metadata_log", "replicas", "wire"),
+            by_bucket=True,
         ),
     ],
 )

@@ -10,11 +10,15 @@ What proves that a replica had a record, and has cut it off?
 - Nobody but itself removed it: no fault changed that disk after the send was called, and the broker
   has been a replica of the partition ever since.
 
+Along the way the tape and the sends tell where its log ended (`replicas.along_the_way`): so what
+was cut is found also where the disk was wiped later, or the record fetched again.
+
 Under an election that was recorded as unclean this is legal. It is not judged without acks=all.
 Where two incarnations of a topic had one name, nobody can tell which of them a send went to, and
 where the metadata log has none, nobody can tell anything: unknown.
 
-A case is a record that a replica held when it was acknowledged, and that it should still hold.
+A case is a record that a replica held when it was acknowledged, and that it should hold in the end;
+or a place where its log was seen to end, after it had held any.
 
 Source: KIP-101, KIP-279; KAFKA-18991, KAFKA-14139.
 """
@@ -27,12 +31,13 @@ import numpy as np
 
 from checkers.anomaly import Proof, none
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.commitments import Commitment, Sends, acknowledged_sends, commitments
+from checkers.kernels.commitments import Commitment, Sends
 from checkers.kernels.disk_faults import last_disk_fault_ns
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
 from checkers.kernels.ranges import range_text, stretches
 from checkers.kernels.replica_logs import ReplicaLog, keys_of, replica_logs
+from checkers.replicas.along_the_way import Course, course_of, cut_records
 
 __all__ = ["NAME", "truncated_replicas"]
 
@@ -42,26 +47,38 @@ NAME: Final = "truncated-below-high-watermark"
 def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
     """Of each key of a bucket.
 
-    Reads `replicas`, `replica_records`, `records`, `metadata_log` and `faults`.
+    Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """
     keys = keys_of(tables["records"])
     if facts.acks != "all" or not keys:
         return
     seen = view(tables, facts)
-    if doubt := seen.doubt_at_the_end():
-        yield from doubtful(NAME, doubt)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
         return
+    doubt_at_the_end = seen.doubt_at_the_end()
     for key in keys:
         histories = [one for one in seen.histories() if one.key == key]
         if len(histories) != 1:
             doubt = f"{len(histories)} partitions of the metadata log were called {key}"
             yield key, none(NAME, key, cases=0, doubt=doubt)
             continue
-        copies = list(_copies(key, histories[0], tables, seen))
+        course = course_of(histories[0], tables, seen)
+        way = list(cut_records(course, tables["faults"]))
+        copies = [] if doubt_at_the_end else list(_copies(course, tables, seen))
         proofs = [proof for one in copies for proof in _stories(one)]
-        legal = len(proofs) if histories[0].elected_uncleanly else 0
-        cases = sum(len(one.sends) for one in copies)
-        yield key, spelled(NAME, key, proofs, cases=cases, allowed_count=legal)
+        proofs += [proof for proof in way if proof is not None]
+        yield (
+            key,
+            spelled(
+                NAME,
+                key,
+                proofs,
+                cases=sum(len(one.sends) for one in copies) + len(way),
+                doubt=doubt_at_the_end,
+                allowed_count=len(proofs) if histories[0].elected_uncleanly else 0,
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,18 +91,13 @@ class _Copies:
     sends: Sends
 
 
-def _copies(key: str, history: PartitionHistory, tables: Tables, seen: View) -> Iterator[_Copies]:
-    logs = [
-        log
-        for log in replica_logs(key, tables["replicas"], tables["replica_records"])
-        if log.damage is None and log.topic_id in (None, history.topic_id)
-    ]
-    sends = acknowledged_sends(key, tables["records"])
-    groups = list(commitments(sends, history.versions, seen.facts)) if logs else []
-    for log in logs:
-        safe_ns = last_disk_fault_ns(tables["faults"], log.node)
-        broker_id = seen.facts.node_ids.get(log.node, -1)
-        yield from _of_replica(log, broker_id, safe_ns, groups, history)
+def _copies(course: Course, tables: Tables, seen: View) -> Iterator[_Copies]:
+    history = course.history
+    for log in replica_logs(history.key, tables["replicas"], tables["replica_records"]):
+        if log.damage is None and log.topic_id in (None, history.topic_id):
+            safe_ns = last_disk_fault_ns(tables["faults"], log.node)
+            broker_id = seen.facts.node_ids.get(log.node, -1)
+            yield from _of_replica(log, broker_id, safe_ns, course.groups, history)
 
 
 def _of_replica(

@@ -6,7 +6,11 @@ when all is over, each member of a partition's last ISR and ELR must reach the h
 watermark that any replica of it has checkpointed. After an election that was recorded as unclean
 this is legal. Of the run's own partitions, a member whose log could not be read whole is a doubt.
 
-A case is such a member whose log was read.
+Along the way, with acks=all, the tape and the sends tell where logs ended: no member's may have
+ended at or below the offset of a record that had been acknowledged (`replicas.along_the_way`).
+
+A case is a member of the last ISR or ELR whose log was read; or a place where the log of a member
+was seen to end, after anything had been acknowledged.
 
 Source: KIP-966; Kafka's documentation, Replication.
 """
@@ -14,10 +18,12 @@ Source: KIP-966; Kafka's documentation, Replication.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from checkers.anomaly import Proof
+from checkers.anomaly import Found, Proof
 from checkers.control_plane.view import View, doubtful, spelled, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import PartitionHistory
+from checkers.kernels.replica_logs import keys_of
+from checkers.replicas.along_the_way import course_of, lacking_members
 
 __all__ = ["NAME", "unsafe_candidates"]
 
@@ -25,39 +31,57 @@ NAME: Final = "unsafe-leader-candidate"
 
 
 def unsafe_candidates(tables: Tables, facts: Facts) -> Judged:
-    """Of each partition that is there in the end. Reads `metadata_log` and `replicas`."""
-    seen = view(tables, facts)
-    if doubt := seen.doubt_at_the_end():
-        yield from doubtful(NAME, doubt)
+    """Of each key of a bucket. Reads `records`, `metadata_log`, `replicas` and `wire`."""
+    keys = keys_of(tables["records"])
+    if not keys:
         return
-    rows = tables["replicas"].to_pylist()
-    for history in seen.histories():
-        mine = [row for row in rows if _is_of(row, history)]
-        if (mine or history.key in facts.keys) and not history.deleted:
-            answers = list(_candidates(history, mine, seen))
-            proofs = [answer for answer in answers if answer is not None]
-            legal = len(proofs) if history.elected_uncleanly else 0
-            doubt = _unread(history, mine, seen)
-            yield (
-                history.key,
-                spelled(
-                    NAME,
-                    history.key,
-                    proofs,
-                    cases=len(answers),
-                    doubt=doubt,
-                    allowed_count=legal,
-                ),
-            )
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    doubt = seen.doubt_at_the_end()
+    for key in keys:
+        histories = [one for one in seen.histories() if one.key == key]
+        for history in histories:
+            way = _along_the_way(history, tables, seen) if len(histories) == 1 else []
+            end = [] if doubt or history.deleted else _in_the_end(history, tables, seen)
+            lacks = "" if history.deleted else doubt or _unread(history, tables, seen)
+            yield key, _found(history, [*end, *way], doubt=lacks)
+
+
+def _found(history: PartitionHistory, answers: Sequence[Proof | None], *, doubt: str) -> Found:
+    proofs = [answer for answer in answers if answer is not None]
+    return spelled(
+        NAME,
+        history.key,
+        proofs,
+        cases=len(answers),
+        doubt=doubt,
+        allowed_count=len(proofs) if history.elected_uncleanly else 0,
+    )
+
+
+def _along_the_way(history: PartitionHistory, tables: Tables, seen: View) -> list[Proof | None]:
+    if seen.facts.acks != "all":
+        return []
+    return list(lacking_members(course_of(history, tables, seen)))
+
+
+def _in_the_end(history: PartitionHistory, tables: Tables, seen: View) -> list[Proof | None]:
+    return list(_candidates(history, _rows(history, tables), seen))
+
+
+def _rows(history: PartitionHistory, tables: Tables) -> list[Mapping[str, Any]]:
+    return [row for row in tables["replicas"].to_pylist() if _is_of(row, history)]
 
 
 def _is_of(row: Mapping[str, Any], history: PartitionHistory) -> bool:
     return bool(row["key"] == history.key and row["topic_id"] == history.topic_id)
 
 
-def _unread(history: PartitionHistory, rows: Sequence[Mapping[str, Any]], seen: View) -> str:
+def _unread(history: PartitionHistory, tables: Tables, seen: View) -> str:
     nodes = seen.facts.nodes()
-    whole = {row["node"] for row in rows if not row["damage"]}
+    whole = {row["node"] for row in _rows(history, tables) if not row["damage"]}
     unread = [one for one in (*history.last.isr, *history.last.elr) if nodes.get(one) not in whole]
     if not unread:
         return ""

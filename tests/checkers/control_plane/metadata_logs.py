@@ -32,6 +32,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
     at 3000 clients to broker-2 versions -> ok level 3 at 3001
     at 3000 broker-2 fetch epoch 4 from 100 -> ok leader 1000 epoch 4 at 3001    of the metadata log
     at 3000 broker-2 to broker-1 fetches t-0 epoch 33 [session 5] [version 14] -> nothing
+    at 3000 broker-2 to broker-1 fetches t-0 epoch 33 from 17 leader-epoch 1 -> nothing
     at 3000 controller-1 begin-epoch leader 1000 epoch 4 -> ok at 3001
 
 `describes` takes describes; they are numbered by line, and times are in ms:
@@ -422,6 +423,8 @@ def _fetches(words: list[str], broker: int) -> Row:
         "broker_id": broker,
         "broker_epoch": int(told["epoch"]),
         "session_epoch": int(told.get("session", 0)),
+        "fetch_offset": int(told.get("from", 0)),
+        "leader_epoch": int(told["leader-epoch"]) if "leader-epoch" in told else None,
         "topic_id": f"id-{topic}",
         "partition": int(partition),
     }

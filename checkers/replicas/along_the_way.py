@@ -1,0 +1,171 @@
+"""Replicas along the way: whose log ended too early, by what was recorded while the run lasted.
+
+The disks are read when all is over. Until then a replica that lacked a record may have fetched it
+again, been wiped, or been taken off the partition. `kernels.log_ends` tells where logs ended in
+between; two rules are judged by it, each against the highest record that had been acknowledged
+under acks=all before.
+
+- A broker that was in the ISR or ELR, or led, in every version that may have been in force then has
+  every committed record (C10).
+- A broker that was in the ISR all through a send had that record when it was acknowledged
+  (`kernels.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
+  taken off the partition.
+
+What cannot be judged so: whether two replicas held different records at one offset (D16), since
+nothing but a disk tells what a follower's log holds; a replica that lacked a record while it
+neither began to fetch nor led; and anything without acks=all.
+
+Source: KIP-101, KIP-903, KIP-966.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock
+from checkers.kernels.commitments import Commitment, Sends, acknowledged_sends, commitments
+from checkers.kernels.disk_faults import DISK_FAULTS
+from checkers.kernels.facts import Facts, Tables
+from checkers.kernels.log_ends import LogEnd, appended_ends, fetched_ends, highest_before
+from checkers.kernels.partition_states import PartitionHistory
+from checkers.kernels.spans import FOREVER_NS, Span, outside
+
+__all__ = ["Course", "course_of", "cut_records", "lacking_members"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What is known of a partition of the run along the way."""
+
+    history: PartitionHistory
+    facts: Facts
+    sends: Sends
+    groups: Sequence[Commitment]
+    ends: Sequence[LogEnd]
+    """Of the time that the metadata log tells of."""
+
+
+def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
+    """The course of a partition. Reads `records` and `wire`."""
+    facts = seen.facts
+    sends = acknowledged_sends(history.key, tables["records"])
+    groups = list(commitments(sends, history.versions, facts))
+    ends = [
+        *appended_ends(sends, groups),
+        *fetched_ends(tables["wire"], history, seen.brokers, facts),
+    ]
+    log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
+    return Course(
+        history=history,
+        facts=facts,
+        sends=sends,
+        groups=groups,
+        ends=[one for one in ends if one.by_ns <= log_end_ns],
+    )
+
+
+def lacking_members(course: Course) -> Iterator[Proof | None]:
+    """Of each log end of a candidate, with anything acknowledged before: a proof, or None."""
+    ends = [one for one in course.ends if _is_candidate(one)]
+    for end, place in _compared(ends, course.sends):
+        if course.sends.offset[place] < end.offset:
+            yield None
+        else:
+            last = end.versions[-1]
+            yield _proof(
+                end,
+                course.sends,
+                place,
+                f"broker {end.broker_id} was a candidate to lead {course.history.key} then (ISR "
+                f"{last.isr_text}, leader {last.leader}, metadata offset {last.metadata_offset})",
+            )
+
+
+def cut_records(course: Course, faults: pa.Table) -> Iterator[Proof | None]:
+    """Of each log end of a broker that had held records before: a proof, or None.
+
+    Of several that lack the same record, the first is a proof.
+    """
+    for broker_id in sorted({end.broker_id for end in course.ends}):
+        held = _held(course, broker_id)
+        accused: set[int] = set()
+        for era in _eras(course, broker_id, faults):
+            ends = [
+                end
+                for end in course.ends
+                if end.broker_id == broker_id
+                and era.from_ns <= end.after_ns
+                and end.by_ns <= era.until_ns
+            ]
+            mine = held.take(held.call_ns >= era.from_ns)
+            for end, place in _compared(ends, mine):
+                offset = int(mine.offset[place])
+                if offset < end.offset or offset in accused:
+                    yield None
+                    continue
+                accused.add(offset)
+                yield _proof(
+                    end,
+                    mine,
+                    place,
+                    f"broker {broker_id} had been in the ISR all through that send, and no fault "
+                    "had changed its disk since",
+                )
+
+
+def _is_candidate(end: LogEnd) -> bool:
+    return bool(end.versions) and all(
+        end.broker_id in (*one.isr, *one.elr, one.leader) for one in end.versions
+    )
+
+
+def _compared(ends: Sequence[LogEnd], sends: Sends) -> Iterator[tuple[LogEnd, int]]:
+    """Each log end with the place of the highest offset acknowledged before, if any was."""
+    places = highest_before(sends, np.array([one.after_ns for one in ends], dtype=np.int64))
+    for end, place in zip(ends, places.tolist(), strict=True):
+        if place >= 0:
+            yield end, place
+
+
+def _held(course: Course, broker_id: int) -> Sends:
+    """The sends whose records this broker had when they were acknowledged."""
+    mine = [group.sends.operation for group in course.groups if broker_id in group.holders]
+    operations: NDArray[np.int64] = np.concatenate([np.empty(0, dtype=np.int64), *mine])
+    return course.sends.take(np.isin(course.sends.operation, operations))
+
+
+def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
+    """The times in which nothing but the broker itself removed records of its log."""
+    node = course.facts.nodes().get(broker_id, "")
+    breaks = [
+        Span(
+            from_ns=row["begin_ns"], until_ns=FOREVER_NS if row["end_ns"] is None else row["end_ns"]
+        )
+        for row in faults.to_pylist()
+        if row["fault"] in DISK_FAULTS and node in row["targets"]
+    ]
+    versions = course.history.versions
+    for place, version in enumerate(versions):
+        if broker_id not in version.replicas:
+            after = versions[place + 1 :][:1]
+            until_ns = course.facts.latest_ns(after[0].timestamp_ms) if after else FOREVER_NS
+            from_ns = course.facts.earliest_ns(version.timestamp_ms)
+            breaks.append(Span(from_ns=from_ns, until_ns=until_ns))
+    return outside(breaks)
+
+
+def _proof(end: LogEnd, sends: Sends, place: int, why: str) -> Proof:
+    offset, operation = int(sends.offset[place]), int(sends.operation[place])
+    return Proof(
+        operations=(operation,) if end.operation is None else (operation, end.operation),
+        offsets=(end.offset, offset),
+        values=(int(sends.value[place]),),
+        frames=() if end.frame is None else (end.frame,),
+        detail=f"{end.words}, between {clock(end.after_ns)} and {clock(end.by_ns)}: so its log "
+        f"did not hold value {int(sends.value[place])}, which had been acknowledged at offset "
+        f"{offset} by {clock(int(sends.return_ns[place]))} (operation {operation}); {why}",
+    )
