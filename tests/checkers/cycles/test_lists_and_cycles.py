@@ -6,8 +6,10 @@ And histories with a transaction that crashed.
 import pyarrow as pa
 import pytest
 
+from checkers.cycles.answers import Tally
 from checkers.cycles.inference import Inferred, inferred
 from checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
+from checkers.cycles.levels import is_forbidden
 from checkers.cycles.synthetic_lies import LIES, transactions_of
 from history.models import Isolation
 from history.schema import MICRO_OPERATIONS
@@ -70,6 +72,44 @@ GOOD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_the_nearest_good_history_shows_nothing(name: str) -> None:
     assert found(GOOD[name]) == set()
+
+
+CASES = {
+    # check: cases of its smallest lie, of the nearest good history above, and of one without any
+    "aborted-element": (1, 1, "A 0-10 ok x+1\nB 0-10 ok x=1\nC 0-10 fail y+1"),
+    "garbage-element": (1, 1, "A 0-10 ok x+1\nB 0-10 ok x="),
+    "duplicate-element": (2, 2, "A 0-10 ok x+1\nB 0-10 ok x="),
+    "incompatible-order": (1, 1, "A 0-10 ok x+1\nB 0-10 ok x=1"),
+    "intermediate-read": (1, 1, "A 0-10 ok x+1\nB 0-10 ok x=1"),
+    "dirty-update": (1, 1, "A 0-10 ok x+1\nB 0-10 ok x=1\nC 0-10 fail y+1"),
+    "internal-inconsistency": (1, 2, "A 0-10 ok x+1\nB 0-10 ok x=1"),
+    "lost-update": (2, 1, "A 0-10 ok x+1\nB 0-10 ok x=1"),
+}
+
+
+def cases(text: str, check: str, *, promise: Isolation = Isolation.STRICT_SERIALIZABLE) -> int:
+    tally = Tally()
+    for kind in part_of(text).oddities:
+        if kind.check == check:
+            tally.add_kind(kind)
+    return tally.counted(promise).case_count
+
+
+@pytest.mark.parametrize("check", CASES)
+def test_each_check_of_lists_counts_what_could_have_been_wrong(check: str) -> None:
+    bad, good, none = CASES[check]
+    assert cases(LIES[check].text, check) == bad
+    assert cases(GOOD[check], check) == good
+    assert cases(none, check) == 0
+    assert cases("", check) == 0
+
+
+def test_a_check_of_what_the_promise_allows_judges_nothing() -> None:
+    for check in CASES:
+        lie = LIES[check]
+        weaker = [level for level in Isolation if not is_forbidden(lie.level, promise=level)]
+        assert all(cases(lie.text, check, promise=level) == 0 for level in weaker)
+        assert cases(lie.text, check, promise=lie.level)
 
 
 CRASHED = {

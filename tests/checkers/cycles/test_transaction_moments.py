@@ -122,6 +122,16 @@ def test_transactions_one_after_the_other_are_in_order() -> None:
     assert kinds([FIRST, AFTER], *logs) == ([], [])
 
 
+def test_a_transaction_with_a_place_in_a_log_is_a_case() -> None:
+    for log in (sends("t-0", 3, 1), sends("t-0", 1, 3)):
+        counted, _ = judge([FIRST, AFTER], log, sends("t-1", 2, 4))
+        assert counted.case_count == 2
+    nowhere, _ = judge([FIRST, AFTER], sends("t-0", 1, 3, outcome="info"))
+    assert nowhere.case_count == 0
+    failed, _ = judge([transaction(0, 1, 0, 10, 20, 1, outcome="fail")], sends("t-0", 1))
+    assert failed.case_count == 0
+
+
 def test_open_transactions_may_interleave_differently_in_each_partition() -> None:
     logs = (sends("t-0", 1, 3), sends("t-1", 4, 2))
     assert kinds([FIRST, BESIDE], *logs) == ([], ["G0"])

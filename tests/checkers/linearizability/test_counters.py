@@ -32,6 +32,13 @@ def read(value: int, call: int, end: int) -> dict[str, Any]:
     return ok("read", call, end, value=value)
 
 
+def test_a_read_is_a_case_and_an_add_is_none() -> None:
+    for last in (read(0, 2, 3), read(1, 2, 3)):
+        assert judged(add(1, 0, 1), last).case_count == 1
+    assert judged(add(1, 0, 1), add(2, 0, 1), read(3, 2, 3)).case_count == 1  # By a search.
+    assert judged(add(1, 0, 1), add(2, 0, 1)).case_count == 0
+
+
 def test_what_was_added_counts() -> None:
     found = anomaly(add(1, 0, 1), read(0, 2, 3))
     assert (found.operations, found.values) == ((0, 1), (0, 1))

@@ -105,6 +105,7 @@ def test_slabs_read_from_row_groups_say_what_the_whole_says(
     whole = nonlinearizable("k", table(sorted(operations, key=lambda one: one.call)), model)
     assert not row["unknown"]
     assert (row["never_count"] == 0) == (whole.never_count == 0)
+    assert row["case_count"] == whole.case_count
     assert all(anomaly["operations"] for anomaly in row["anomalies"])
     assert not sweep.unreadable
 

@@ -35,6 +35,16 @@ def cas(expected: int | None, value: int, call: int, end: int) -> dict[str, Any]
     return ok("cas", call, end, expected=expected, value=value)
 
 
+def test_reads_and_swaps_are_cases_and_writes_are_none() -> None:
+    wrong, right = read(None, 2, 3), read(1, 2, 3)
+    assert judged(write(1, 0, 1), wrong).case_count == judged(write(1, 0, 1), right).case_count == 1
+    assert (
+        judged(write(1, 0, 1), write(2, 2, 3), info("cas", 4, expected=1, value=2)).case_count == 0
+    )
+    assert judged(write(1, 0, 1), refused(2, 3, expected=2, value=3)).case_count == 1
+    assert judged().case_count == 0
+
+
 def test_a_read_after_a_write_finds_it() -> None:
     assert judged(write(1, 0, 1), read(1, 2, 3)).never_count == 0
     found = anomaly(write(1, 0, 1), read(None, 2, 3))

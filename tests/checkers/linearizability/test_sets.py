@@ -28,6 +28,12 @@ def read(call: int, end: int, *values: int) -> dict[str, Any]:
     return ok("read", call, end, values=list(values))
 
 
+def test_a_read_is_a_case_and_an_add_is_none() -> None:
+    for last in (read(2, 3), read(2, 3, 1)):
+        assert judged(add(1, 0, 1), last).case_count == 1
+    assert judged(add(1, 0, 1), info("read", 2)).case_count == 0
+
+
 def test_what_was_added_is_not_lost() -> None:
     found = anomaly(add(1, 0, 1), read(2, 3))
     assert (found.operations, found.values) == ((0, 1), (1,))

@@ -52,7 +52,18 @@ def reasons(*rows: Row) -> list[str]:
     return [row["detail"] for _, found in judged for row in found.table.to_pylist()]
 
 
+def cases(*rows: Row) -> int:
+    judged = wrong_group_offsets({"group_offsets": table(*rows)}, Facts(node_ids={}))
+    return sum(found.case_count for _, found in judged)
+
+
 OLD, NEW = sent(0, 10, 5), sent(20, 30, 9)
+
+
+def test_an_answer_is_a_case_and_a_sending_is_none() -> None:
+    assert cases(OLD, NEW, told(31, 40, 5)) == cases(OLD, NEW, told(31, 40, 9)) == 1
+    assert cases(OLD, NEW, told(31, 40, 9) | {"outcome": "info"}) == 0
+    assert cases(OLD, NEW) == cases() == 0
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """D12: a transaction that nobody can end holds up the readers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pytest
 
+from checkers.anomaly import Found
 from checkers.transactions.hanging import hanging_transactions
 from checkers.transactions.open_transactions import OpenTransaction, open_transactions
 from history.cluster_schema import REPLICA_RECORDS, STABLE_OFFSETS, TRANSACTIONS
@@ -46,6 +47,20 @@ def hanging(
     *observed: tuple[int, int, bool], wrote: Sequence[str] = ("t-0",), logs: Sequence[Row] = ()
 ) -> dict[str, str]:
     """Anomaly, doubt or nothing of each key; (last stable offset, high watermark, due) of t-0."""
+    return {
+        key: "anomaly" if one.never_count else "doubt" if one.doubt else ""
+        for key, one in founds(*observed, wrote=wrote, logs=logs)
+    }
+
+
+def cases(*observed: tuple[int, int, bool], wrote: Sequence[str] = ("t-0",)) -> int:
+    """How many keys were judged."""
+    return sum(one.case_count for _, one in founds(*observed, wrote=wrote))
+
+
+def founds(
+    *observed: tuple[int, int, bool], wrote: Sequence[str], logs: Sequence[Row] = ()
+) -> Iterator[tuple[str, Found]]:
     stable = [
         {
             "time_ns": number,
@@ -66,14 +81,17 @@ def hanging(
         "keys": list(wrote),
         "values": [5] * len(wrote),
     }
-    found = hanging_transactions(
+    return hanging_transactions(
         pa.Table.from_pylist(stable, schema=STABLE_OFFSETS),
         transactions=pa.Table.from_pylist([transaction], schema=TRANSACTIONS),
         left_open={"t-0": left_open(logs)} if logs else {},
     )
-    return {
-        key: "anomaly" if one.never_count else "doubt" if one.doubt else "" for key, one in found
-    }
+
+
+def test_a_key_that_was_written_to_and_asked_for_is_a_case() -> None:
+    assert cases((3, 5, True)) == cases((5, 5, True)) == 1
+    assert cases((3, 5, False)) == cases() == 0  # In doubt.
+    assert cases((5, 5, True), wrote=()) == 0
 
 
 def test_a_last_stable_offset_that_stands_still_when_all_is_over_hangs() -> None:

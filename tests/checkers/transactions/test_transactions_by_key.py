@@ -98,6 +98,20 @@ def test_a_value_is_read_before_its_commit_was_asked_for() -> None:
     assert not early(past, (None, [1]))  # aborted-read's
 
 
+def cases(judged: Judged) -> int:
+    return sum(answer.case_count for _, answer in judged)
+
+
+def test_neighbours_of_known_offsets_and_reads_of_what_was_ended_are_the_cases() -> None:
+    past = history(SENT.format(1, 2) + "c1 poll -> t-0 [v1@0 v3@2]")
+    ended = {"records": past.records, "transactions": transactions((90, [1, 3]))}
+    assert cases(skipped_sends(ended, FACTS)) == 1
+    assert cases(precommitted_reads(ended, FACTS)) == 2
+    alone = {"records": past.records, "transactions": transactions((None, [1]), (None, [3]))}
+    assert cases(skipped_sends(alone, FACTS)) == 0
+    assert cases(precommitted_reads(alone, FACTS)) == 0
+
+
 def test_a_crashed_read_and_one_that_was_under_way_prove_nothing() -> None:
     sent = "p1 send t-0 v1 -> ok @0\n"
     assert not early(history(sent + "c1 poll -> info t-0 [v1@0]"), (20, [1]))
@@ -110,7 +124,7 @@ def test_values_that_are_not_unique_tell_nothing() -> None:
     tables = {"records": past.records, "transactions": transactions((90, [1]))}
     for kernel in (skipped_sends, precommitted_reads):
         (judged,) = kernel(tables, FACTS)
-        assert judged[1].doubt == "two sends carry one value"
+        assert (judged[1].doubt, judged[1].case_count) == ("two sends carry one value", 0)
 
 
 @given(histories(), st.lists(st.integers(1, 8), unique=True, max_size=8), st.data())
