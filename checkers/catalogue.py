@@ -232,7 +232,7 @@ _DATA_PLANE: Final = (
         rule="Two values stand at one offset, in reads of whatever outcome and in the offsets of "
         "sends that must have happened.",
         meaning="Two readers, or a producer and a reader, were shown different logs.",
-        case="an offset of which two records tell, sent or read",
+        case="an offset that was acknowledged or read more than once",
         source=f"{_JEPSEN}, `inconsistent-offsets`",
         strength=Strength.NEVER,
         rests_on=_ENTRIES,
@@ -245,7 +245,7 @@ _DATA_PLANE: Final = (
         kind=Kind.ANOMALY,
         rule="One value stands at two offsets.",
         meaning="A record was appended twice, as a retry may do without idempotence.",
-        case="a value of the log that nobody may have appended twice",
+        case="a value of the log whose producer had given up on no send",
         source=f"{_JEPSEN}, `duplicate`; KIP-98; KIP-360 for epochs that the client begins",
         strength=Strength.ALLOWED_IF,
         allowed_if="the producers were not idempotent, or the one that sent it had given up on a "

@@ -148,7 +148,7 @@ TRANSACTION_CYCLE: Final = Entry(
     "transactions by ww alone is reported and legal.",
     meaning="A record stands in the log before one that was there already, or was read before it "
     "was committed or sent.",
-    case="a transaction with a place in some log that was to be committed and did not fail",
+    case="a transaction that was to be committed, did not fail, and has a record in some log",
     source=f"KIP-98; {_ADYA}",
     strength=Strength.ALLOWED_IF,
     allowed_if="only the writes of transactions that were open at the same time are ordered in a "

@@ -31,7 +31,7 @@ PRECOMMITTED_READ: Final = Entry(
     rule="An ok read at read_committed, of whatever client, had returned a value before the client "
     "that had sent it called commit or abort of its transaction.",
     meaning="Consumers act on what may still be taken back.",
-    case="a read of a record whose transaction was to be committed or aborted",
+    case="a read of a record whose transaction its client committed or aborted",
     source="Jepsen, workload `kafka`, `precommitted-read`; KIP-98",
     strength=Strength.NEVER,
     needs=_RECORDED,
@@ -47,7 +47,7 @@ TORN: Final = Entry(
     "that one's key a complete final read was called after the acknowledgement (or after the read "
     "that shows that it was committed). Where there was no such final read, the key is unknown.",
     meaning="Consumers acted on a part of what was to happen as a whole.",
-    case="a committed transaction with several values, all of which were read or ought to be",
+    case="a committed transaction of which some value was read and several ought to be",
     source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
     strength=Strength.NEVER,
     needs=("transactions",),
@@ -79,7 +79,7 @@ GROUP_OFFSET: Final = Entry(
     "though a later one had been committed before it asked (acknowledged, or seen in an earlier "
     "answer) and was sent after the older one had been. What nobody asked for is not judged.",
     meaning="Records are taken in twice, or never, although each transaction is whole.",
-    case="an answer to who asked for the committed offset of a key",
+    case="an answer that tells a group its committed offset of a key",
     source="KIP-98; KIP-447",
     strength=Strength.NEVER,
     needs=("group_offsets",),
