@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from histories import history
-from metadata_logs import FACTS, metadata_log, wire
+from metadata_logs import FACTS, describes, metadata_log, wire
 from pyspark.sql import SparkSession
 from replica_disks import disks
 
+from checkers.catalogue import CATALOGUE
 from checkers.check import check_run
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
@@ -22,6 +24,7 @@ from checkers.forensics import Fate, read_forensics
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.replicas.group import REPLICAS
 from checkers.verdict import CheckResult, Validity
+from history.cluster_schema import NODE_SETTINGS
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
 from history.writer import write_tables
@@ -59,13 +62,15 @@ def stored(
     recorded: tuple[str, ...] = RECORDED,
     sent: str = SENT,
     lines: str = "broker-1: nothing hw 0\nbroker-2: nothing hw 0",
+    tape: str = TAPE,
+    **others: pa.Table,
 ) -> RunDirectory:
     run, past = RunDirectory(path / "run"), history(sent)
     write_tables(
         run,
         operations=past.operations,
         records=past.records,
-        cluster={"metadata_log": metadata_log(log), "wire": wire(TAPE), **disks(lines)},
+        cluster={"metadata_log": metadata_log(log), "wire": wire(tape), **disks(lines), **others},
     )
     manifest = Manifest(
         run_id="r",
@@ -145,6 +150,43 @@ def test_an_empty_metadata_log_that_was_to_be_recorded_is_unknown(
     for name in ("stale-epoch-join", "truncated-below-high-watermark", "metadata-divergence"):
         assert "0 of 1 controllers left a metadata log" in found[name].reason
         assert found[name].validity is Validity.UNKNOWN
+
+
+def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    taped = {entry.name for entry in CATALOGUE if "wire" in entry.needs}
+    kept = "17@0 18@1 hw 2"
+    shown = pa.Table.from_pylist(
+        [{"node": "controller-1", "name": "broker.session.timeout.ms", "value": "3000"}],
+        schema=NODE_SETTINGS,
+    )
+    run = stored(
+        tmp_path,
+        recorded=(*RECORDED, "describes", "node_settings"),
+        lines=f"broker-1: {kept}\nbroker-2: {kept}",
+        sent=SENT.replace("final t-0 -> []", "final t-0 -> [v17@0 v18@1]"),
+        tape="",
+        describes=describes("broker-1 showed t-0 leader 1 isr 1 at 100..110"),
+        node_settings=shown,
+    )
+    verdict = check_run(run, spark=spark, groups=GROUPS)
+    found = {one.check: one for one in verdict.checks}
+    assert verdict.validity is Validity.UNKNOWN
+    assert found["recordings"].validity is Validity.UNKNOWN
+    assert found["recordings"].case_count == 6
+    assert found["recordings"].reason == "the tape (wire) is empty"
+    figures = {"served-while-fenced"}
+    assert {found[name].validity for name in taped - figures} == {Validity.NOT_JUDGED}
+    assert {found[name].validity for name in figures} == {Validity.FIGURE}
+    assert not any(found[name].case_count for name in taped)
+
+
+def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: SparkSession) -> None:
+    recorded = ("wire", "metadata_log", "replicas")
+    assert results(stored(tmp_path, recorded=recorded), spark)["recordings"] == CheckResult(
+        check="recordings", validity=Validity.VALID, case_count=3
+    )
 
 
 def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(

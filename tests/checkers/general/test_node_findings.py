@@ -95,3 +95,9 @@ def test_a_jvm_in_trouble_is_no_ground_for_a_verdict() -> None:
         "broker-2": 1,
         "controller-1": 0,
     }
+
+
+def test_each_node_is_one_case_whatever_its_log_says() -> None:
+    given = tables(("broker-1", "fatal-fault"), ("broker-1", "fatal-fault"))
+    for kernel in (fatal_faults, unreadable_disks, sick_processes):
+        assert [one.case_count for _, one in kernel(given, FACTS)] == [1, 1, 1]
