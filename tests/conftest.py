@@ -1,6 +1,12 @@
-"""What all tests share: skips say what is missing."""
+"""What all tests share: skips say what is missing, and the fuzz tests draw anew every day.
 
+Hypothesis and the storms draw from one seed, the day's unless `--hypothesis-seed` names another.
+It is the same in all workers and printed at the end, with the command that draws the same again.
+"""
+
+import gc
 import os
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import settings
@@ -9,9 +15,36 @@ from clusters.hosts.docker.daemon import connected
 from clusters.java import find_java
 from history.failure import HarnessError
 
-# How long an example takes says more of the machine than of the code.
-settings.register_profile("fencepost", deadline=None)
+# How long an example takes says more of the machine than of the code. Hypothesis would draw the
+# same examples at every run of a CI; ours are as old as the day.
+settings.register_profile("fencepost", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("fencepost")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the seed before Hypothesis and xdist read it."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = f"{datetime.now(UTC):%Y%m%d}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how to draw the same again."""
+    option = f"--hypothesis-seed={terminalreporter.config.option.hypothesis_seed}"
+    terminalreporter.write_line(f"fuzz tests: pytest {option} TEST draws the same again")
+
+
+@pytest.fixture(scope="session")
+def fuzz_seeds(pytestconfig: pytest.Config) -> range:
+    """As many seeds as anybody wants, those of the day."""
+    first = int(pytestconfig.option.hypothesis_seed) * 1_000_000
+    return range(first, first + 1_000_000)
+
+
+def pytest_collection_finish() -> None:
+    """Let collections of garbage leave out what is there for good: modules and tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -51,8 +51,11 @@ def killed(raw: Path, seed: int) -> Witness:
     )
 
 
-@pytest.mark.parametrize("seed", range(KILL_COUNT))
-def test_a_killed_client_loses_nothing_that_it_was_told(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("number", range(KILL_COUNT))
+def test_a_killed_client_loses_nothing_that_it_was_told(
+    tmp_path: Path, fuzz_seeds: range, number: int
+) -> None:
+    seed = fuzz_seeds[number]
     run = RunDirectory(tmp_path)
     run.raw.mkdir()
     witness = killed(run.raw, seed)

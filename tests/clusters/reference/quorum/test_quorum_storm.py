@@ -38,8 +38,8 @@ def test_storms_leave_one_leader_an_epoch_and_every_committed_record() -> None:
 
 
 @pytest.mark.slow
-def test_two_thousand_storms_leave_every_committed_record() -> None:
-    broken = {seed: what for seed in range(100, 2_100) if (what := found(seed, Rules()))}
+def test_two_thousand_storms_leave_every_committed_record(fuzz_seeds: range) -> None:
+    broken = {seed: what for seed in fuzz_seeds[:2_000] if (what := found(seed, Rules()))}
     assert not broken
 
 
