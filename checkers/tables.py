@@ -31,7 +31,7 @@ from history.manifest import Manifest
 from history.models import MODEL_TABLES
 from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
-from history.schema import RECORD_BUCKET_COUNT, TABLES
+from history.schema import RECORD_BUCKET_COUNT, TABLES, with_later_columns
 from history.writer import bucket_file
 
 __all__ = [
@@ -190,7 +190,7 @@ def rows_in(file: SealedFile, name: str) -> pa.Table:
     Raises HarnessError, naming the file, if it is missing, damaged or of another schema.
     """
     with opened(file, name) as parquet:
-        return parquet.read().cast(TABLES[name])
+        return with_later_columns(parquet.read(), name).cast(TABLES[name])
 
 
 def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
@@ -266,7 +266,8 @@ def opened(file: SealedFile, name: str) -> Iterator[Any]:
 
 
 def _refuse_other_schema(schema: pa.Schema, file: SealedFile, name: str) -> None:
-    plain = pa.schema([field.with_type(_plain(field.type)) for field in schema])
+    found = pa.schema([field.with_type(_plain(field.type)) for field in schema])
+    plain = with_later_columns(found.empty_table(), name).schema
     if not plain.equals(TABLES[name]):
         raise HarnessError(
             f"{file.path} does not have the schema of {name}: expected "

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
-from history.schema import LATER_COLUMNS, TABLES
+from history.schema import TABLES, with_later_columns
 from history.seal import seal
 
 __all__ = ["load_table", "table_files"]
@@ -40,7 +40,7 @@ def table_files(run: RunDirectory, name: str) -> tuple[Path, ...]:
 def _read(path: Path, name: str) -> pa.Table:
     try:
         with pq.ParquetFile(path) as file:
-            table = _with_later_columns(file.read(), name)
+            table = with_later_columns(file.read(), name)
     except (OSError, pa.ArrowException) as error:
         raise HarnessError(f"cannot read {path}: {error}") from error
     expected = TABLES[name]
@@ -49,14 +49,6 @@ def _read(path: Path, name: str) -> pa.Table:
             f"{path} does not have the schema of {name}: expected {_words(expected)}; "
             f"found {_words(table.schema)}"
         )
-    return table
-
-
-def _with_later_columns(table: pa.Table, name: str) -> pa.Table:
-    for column in LATER_COLUMNS.get(name, ()):
-        if column not in table.column_names:
-            field = TABLES[name].field(column)
-            table = table.append_column(field, pa.nulls(len(table), field.type))
     return table
 
 

@@ -46,6 +46,9 @@ DESCRIBES: Final = pa.schema(
         # Of a read of a topic's configuration: the value that `metadata_writes` wrote there, else
         # null. The first value is the one of the topic's creation.
         pa.field("config_value", pa.int64()),
+        # The last offset of the metadata log that the answer takes into account, where the broker
+        # tells it. Kafka's do not.
+        pa.field("metadata_offset", pa.int64()),
     ]
 )
 

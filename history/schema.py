@@ -37,6 +37,7 @@ __all__ = [
     "TABLES",
     "F",
     "Outcome",
+    "with_later_columns",
 ]
 
 
@@ -167,7 +168,7 @@ MICRO_OPERATIONS: Final = pa.schema(
     ]
 )
 
-LATER_COLUMNS: Final = {"faults": ("kind",)}
+LATER_COLUMNS: Final = {"faults": ("kind",), "describes": ("metadata_offset",)}
 """Columns that runs of earlier versions lack, by table. They can be null, and are null there."""
 
 RUN_TABLES: Final = {
@@ -186,3 +187,14 @@ OPEN_TABLES: Final = {
 """The tables of open histories: each has one of them (`history.models.MODEL_TABLES`)."""
 
 TABLES: Final = {**RUN_TABLES, **OPEN_TABLES}
+
+
+def with_later_columns(table: pa.Table, name: str) -> pa.Table:
+    """The table `name`, with the columns that its run is too old for, as nulls in their places."""
+    missing = set(LATER_COLUMNS.get(name, ())) - set(table.column_names)
+    for place, field in enumerate(TABLES[name]):
+        if field.name in missing:
+            table = table.add_column(
+                min(place, len(table.columns)), field, pa.nulls(len(table), field.type)
+            )
+    return table

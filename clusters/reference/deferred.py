@@ -16,7 +16,7 @@ from clusters.reference.wire.identifiers import text_of
 from history.cluster_schema import CLUSTER_TABLES
 from history.journal import journal_path
 
-__all__ = ["ReadBook", "RowBook", "metadata_items"]
+__all__ = ["ReadBook", "RowBook", "last_offset", "metadata_items"]
 
 Item = dict[str, Any]
 """Columns of `describes` that one partition or topic has to itself."""
@@ -37,9 +37,16 @@ class ReadBook:
         call_ns: int,
         return_ns: int,
         items: Sequence[Item],
+        metadata_offset: int | None = None,
     ) -> None:
-        """A read that has returned."""
-        columns = {"call_ns": call_ns, "return_ns": return_ns, "process": process, "node": node}
+        """A read that has returned; `metadata_offset`: the last that the answer accounts for."""
+        columns: Item = {
+            "call_ns": call_ns,
+            "return_ns": return_ns,
+            "process": process,
+            "node": node,
+            "metadata_offset": metadata_offset,
+        }
         self._reads.append((call_ns, len(self._reads), columns, items))
 
     def close(self) -> None:
@@ -68,6 +75,11 @@ class RowBook:
         """Write all, as they came."""
         with self._path.open("x", encoding="utf-8") as file:
             file.writelines(self._lines)
+
+
+def last_offset(end_offset: int) -> int | None:
+    """The last metadata offset of an answer that states the end of what it accounts for."""
+    return end_offset - 1 if end_offset > 0 else None
 
 
 def metadata_items(response: MetadataResponse) -> tuple[Item, ...]:

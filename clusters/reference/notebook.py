@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from clusters.port import NodeName
-from clusters.reference.deferred import Item, ReadBook, RowBook, metadata_items
+from clusters.reference.deferred import Item, ReadBook, RowBook, last_offset, metadata_items
 from clusters.reference.messages.client import MetadataResponse
 from clusters.reference.messages.control import DescribeQuorumResponse
 
@@ -50,7 +50,14 @@ class RecordedNotebook:
         if items and (items != last or call_ns >= due_ns):
             self._last[broker_id] = (call_ns + _RECORD_NS, response.topics, items)
             node = self._node_of(broker_id)
-            self._reads.add(OBSERVER, node, call_ns=call_ns, return_ns=now_ns, items=items)
+            self._reads.add(
+                OBSERVER,
+                node,
+                call_ns=call_ns,
+                return_ns=now_ns,
+                items=items,
+                metadata_offset=last_offset(response.metadata_offset),
+            )
 
     def described(self, asked_ns: int, answers: Mapping[int, DescribeQuorumResponse]) -> None:
         """Controllers described their quorum: who claims to lead it, and how far everybody is."""

@@ -12,8 +12,9 @@ from checkers.data_plane.findings import findings_in
 from checkers.kernels.key_log import Setting, key_log
 from checkers.kernels.rows import COLUMNS
 from checkers.synthetic import Recipe, synthetic_history
-from checkers.tables import SealedFile, keys_in, operations_in
+from checkers.tables import SealedFile, keys_in, operations_in, rows_in
 from history.failure import HarnessError
+from history.schema import LATER_COLUMNS, TABLES
 
 MADE = synthetic_history(Recipe(sends=400, keys=3))
 
@@ -59,6 +60,16 @@ def test_a_file_with_another_schema_is_refused(tmp_path: Path) -> None:
     file = _file(tmp_path / "bucket", MADE.records.drop_columns(["session"]))
     with pytest.raises(HarnessError, match="does not have the schema of records"):
         list(keys_in(file, COLUMNS))
+
+
+@pytest.mark.parametrize("name", sorted(LATER_COLUMNS))
+def test_columns_that_a_run_is_too_old_for_are_null(tmp_path: Path, name: str) -> None:
+    whole = pa.Table.from_pylist([], schema=TABLES[name])
+    old = whole.drop_columns(list(LATER_COLUMNS[name]))
+    assert rows_in(_file(tmp_path / "old", old), name).schema == TABLES[name]
+    torn = old.drop_columns([old.column_names[0]])
+    with pytest.raises(HarnessError, match=f"does not have the schema of {name}"):
+        rows_in(_file(tmp_path / "torn", torn), name)
 
 
 def test_a_file_that_changed_since_it_was_sealed_is_refused(tmp_path: Path) -> None:

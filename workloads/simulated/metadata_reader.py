@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from clusters.port import NodeName
-from clusters.reference.deferred import ReadBook, metadata_items
+from clusters.reference.deferred import ReadBook, last_offset, metadata_items
 from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
 from clusters.reference.errors import Error
 from clusters.reference.messages.client import (
@@ -73,12 +73,13 @@ class SimulatedMetadataReader:
         elif self._open is None or message.correlation != self._correlation:
             return  # given up
         elif kind == MetadataResponse.kind:
-            self._end(now, metadata_items(message))
+            self._end(now, metadata_items(message), end_offset=message.metadata_offset)
             number = self._process << 32 | self._correlation
             offset = message.metadata_offset
             effects.append((NOTE, READ_METADATA, number, self._broker, offset))
         elif kind == DescribeConfigsResponse.kind:
-            self._end(now, tuple(map(_settings_item, message.resources)))
+            items = tuple(map(_settings_item, message.resources))
+            self._end(now, items, end_offset=message.metadata_offset)
         elif kind == UNREACHABLE:
             self._fail(now, _BROKEN)
 
@@ -112,11 +113,18 @@ class SimulatedMetadataReader:
         assert self._open is not None
         self._end(now, tuple({"topic": name, "error": error} for name in self._open[1]))
 
-    def _end(self, now: int, items: Sequence[dict[str, Any]]) -> None:
+    def _end(self, now: int, items: Sequence[dict[str, Any]], *, end_offset: int = -1) -> None:
         assert self._open is not None
         call_ns, _ = self._open
         self._open = None
-        self._reads.add(self._process, self._node, call_ns=call_ns, return_ns=now, items=items)
+        self._reads.add(
+            self._process,
+            self._node,
+            call_ns=call_ns,
+            return_ns=now,
+            items=items,
+            metadata_offset=last_offset(end_offset),
+        )
 
 
 def _settings_item(
