@@ -61,7 +61,7 @@ class Entry:
     allowed_if: str = ""
     """When it is reported and legal; empty unless the strength is `allowed-if`."""
     promise: str = ""
-    """The field of `history.manifest.Promises` without which all that it finds is legal; empty if
+    """The promise of `history.manifest.Promises` without which all that it finds is legal; empty if
     no promise of the whole run decides."""
     rests_on: tuple[str, ...] = ()
     """Assumptions without which its answer is unknown."""

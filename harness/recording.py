@@ -97,8 +97,9 @@ class Recording:
             self.progress.say("healing")
             whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
             note(self.run, healed_ns=self.clock.now_ns())
-            # Operations after the last heal, for the record; or what did not heal, past its bound.
-            interpreter.idle(time_limit_s=1.0 if whole else _STILL_BROKEN_S)
+            after_s = self.scenario.clients_after_healing_s
+            # What did not heal in time is looked at a little longer.
+            interpreter.idle(time_limit_s=after_s if whole else _STILL_BROKEN_S)
         self.workload.stop(timeout_s=_CLIENT_STOP_LIMIT_S)
         self._final_read(interpreter.shortfalls)
         # A client that had to be killed recorded all it did; what it still had open is info.

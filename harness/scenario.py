@@ -42,6 +42,11 @@ __all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
 
 T = TypeVar("T")
 
+_AFTER_HEALING_S: Final = 1.0
+"""For operations after the last heal, for the record."""
+_SETTLED_READS_S: Final = 5.0
+"""For reads of metadata that are held to their age."""
+
 _KEYS = [
     "name",
     "title",
@@ -92,8 +97,21 @@ class Scenario:
     @property
     def promises(self) -> Promises:
         """What clients are promised: of records by one workload, of metadata by the other."""
-        age_max_ms = None if self.metadata is None else self.metadata.age_max_ms
-        return replace(self.workload.promises, metadata_age_max_ms=age_max_ms)
+        if self.metadata is None:
+            return self.workload.promises
+        return replace(
+            self.workload.promises,
+            metadata_age_max_ms=self.metadata.age_max_ms,
+            metadata_settled_age_max_ms=self.metadata.settled_age_max_ms,
+            metadata_settle_ms=self.metadata.settle_ms,
+        )
+
+    @property
+    def clients_after_healing_s(self) -> float:
+        """How long clients go on when everything is healed: until there are settled reads."""
+        if self.metadata is None or self.metadata.settled_age_max_ms is None:
+            return _AFTER_HEALING_S
+        return self.metadata.settle_ms / 1000 + _SETTLED_READS_S
 
     def needs_wire(self, *, packets: bool) -> bool:
         """Whether a step or a drawn fault needs a proxy on the links between nodes.

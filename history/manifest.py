@@ -50,8 +50,17 @@ class Promises:
     """How consumers got their keys: "assign", "subscribe" or "both"."""
     metadata_age_max_ms: float | None = None
     """By how much a read of metadata may be older than what was known; None: nobody says."""
+    metadata_settled_age_max_ms: float | None = None
+    """The same of reads that are called when nothing has been broken for `metadata_settle_ms`."""
+    metadata_settle_ms: float = 0.0
     leases: bool = False
     """Brokers count their own leases, and answer no client once one is over."""
+
+    @property
+    def metadata_age_is_bounded(self) -> bool:
+        """Whether any read of metadata may be too old."""
+        ages = (self.metadata_age_max_ms, self.metadata_settled_age_max_ms)
+        return any(age_ms is not None for age_ms in ages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

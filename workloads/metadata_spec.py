@@ -44,6 +44,13 @@ class MetadataSpec:
     """A promise to hold the cluster to: no read lacks what was known for longer than this. None:
     how old reads are is a figure."""
 
+    settled_age_max_ms: Annotated[float, Field(ge=0)] | None = None
+    """The same promise, of reads that are called when nothing has been broken for `settle_ms`: a
+    broker that is cut off may be as old as it likes. The run goes on for so long after its last
+    heal, and a little longer."""
+    settle_ms: Annotated[float, Field(ge=0, le=600_000)] = 5000.0
+    """What brokers are given to start, to be unfenced, and to catch up."""
+
     def __post_init__(self) -> None:
         if self.topics < self.writers:
             raise ValueError(

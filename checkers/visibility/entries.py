@@ -8,8 +8,10 @@ __all__ = ["BACKWARD_SESSION", "NONREPEATABLE", "STALE", "TOLD_ENTRIES", "VISIBI
 
 _ALLOWED_IF: Final = (
     "the run promises no greatest age of metadata, as no release of Kafka does, or the read is no "
-    "older than promised; then it is a figure. Brokers of the reference cluster that hide what not "
-    "all have acknowledged (metadata.version 3) promise that no read is too old at all"
+    "older than promised; then it is a figure. A run may promise one of every read (`age_max_ms`), "
+    "and one of reads called when nothing has been broken for a while (`settled_age_max_ms`, "
+    "`settle_ms`). Brokers of the reference cluster that hide what not all have acknowledged "
+    "(metadata.version 3) promise that no read is too old at all"
 )
 
 STALE: Final = Entry(
@@ -28,7 +30,7 @@ STALE: Final = Entry(
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
-    promise="metadata_age_max_ms",
+    promise="metadata_age_is_bounded",
     needs=("describes", "metadata_writes"),
 )
 
@@ -45,7 +47,7 @@ NONREPEATABLE: Final = Entry(
     source="KIP-1243; KAFKA-20089",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
-    promise="metadata_age_max_ms",
+    promise="metadata_age_is_bounded",
     needs=("describes",),
 )
 
@@ -60,7 +62,7 @@ BACKWARD_SESSION: Final = Entry(
     source="KIP-1243",
     strength=Strength.ALLOWED_IF,
     allowed_if=_ALLOWED_IF,
-    promise="metadata_age_max_ms",
+    promise="metadata_age_is_bounded",
     needs=("describes",),
 )
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, anomalies_of
 from checkers.verdict import CheckResult, Validity
+from checkers.visibility.promise import Promise
 from checkers.visibility.stale import StaleReads
 
 __all__ = ["Offsets", "anomalies", "result"]
@@ -59,30 +60,26 @@ def result(
     found: StaleReads,
     *,
     offsets: Offsets,
+    case_count: int,
     seconds: float,
-    age_max_ms: float | None = None,
+    promise: Promise,
 ) -> CheckResult:
-    """The answer of a check, with its figures and the worst few.
-
-    `age_max_ms`: older reads than this break a promise; None: nothing is promised.
-    """
-    worst = anomalies(
-        check, found.table, offsets=offsets, count=_EXAMPLES_MAX, age_max_ms=age_max_ms
-    )
+    """The answer of a check, with its figures and the worst few."""
+    worst = anomalies(check, found.table, offsets=offsets, count=_EXAMPLES_MAX, promise=promise)
     examples = tuple(anomalies_of(worst))
-    never = int(np.count_nonzero(_too_old(_ages_ns(found.table), age_max_ms)))
+    never = int(np.count_nonzero(_too_old(found.table, promise)))
     validity, reason = Validity.VALID, ""
     if never:
         validity = Validity.INVALID
-        reason = f"{never} found older than {age_max_ms:g} ms: {examples[0].detail}"
+        reason = f"{never} found older than {promise.words()}: {examples[0].detail}"
     return CheckResult(
         check=check,
         validity=validity,
-        case_count=found.judged_count,
+        case_count=case_count,
         anomaly_count=len(found.table),
         allowed_count=len(found.table) - never,
         reason=reason,
-        figures=dict(_figures(found)),
+        figures=dict(_figures(found, promise)),
         seconds=seconds,
         examples=examples,
     )
@@ -94,12 +91,12 @@ def anomalies(
     *,
     offsets: Offsets,
     count: int = PROOFS_MAX,
-    age_max_ms: float | None = None,
+    promise: Promise,
 ) -> pa.Table:
-    """ANOMALIES of the worst of STALE_READS (those that are in words), the oldest first."""
-    ages_ns = _ages_ns(stale)
-    order = np.argsort(-ages_ns, kind="stable")[:count]
-    never = _too_old(ages_ns[order], age_max_ms).tolist()
+    """ANOMALIES of the worst of STALE_READS: those that break a promise, then the oldest."""
+    too_old = _too_old(stale, promise)
+    order = np.lexsort((-_ages_ns(stale), ~too_old))[:count]
+    never = too_old[order].tolist()
     rows = [
         {
             "check": check,
@@ -113,10 +110,8 @@ def anomalies(
     return pa.Table.from_pylist(rows, schema=ANOMALIES)
 
 
-def _too_old(ages_ns: NDArray[np.int64], age_max_ms: float | None) -> NDArray[np.bool_]:
-    if age_max_ms is None:
-        return np.zeros(len(ages_ns), dtype=np.bool_)
-    return ages_ns > age_max_ms * _NS_A_MS
+def _too_old(stale: pa.Table, promise: Promise) -> NDArray[np.bool_]:
+    return promise.broken(stale["call_ns"].to_numpy(), stale["known_ns"].to_numpy())
 
 
 def _detail(row: dict[str, Any], offsets: Offsets) -> str:
@@ -129,10 +124,13 @@ def _detail(row: dict[str, Any], offsets: Offsets) -> str:
     )
 
 
-def _figures(found: StaleReads) -> Iterator[tuple[str, float]]:
+def _figures(found: StaleReads, promise: Promise) -> Iterator[tuple[str, float]]:
     yield "judged_count", found.judged_count
     yield "stale_count", len(found.table)
     yield from _ages("", _ages_ns(found.table))
+    settled = found.table.filter(pa.array(promise.settled(found.table["call_ns"].to_numpy())))
+    yield "settled_stale_count", len(settled)
+    yield from _ages("settled_", _ages_ns(settled))
     for node in sorted(pc.unique(found.table["node"]).to_pylist()):
         of_node = found.table.filter(pc.equal(found.table["node"], node))
         yield f"{_word(node)}_stale_count", len(of_node)

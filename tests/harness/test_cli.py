@@ -40,7 +40,7 @@ def test_a_mistake_of_our_own_never_looks_like_an_invalid_run(
         (["run", "smoke", "--seed", "x"], "'x' is not a valid integer"),
         (["run", "smoke", "--nemesis", "kil"], "--nemesis: nemesis.faults[0]: unknown fault 'kil'"),
         (["run", "smoke", "--time-limit", "soon"], "--time-limit: time_limit: 'soon' is not a"),
-        (["run", "smoke", "--rate", "-5"], "--rate: workload.rate"),
+        (["run", "smoke", "--rate", "-5"], "--rate: workload[0].rate"),
         (["run", "acks-1", "--nemesis", "kill"], "a scenario has a nemesis or a play, not both"),
         (["check", "nothing"], "no run 'nothing'"),
         (["replay", "nothing"], "no run 'nothing'"),

@@ -18,7 +18,7 @@ from checkers.visibility.group import VISIBILITY_GROUP
 from history.cluster_schema import METADATA_OFFSETS
 from history.manifest import Manifest, Promises, RunState
 from history.run_directory import RunDirectory
-from history.schema import OPERATIONS, RECORDS
+from history.schema import FAULTS, OPERATIONS, RECORDS
 from history.writer import write_tables
 
 pytestmark = pytest.mark.spark
@@ -59,9 +59,20 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
         damaged: bool = False,
         recorded: tuple[str, ...] = RECORDED,
         age_max_ms: float | None = None,
+        settled_age_max_ms: float | None = None,
+        faults: tuple[tuple[int, int | None], ...] = (),
     ) -> tuple[dict[str, CheckResult], pa.Table]:
-        run = RunDirectory(tmp_path / f"run-{age_max_ms}")
-        promises = replace(MANIFEST.promises, metadata_age_max_ms=age_max_ms)
+        run = RunDirectory(tmp_path / f"run-{len(list(tmp_path.iterdir()))}")
+        promises = replace(
+            MANIFEST.promises,
+            metadata_age_max_ms=age_max_ms,
+            metadata_settled_age_max_ms=settled_age_max_ms,
+            metadata_settle_ms=20 / MS,
+        )
+        broken = [
+            {"index": index, "fault": "pause", "targets": [], "begin_ns": begin, "end_ns": end}
+            for index, (begin, end) in enumerate(faults)
+        ]
         told = [
             {"time_ns": time_ns, "node": node, "metadata_offset": offset, "source": "heartbeat"}
             for time_ns, node, offset in offsets
@@ -70,6 +81,7 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
             run,
             operations=OPERATIONS.empty_table(),
             records=RECORDS.empty_table(),
+            faults=pa.Table.from_pylist(broken, schema=FAULTS),
             cluster={
                 **tables(text),
                 "metadata_offsets": pa.Table.from_pylist(told, schema=METADATA_OFFSETS),
@@ -119,10 +131,9 @@ def test_stale_reads_are_counted_and_their_ages_told_by_broker(judge: Judge) -> 
     )
 
 
-def test_without_anything_to_compare_it_is_unknown(judge: Judge) -> None:
+def test_without_anything_to_compare_there_is_no_case(judge: Judge) -> None:
     results, _ = judge("create A 0 10-20")
-    assert {result.validity for result in results.values()} == {Validity.UNKNOWN}
-    assert "could be compared" in results["stale-read-after-write"].reason
+    assert {result.case_count for result in results.values()} == {0}
 
 
 def test_a_damaged_table_is_unknown_by_name(judge: Judge) -> None:
@@ -162,3 +173,35 @@ def test_a_run_that_promises_an_age_is_broken_by_an_older_read(judge: Judge) -> 
     assert mine["allowed"].to_pylist() == [False, False]
     results, _ = judge(STALE, age_max_ms=1e9)
     assert results["stale-read-after-write"].validity is Validity.VALID
+
+
+def test_a_promise_of_settled_reads_is_broken_by_an_older_one_when_nothing_is_broken(
+    judge: Judge,
+) -> None:
+    """Reads are at 50, 60, 60, 80 and 90, those at 60 and 80 too old; a run settles in 20."""
+    results, anomalies = judge(STALE, settled_age_max_ms=0.0, faults=((35, 55),))
+    result = results["stale-read-after-write"]
+    assert result.validity is Validity.INVALID
+    assert (result.anomaly_count, result.allowed_count, result.case_count) == (2, 1, 2)
+    assert result.reason.startswith("1 found older than 0 ms with nothing broken for 2e-08 s: read")
+    assert result.figures["judged_count"] == 5
+    assert result.figures["settled_stale_count"] == 1
+    mine = anomalies.filter(pc.equal(anomalies["check"], "stale-read-after-write"))
+    assert mine["allowed"].to_pylist() == [False, True]
+    assert "called at 0.000 s, showed setting 0" in mine["detail"][0].as_py()
+
+
+@pytest.mark.parametrize("faults", [((35, 61),), ((35, None),), ((35, 55), (75, 78))])
+def test_a_read_is_held_to_no_age_while_something_is_broken_or_was_just_now(
+    judge: Judge, faults: tuple[tuple[int, int | None], ...]
+) -> None:
+    results, _ = judge(STALE, settled_age_max_ms=0.0, faults=faults)
+    result = results["stale-read-after-write"]
+    assert (result.validity, result.anomaly_count, result.allowed_count) == (Validity.VALID, 2, 2)
+    assert result.case_count == (1 if faults == ((35, 61),) else 0)
+
+
+def test_a_settled_read_may_be_as_old_as_promised(judge: Judge) -> None:
+    results, _ = judge(STALE, settled_age_max_ms=1.0)
+    assert results["stale-read-after-write"].validity is Validity.VALID
+    assert results["stale-read-after-write"].case_count == 5
