@@ -23,7 +23,7 @@ from checkers.transactions.entries import (
     SKIPPED_SEND,
     TORN,
 )
-from checkers.visibility.entries import TOLD_ENTRIES, VISIBILITY
+from checkers.visibility.entries import ISR_ENTRIES, TOLD_ENTRIES, VISIBILITY
 
 __all__ = ["CATALOGUE", "Entry", "Kind", "Strength", "asked", "entry_of", "names_of"]
 
@@ -384,6 +384,7 @@ CATALOGUE: Final = (
     *CONTROL_PLANE_ENTRIES,
     *VISIBILITY,
     *TOLD_ENTRIES,
+    *ISR_ENTRIES,
     *LIFE_CYCLE_ENTRIES,
     *MODEL_ENTRIES,
 )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Found
 from history.clock import ClockSkew
-from history.manifest import Manifest
+from history.manifest import Manifest, Promises
 
 __all__ = ["Facts", "Judged", "Tables", "facts_of"]
 
@@ -34,6 +34,10 @@ class Facts:
     healed_ns: int | None = None
     end_ns: int | None = None
     stuck_isr_limit_ns: int = 0
+    metadata_settle_ns: int = 0
+    """How long nothing has to have been broken before a read of the ISR is held to an age."""
+    metadata_age_max_ns: int = 0
+    """The greatest age of such a read."""
     acks: str = "all"
     leases: bool = False
     """Brokers end their own leases."""
@@ -96,14 +100,27 @@ class Facts:
 
 def facts_of(manifest: Manifest) -> Facts:
     """The facts that the manifest holds."""
+    limit_ns = int(manifest.stuck_isr_limit_s * _NS_A_SECOND)
+    settle_ns, age_max_ns = _settled_ns(manifest.promises) or (limit_ns, limit_ns)
     return Facts(
         node_ids=dict(manifest.node_ids),
         origin_utc_ns=manifest.origin_utc_ns,
         healed_ns=manifest.healed_ns,
         end_ns=manifest.end_ns,
-        stuck_isr_limit_ns=int(manifest.stuck_isr_limit_s * _NS_A_SECOND),
+        stuck_isr_limit_ns=limit_ns,
+        metadata_settle_ns=settle_ns,
+        metadata_age_max_ns=age_max_ns,
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
         keys=manifest.keys,
         skews=tuple(skew for skew in manifest.clock_skews if skew.node.startswith("controller-")),
     )
+
+
+def _settled_ns(promises: Promises) -> tuple[int, int] | None:
+    """(how long reads of metadata take to settle, their greatest age then), if that is promised."""
+    if promises.metadata_settled_age_max_ms is None:
+        return None
+    bounds_ms = (promises.metadata_settle_ms, promises.metadata_settled_age_max_ms)
+    settle_ns, age_max_ns = (int(bound_ms * _NS_A_MILLISECOND) for bound_ms in bounds_ms)
+    return settle_ns, age_max_ns

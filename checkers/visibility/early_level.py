@@ -19,37 +19,22 @@ Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-a
 visibility"; KIP-584.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import clock, counted, doubtful, view
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.metadata_records import MetadataRecord
-from checkers.kernels.rows import OPEN_NS
 from checkers.kernels.rpcs import Rpc, rpcs
 from checkers.visibility.acknowledgements import Acknowledgements, Bound
-from checkers.visibility.false_lowest import told_lowest
+from checkers.visibility.reigns import Reign, promising, raised
 
 __all__ = ["NAME", "early_offers"]
 
 NAME: Final = "early-renegotiation"
 
-_FEATURE: Final = "metadata.version"
 _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 """Kafka's level in the metadata log, by the reference cluster's own as it offers it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reign:
-    """A level of metadata.version that was raised, and the metadata offsets of its reign."""
-
-    level: int
-    """As the metadata log states it."""
-    begin_offset: int
-    end_offset: int
 
 
 def early_offers(tables: Tables, facts: Facts) -> Judged:
@@ -62,7 +47,7 @@ def early_offers(tables: Tables, facts: Facts) -> Judged:
     if offers and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    reigns = _promising(_raised(seen.log.records), heartbeats)
+    reigns = promising(raised(seen.log.records), heartbeats)
     acknowledged = Acknowledgements(seen, heartbeats if reigns else ())
     found: dict[str, list[Proof | None]] = {rpc.target: [] for rpc in offers}
     for rpc in offers:
@@ -73,37 +58,8 @@ def early_offers(tables: Tables, facts: Facts) -> Judged:
         yield node, counted(NAME, node, found[node])
 
 
-def _raised(records: Iterable[MetadataRecord]) -> Iterator[_Reign]:
-    levels = [
-        (record.metadata_offset, int(record.value))
-        for record in records
-        if record.type == "FeatureLevelRecord" and record.name == _FEATURE and record.value
-    ]
-    for (_, before), (offset, level), (end_offset, _) in _neighbours(levels):
-        if level > before:
-            yield _Reign(level=level, begin_offset=offset, end_offset=end_offset)
-
-
-def _neighbours(
-    levels: Sequence[tuple[int, int]],
-) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
-    """Each level with the one before it and the one after it."""
-    whole = [(-1, 0), *levels, (OPEN_NS, 0)]
-    for (before, one), (_, after) in pairwise(pairwise(whole)):
-        yield before, one, after
-
-
-def _promising(reigns: Iterable[_Reign], heartbeats: Iterable[Rpc]) -> tuple[_Reign, ...]:
-    told = {lowest for rpc in heartbeats if (lowest := told_lowest(rpc)) is not None}
-    return tuple(
-        reign
-        for reign in reigns
-        if any(reign.begin_offset <= lowest < reign.end_offset for lowest in told)
-    )
-
-
 def _judged(
-    rpc: Rpc, reigns: Sequence[_Reign], acknowledged: Acknowledgements
+    rpc: Rpc, reigns: Sequence[Reign], acknowledged: Acknowledgements
 ) -> Iterator[Proof | None]:
     """An answer a broker, a proof if it did not know the level yet, of the first reign of it."""
     stated = rpc.answered("metadata_version")
@@ -115,7 +71,7 @@ def _judged(
         yield _early(rpc, reign, one) if one.acknowledged < reign.begin_offset else None
 
 
-def _early(rpc: Rpc, reign: _Reign, one: Bound) -> Proof:
+def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
     stated = rpc.answered("metadata_version")
     return Proof(
         offsets=(one.acknowledged, reign.begin_offset),

@@ -4,7 +4,14 @@ from typing import Final
 
 from checkers.entry import Entry, Kind, Strength
 
-__all__ = ["BACKWARD_SESSION", "NONREPEATABLE", "STALE", "TOLD_ENTRIES", "VISIBILITY"]
+__all__ = [
+    "BACKWARD_SESSION",
+    "ISR_ENTRIES",
+    "NONREPEATABLE",
+    "STALE",
+    "TOLD_ENTRIES",
+    "VISIBILITY",
+]
 
 _ALLOWED_IF: Final = (
     "the run promises no greatest age of metadata, as no release of Kafka does, or the read is no "
@@ -72,6 +79,63 @@ VISIBILITY: Final = (STALE, NONREPEATABLE, BACKWARD_SESSION)
 _ACKNOWLEDGED: Final = (
     "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"
 )
+
+_SAME: Final = "have the leader, the leader epoch, the ISR and the replicas that it showed"
+
+ISR_ENTRIES: Final = (
+    Entry(
+        id="V6",
+        name="isr-read-went-back",
+        title="A broker shows an older ISR than it had shown",
+        kind=Kind.ANOMALY,
+        rule="Two reads of a partition were answered by one incarnation of a broker, the first one "
+        "had returned before the second one was called, and every version of the partition that "
+        "the second one may have shown is older than every one that the first one may have shown. "
+        f"A read may have shown the versions, by the metadata log, that {_SAME}; of several, the "
+        "one in force at the metadata offset that the answer tells.",
+        meaning="A broker undid metadata that it had applied.",
+        case="a read of a partition, after one of the same incarnation of its broker that showed "
+        "more than the first version",
+        source="KIP-631, the broker's metadata cache",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "describes"),
+    ),
+    Entry(
+        id="V7",
+        name="stale-isr-read",
+        title="A broker shows an ISR that was replaced long ago, though nothing is broken",
+        kind=Kind.ANOMALY,
+        rule="A read of a partition was called when nothing had been broken, and its broker had "
+        "been unfenced, for the time that the scenario gives brokers to catch up; and every "
+        "version of the partition that it may have shown had been replaced for longer than the "
+        "greatest age. The workload of metadata promises both (`settle_ms`, "
+        "`settled_age_max_ms`); where it does not, both are the scenario's `recovery_limit`. Which "
+        "versions a read may have shown is said at isr-read-went-back.",
+        meaning="A broker has stopped to follow the metadata log, and serves on.",
+        case="a read of a partition that had another version before, while nothing is broken",
+        source="KIP-500; KIP-1243",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "describes"),
+    ),
+    Entry(
+        id="V8",
+        name="nonrepeatable-isr-read",
+        title="Reads of the ISR through different brokers go back",
+        kind=Kind.ANOMALY,
+        rule="As isr-read-went-back, of two brokers, the second one unfenced from the call to the "
+        "return. Judged of reads that are called once a broker was told a lowest acknowledged "
+        "offset at or above the record of the level of metadata.version, while that level reigns. "
+        "Where nothing is told, nothing is judged.",
+        meaning="A client that changes its broker is put back in time, where that is promised not "
+        "to happen.",
+        case="a read of a partition, after one through another broker that showed more than the "
+        "first version, where brokers are told the lowest acknowledged offset",
+        source=_ACKNOWLEDGED,
+        strength=Strength.NEVER,
+        needs=("metadata_log", "describes", "wire"),
+    ),
+)
+"""Of reads of partitions against the versions in the metadata log."""
 
 TOLD_ENTRIES: Final = (
     Entry(

@@ -37,7 +37,7 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
 
 `describes` takes describes; they are numbered by line, and times are in ms:
 
-    broker-2 showed t-0 leader 1 isr 1,2 [leader-epoch 0] at 5000..5003
+    broker-2 showed t-0 leader 1 isr 1,2 [leader-epoch 0] [offset 40] at 5000..5003
 
 `alter` may say `leader-epoch 3` (0 unless said) after its ISR; any line may say `to controller-2`
 after its sender (controller-1 unless said) and `on 7` (its connection; one a sender unless said).
@@ -103,7 +103,8 @@ def wire(text: str = "") -> pa.Table:
 
 _DESCRIBE = re.compile(
     r"(?P<node>\S+) showed (?P<topic>\S+)-(?P<partition>\d+) leader (?P<leader>-?\d+) "
-    r"isr (?P<isr>\S+)(?: leader-epoch (?P<epoch>\d+))? at (?P<call>\d+)\.\.(?P<back>\d+)"
+    r"isr (?P<isr>\S+)(?: leader-epoch (?P<epoch>\d+))?(?: offset (?P<offset>\d+))? "
+    r"at (?P<call>\d+)\.\.(?P<back>\d+)"
 )
 
 
@@ -127,6 +128,7 @@ def describes(text: str = "") -> pa.Table:
                 "leader": int(found["leader"]),
                 "leader_epoch": int(found["epoch"]) if found["epoch"] else None,
                 "isr": _ids(found["isr"]),
+                "metadata_offset": int(found["offset"]) if found["offset"] else None,
             }
         )
     return pa.Table.from_pylist(rows, schema=DESCRIBES)

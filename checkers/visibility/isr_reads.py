@@ -1,0 +1,185 @@
+"""Reads of partitions, each with the versions that it may have shown.
+
+A version is what the metadata log of record says of a partition from one metadata offset on. A read
+showed one with its leader, its leader epoch, and its ISR and replicas as sets. Several versions may
+be equal in these: then the read showed one between the first and the last of them that were there
+when it returned. No version is there before its timestamp or that of an earlier one. Where the read
+tells its metadata offset, and the version in force there is one of them, it showed that one: an
+offset is never believed against what was shown.
+
+Left out are reads that say nothing here: those of an error, those of what no version was
+(nonlinearizable-isr judges these), and those that returned after the end of the log, which may show
+a version that it does not have. Where the log begins with a snapshot, what was before is known only
+in sum: a read in the leader epoch of that sum may have shown something older that looked the same.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.control_plane.view import View
+from checkers.kernels.facts import Facts
+from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.visibility.newer import NONE, first_known_above
+
+__all__ = ["Compared", "IsrReads", "compared", "isr_reads"]
+
+_NO_ERROR: Final = "NONE"
+_COLUMNS: Final = (
+    *("read", "node", "call_ns", "return_ns", "topic_id", "partition"),
+    *("leader", "leader_epoch", "isr", "replicas", "metadata_offset"),
+)
+_OLDER: Final = -1
+"""In the place of a version: something that was before the first one."""
+
+_Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrReads:
+    """The reads of one partition, as parallel arrays."""
+
+    history: PartitionHistory
+    read: NDArray[np.int64]
+    node: NDArray[np.object_]
+    call_ns: NDArray[np.int64]
+    return_ns: NDArray[np.int64]
+    first: NDArray[np.int64]
+    """The place of the first version that it may have shown; -1: one before all."""
+    last: NDArray[np.int64]
+    """The place of the last one."""
+
+    def oldest(self, row: int) -> PartitionVersion:
+        """The first version that one of the reads may have shown."""
+        return self.history.versions[int(self.first[row])]
+
+    def newest(self, row: int) -> PartitionVersion:
+        """The last version that it may have shown."""
+        return self.history.versions[int(self.last[row])]
+
+    def words(self, row: int) -> str:
+        """What it showed."""
+        version = self.newest(row)
+        return (
+            f"{self.history.key} with leader {version.leader}, leader epoch {version.leader_epoch} "
+            f"and ISR {version.isr_text} (read {self.read[row]})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Reads of a partition against what others had shown before they were called."""
+
+    stale: NDArray[np.int64]
+    """The rows of those that showed something older."""
+    newer: NDArray[np.int64]
+    """Of each of them, the row of the one that had shown something newer."""
+    case_count: int
+    """Those before which more than the first version had been shown."""
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """(stale, newer), row by row."""
+        return zip(self.stale.tolist(), self.newer.tolist(), strict=True)
+
+
+def compared(reads: IsrReads, *, claims: NDArray[np.int64], asking: NDArray[np.int64]) -> Compared:
+    """Some rows of the reads, `asking`, against others of them, `claims`."""
+
+    def newer_than(places: NDArray[np.int64]) -> NDArray[np.int64]:
+        return first_known_above(
+            reads.first[claims],
+            reads.return_ns[claims],
+            asked=places,
+            before_ns=reads.call_ns[asking],
+        )
+
+    newer = newer_than(reads.last[asking])
+    lacks = newer != NONE
+    return Compared(
+        stale=asking[lacks],
+        newer=claims[newer[lacks]],
+        case_count=int(np.count_nonzero(newer_than(np.zeros_like(asking)) != NONE)),
+    )
+
+
+def isr_reads(describes: pa.Table, seen: View) -> Iterator[IsrReads]:
+    """The reads in DESCRIBES of every partition that ever changed, in the order of creation."""
+    rows_of = _rows_of(describes, before_ns=seen.facts.earliest_ns(seen.log.end_timestamp_ms))
+    for place, history in seen.partitions.items():
+        if len(history.versions) > 1 and place in rows_of:
+            yield _matched(_Versions(history, seen.facts), rows_of[place])
+
+
+def _rows_of(describes: pa.Table, *, before_ns: int) -> Mapping[tuple[str, int], list[_Row]]:
+    kept = describes.filter(
+        pc.and_(
+            pc.and_(pc.equal(describes["error"], _NO_ERROR), pc.is_valid(describes["isr"])),
+            pc.less(describes["return_ns"], before_ns),
+        )
+    )
+    found: dict[tuple[str, int], list[_Row]] = {}
+    for row in kept.select(list(_COLUMNS)).to_pylist():
+        found.setdefault((row["topic_id"], row["partition"]), []).append(row)
+    return found
+
+
+def _matched(versions: "_Versions", rows: Iterable[_Row]) -> IsrReads:
+    matched = [(row, spans) for row in rows if (spans := versions.shown(row)) is not None]
+    kept = [row for row, _ in matched]
+    return IsrReads(
+        history=versions.history,
+        read=_numbers(row["read"] for row in kept),
+        node=np.array([row["node"] for row in kept], dtype=object),
+        call_ns=_numbers(row["call_ns"] for row in kept),
+        return_ns=_numbers(row["return_ns"] for row in kept),
+        first=_numbers(first for _, (first, _) in matched),
+        last=_numbers(last for _, (_, last) in matched),
+    )
+
+
+class _Versions:
+    """The versions of a partition by what a read shows of them."""
+
+    def __init__(self, history: PartitionHistory, facts: Facts) -> None:
+        self.history = history
+        self._versions = history.versions
+        earliest = (facts.earliest_ns(one.timestamp_ms) for one in history.versions)
+        self._there_ns = list(accumulate(earliest, max))
+        self._offsets = [version.metadata_offset for version in history.versions]
+        first = history.versions[0]
+        self._sum_epoch = first.leader_epoch if first.cause is Cause.SNAPSHOT else _OLDER
+        self._places: dict[tuple[int, frozenset[int]], list[int]] = {}
+        for place, version in enumerate(history.versions):
+            state = (version.leader, frozenset(version.isr))
+            self._places.setdefault(state, []).append(place)
+
+    def shown(self, row: _Row) -> tuple[int, int] | None:
+        """The places of the first and the last version that the read may have shown."""
+        able = self._places.get((row["leader"], frozenset(row["isr"])), ())
+        count = bisect_right(self._there_ns, row["return_ns"])
+        places = [place for place in able if place < count and self._fits(place, row)]
+        if not places:
+            return None
+        told = row["metadata_offset"]
+        if told is not None and (place := bisect_right(self._offsets, told) - 1) in places:
+            return place, place
+        may_be_older = self._versions[places[0]].leader_epoch <= self._sum_epoch
+        return _OLDER if may_be_older else places[0], places[-1]
+
+    def _fits(self, place: int, row: _Row) -> bool:
+        version = self._versions[place]
+        replicas = row["replicas"]
+        return row["leader_epoch"] in (None, version.leader_epoch) and (
+            replicas is None or frozenset(replicas) == frozenset(version.replicas)
+        )
+
+
+def _numbers(values: Iterable[int]) -> NDArray[np.int64]:
+    return np.array(list(values), dtype=np.int64)

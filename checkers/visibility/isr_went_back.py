@@ -1,0 +1,72 @@
+"""V6 isr-read-went-back: a broker shows an older ISR than it had shown.
+
+A broker applies the metadata log record by record, so that what one incarnation of it shows of a
+partition only goes forward. A read is accused if another one, answered by the same incarnation, had
+returned before it was called, and every version that the earlier one may have shown is newer than
+every version that the later one may have shown (`isr_reads`).
+
+An incarnation is known by its registration. A broker answers nobody before it has registered and
+has caught up with that, so reads between two registrations are of one incarnation. Reads near a
+registration, by what the clocks may differ, are left out.
+
+It does not see a broker that goes back over a restart (stale-isr-read does, unless it catches up in
+time), nor one whose older and newer ISR are equal.
+
+Source: KIP-631, "The broker's metadata cache"; Kafka's `MetadataLoader`.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from checkers.anomaly import Found, Proof, found
+from checkers.control_plane.view import clock, doubtful, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.in_force import UNSURE
+from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
+from checkers.visibility.offices import Offices, offices
+
+__all__ = ["NAME", "isr_reads_that_went_back"]
+
+NAME: Final = "isr-read-went-back"
+
+
+def isr_reads_that_went_back(tables: Tables, facts: Facts) -> Judged:
+    """Of every partition. Reads `metadata_log` and `describes`."""
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    brokers = offices(seen)
+    for reads in isr_reads(tables["describes"], seen):
+        yield reads.history.key, _judged(reads, brokers)
+
+
+def _judged(reads: IsrReads, brokers: Offices) -> Found:
+    answers = []
+    for node in np.unique(reads.node):
+        here = np.flatnonzero(reads.node == node)
+        incarnation = brokers.incarnation(node, reads.call_ns[here], reads.return_ns[here])
+        for number in np.unique(incarnation[incarnation != UNSURE]):
+            mine = here[incarnation == number]
+            answers.append(compared(reads, claims=mine, asking=mine))
+    pairs = [pair for answer in answers for pair in answer.pairs()]
+
+    def proof(number: int) -> Proof:
+        return _proof(reads, *pairs[number])
+
+    cases = sum(answer.case_count for answer in answers)
+    return found(NAME, reads.history.key, cases=cases, never=np.arange(len(pairs)), proof=proof)
+
+
+def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
+    old, new = reads.newest(stale), reads.oldest(newer)
+    return Proof(
+        offsets=(new.metadata_offset, old.metadata_offset),
+        values=(int(reads.read[newer]), int(reads.read[stale])),
+        detail=f"{reads.node[stale]} showed {reads.words(newer)}, which is of metadata offset "
+        f"{new.metadata_offset} at least, to a read that returned at "
+        f"{clock(int(reads.return_ns[newer]))}; and {reads.words(stale)}, which is of metadata "
+        f"offset {old.metadata_offset} at most, to one that was called at "
+        f"{clock(int(reads.call_ns[stale]))}",
+    )

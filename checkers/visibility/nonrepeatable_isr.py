@@ -1,0 +1,117 @@
+"""V8 nonrepeatable-isr-read: reads of the ISR through different brokers go back.
+
+Where brokers are told the lowest metadata offset that every unfenced broker has acknowledged, they
+promise repeatable reads: no broker shows what another unfenced one may not show yet. A read is
+accused if another one, through another broker, had returned before it was called, and every version
+that the earlier one may have shown is newer than every version that the later one may have shown
+(`isr_reads`); and if its broker was unfenced all the while, by the metadata log.
+
+The promise holds from when a broker was told a lowest acknowledged offset at or above the record
+that set the level, until the level is lowered: by then every unfenced broker goes by it. Both reads
+have to be called in that time. A cluster that tells nobody such an offset, as every release of
+Kafka, promises nothing, and nothing is judged.
+
+Source: the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, "Read-after-write
+visibility".
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, found
+from checkers.control_plane.view import View, clock, doubtful, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rows import OPEN_NS
+from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.visibility.false_lowest import told_lowest
+from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
+from checkers.visibility.offices import Offices, offices
+from checkers.visibility.reigns import Reign, promising, raised
+
+__all__ = ["NAME", "nonrepeatable_isr_reads"]
+
+NAME: Final = "nonrepeatable-isr-read"
+
+_Span = tuple[int, int]
+"""From when until when the promise holds."""
+
+
+def nonrepeatable_isr_reads(tables: Tables, facts: Facts) -> Judged:
+    """Of every partition. Reads `metadata_log`, `describes` and `wire`."""
+    heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
+    if all(told_lowest(rpc) is None for rpc in heartbeats):
+        return
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    spans = list(_spans(seen, heartbeats))
+    brokers = offices(seen)
+    for reads in isr_reads(tables["describes"], seen) if spans else ():
+        yield reads.history.key, _judged(reads, brokers, spans)
+
+
+def _spans(seen: View, heartbeats: Sequence[Rpc]) -> Iterator[_Span]:
+    stamps = {record.metadata_offset: record.timestamp_ms for record in seen.log.records}
+    for reign in promising(raised(seen.log.records), heartbeats):
+        until_ns = OPEN_NS
+        if reign.end_offset in stamps:
+            until_ns = seen.facts.earliest_ns(stamps[reign.end_offset])
+        yield min(_told_ns(reign, heartbeats)), until_ns
+
+
+def _told_ns(reign: Reign, heartbeats: Sequence[Rpc]) -> Iterator[int]:
+    """When somebody was told that all have acknowledged the record that set the level."""
+    for rpc in heartbeats:
+        lowest = told_lowest(rpc)
+        if lowest is not None and rpc.answered_ns is not None and reign.begin_offset <= lowest:
+            yield rpc.answered_ns
+
+
+def _judged(reads: IsrReads, brokers: Offices, spans: Sequence[_Span]) -> Found:
+    answers = [
+        compared(
+            reads,
+            claims=held[reads.node[held] != node],
+            asking=_asking(reads, brokers, held, node),
+        )
+        for held in (_held(reads, span) for span in spans)
+        for node in np.unique(reads.node)
+    ]
+    pairs = [pair for answer in answers for pair in answer.pairs()]
+
+    def proof(number: int) -> Proof:
+        return _proof(reads, *pairs[number])
+
+    cases = sum(answer.case_count for answer in answers)
+    return found(NAME, reads.history.key, cases=cases, never=np.arange(len(pairs)), proof=proof)
+
+
+def _held(reads: IsrReads, span: _Span) -> NDArray[np.int64]:
+    """The reads in the time of the promise."""
+    from_ns, until_ns = span
+    return np.flatnonzero((reads.call_ns > from_ns) & (reads.return_ns < until_ns))
+
+
+def _asking(
+    reads: IsrReads, brokers: Offices, held: NDArray[np.int64], node: str
+) -> NDArray[np.int64]:
+    """Those of them through this broker, while it was unfenced."""
+    here = held[reads.node[held] == node]
+    return here[brokers.unfenced(node, reads.call_ns[here], reads.return_ns[here])]
+
+
+def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
+    old, new = reads.newest(stale), reads.oldest(newer)
+    return Proof(
+        offsets=(new.metadata_offset, old.metadata_offset),
+        values=(int(reads.read[newer]), int(reads.read[stale])),
+        detail=f"{reads.node[newer]} showed {reads.words(newer)}, which is of metadata offset "
+        f"{new.metadata_offset} at least, to a read that returned at "
+        f"{clock(int(reads.return_ns[newer]))}; {reads.node[stale]}, unfenced, showed "
+        f"{reads.words(stale)}, which is of metadata offset {old.metadata_offset} at most, to one "
+        f"that was called at {clock(int(reads.call_ns[stale]))}",
+    )

@@ -1,0 +1,60 @@
+"""The levels of metadata.version that were raised, and under which brokers promise visibility.
+
+A level promises it if, while it reigned, a broker was told a lowest acknowledged offset at or above
+the record that set it (`false_lowest`): a cluster that tells none promises nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from checkers.kernels.metadata_records import MetadataRecord
+from checkers.kernels.rows import OPEN_NS
+from checkers.kernels.rpcs import Rpc
+from checkers.visibility.false_lowest import told_lowest
+
+__all__ = ["Reign", "promising", "raised"]
+
+_FEATURE: Final = "metadata.version"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reign:
+    """A level of metadata.version that was raised, and the metadata offsets of its reign."""
+
+    level: int
+    """As the metadata log states it."""
+    begin_offset: int
+    end_offset: int
+
+
+def raised(records: Iterable[MetadataRecord]) -> Iterator[Reign]:
+    """Out of a metadata log in its order."""
+    levels = [
+        (record.metadata_offset, int(record.value))
+        for record in records
+        if record.type == "FeatureLevelRecord" and record.name == _FEATURE and record.value
+    ]
+    for (_, before), (offset, level), (end_offset, _) in _neighbours(levels):
+        if level > before:
+            yield Reign(level=level, begin_offset=offset, end_offset=end_offset)
+
+
+def _neighbours(
+    levels: Sequence[tuple[int, int]],
+) -> Iterator[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
+    """Each level with the one before it and the one after it."""
+    whole = [(-1, 0), *levels, (OPEN_NS, 0)]
+    for (before, one), (_, after) in pairwise(pairwise(whole)):
+        yield before, one, after
+
+
+def promising(reigns: Iterable[Reign], heartbeats: Iterable[Rpc]) -> tuple[Reign, ...]:
+    """Those under which brokers promise visibility."""
+    told = {lowest for rpc in heartbeats if (lowest := told_lowest(rpc)) is not None}
+    return tuple(
+        reign
+        for reign in reigns
+        if any(reign.begin_offset <= lowest < reign.end_offset for lowest in told)
+    )

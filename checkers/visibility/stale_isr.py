@@ -1,0 +1,98 @@
+"""V7 stale-isr-read: a broker shows an ISR that was replaced long ago, though nothing is broken.
+
+Kafka promises that brokers catch up in the end; the scenario says when that is. A workload of
+metadata may promise by `settled_age_max_ms` how old a read may be once nothing has been broken for
+`settle_ms`; else both are the scenario's `recovery_limit`. A read is judged if
+
+- nothing had been broken for that time when it was called, nor was until it returned (`quiet`),
+- its broker had been unfenced for that time, and was until it returned, by the metadata log,
+- and another version of the partition had been replaced for longer than the greatest age by then.
+
+It is accused if every version that it may have shown (`isr_reads`) had been replaced for longer
+than that: a version is taken for there from the latest moment of its timestamp on, and from that
+of a later version on.
+
+It does not see an old ISR that is equal to one of the newest, nor one of a broker that is fenced.
+
+Source: KIP-500; KIP-1243 for how long brokers may take.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, found
+from checkers.control_plane.view import clock, doubtful, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.partition_states import PartitionVersion
+from checkers.kernels.quiet import Quiet, quiet
+from checkers.visibility.isr_reads import IsrReads, isr_reads
+from checkers.visibility.offices import Offices, offices
+
+__all__ = ["NAME", "stale_isr_reads"]
+
+NAME: Final = "stale-isr-read"
+
+
+def stale_isr_reads(tables: Tables, facts: Facts) -> Judged:
+    """Of every partition. Reads `metadata_log`, `describes` and `faults`."""
+    if not facts.metadata_settle_ns:
+        return
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    brokers, calm = offices(seen), quiet(tables["faults"])
+    for reads in isr_reads(tables["describes"], seen):
+        yield reads.history.key, _judged(reads, brokers, calm, facts)
+
+
+def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Found:
+    there_ns = _there_ns(reads.history.versions, facts)
+    replaced = np.searchsorted(there_ns, reads.call_ns - facts.metadata_age_max_ns, side="left") - 1
+    cases = _settled(reads, brokers, calm, facts) & (replaced > 0)
+    stale = np.flatnonzero(cases & (reads.last < replaced))
+
+    def proof(number: int) -> Proof:
+        return _proof(reads, int(stale[number]), there_ns, calm)
+
+    return found(
+        NAME,
+        reads.history.key,
+        cases=int(np.count_nonzero(cases)),
+        never=np.arange(len(stale)),
+        proof=proof,
+    )
+
+
+def _there_ns(versions: list[PartitionVersion], facts: Facts) -> NDArray[np.int64]:
+    """From when on each version or a later one was surely there."""
+    latest = np.array([facts.latest_ns(one.timestamp_ms) for one in versions], dtype=np.int64)
+    there_ns: NDArray[np.int64] = np.minimum.accumulate(latest[::-1])[::-1]
+    return there_ns
+
+
+def _settled(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> NDArray[np.bool_]:
+    """Whether nothing was broken for as long as it takes, and the broker was in office."""
+    from_ns = reads.call_ns - facts.metadata_settle_ns
+    settled: NDArray[np.bool_] = calm.since_ns(reads.return_ns) <= from_ns
+    for node in np.unique(reads.node):
+        here = np.flatnonzero(reads.node == node)
+        settled[here] &= brokers.unfenced(node, from_ns[here], reads.return_ns[here])
+    return settled
+
+
+def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) -> Proof:
+    shown = reads.newest(row)
+    place = int(reads.last[row]) + 1
+    newer = reads.history.versions[place]
+    since_ns = int(calm.since_ns(reads.return_ns[row : row + 1])[0])
+    return Proof(
+        offsets=(shown.metadata_offset, newer.metadata_offset),
+        values=(int(reads.read[row]),),
+        detail=f"{reads.node[row]}, unfenced, showed {reads.words(row)} to a read that was called "
+        f"at {clock(int(reads.call_ns[row]))}; metadata offset {newer.metadata_offset} (leader "
+        f"{newer.leader}, leader epoch {newer.leader_epoch}, ISR {newer.isr_text}) had replaced "
+        f"that by {clock(int(there_ns[place]))}, and nothing was broken since {clock(since_ns)}",
+    )
