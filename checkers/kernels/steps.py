@@ -289,4 +289,5 @@ def _polls_crashed_between(
         np.searchsorted(crashed, (place << _OPERATION_BITS) | rows.operation)
         for rows in (pairs.before, pairs.after)
     )
-    return mine & (before < after)
+    crashed_between: NDArray[np.bool_] = mine & (before < after)
+    return crashed_between
