@@ -168,12 +168,12 @@ def _late(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof | None]:
 
 def _stays(broker: BrokerHistory, sessions: _Sessions) -> Iterator[_Stay]:
     facts, terms = sessions.seen.facts, sessions.terms
-    offset_ends = [term.begin_offset for term in terms[1:]] + [sessions.seen.log.end_offset]
+    begins = [term.begin_offset for term in terms] + [sessions.seen.log.end_offset]
     following = [*broker.versions[1:], None]
     for version, after in zip(broker.versions, following, strict=True):
         if version.fenced or not version.registered:
             continue
-        for term, offset_end in zip(terms, offset_ends, strict=True):
+        for term, offset_end in zip(terms, begins[1:], strict=True):
             ended = after is not None and after.metadata_offset < term.begin_offset
             if ended or version.metadata_offset >= offset_end or not len(term.written_ms):
                 continue

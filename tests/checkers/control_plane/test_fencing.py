@@ -5,7 +5,7 @@ from itertools import pairwise
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import doubts, facts, said, sentence, tables
+from metadata_logs import case_count, doubts, facts, said, sentence, tables
 
 from checkers.anomaly import Found
 from checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
@@ -168,6 +168,15 @@ def test_a_new_controller_begins_anew() -> None:
     (found,) = late("3 leader 1000 epoch 2 at 9000", frames, epoch=2)
     assert "from 9.109 s (last heartbeat: frame 0) to 29.870 s" in found
     assert not late("3 leader 1000 epoch 2 at 22000", frames, epoch=2)
+
+
+def test_a_log_that_tells_of_no_term_judges_no_session() -> None:
+    silent = BEGIN.replace("0 leader 1000", "0 noop") + "3 fence 1 at 7800\n4 noop at 30000"
+    beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    for kernel in (fenced_too_early, fenced_too_late):
+        judged = list(kernel(tables(silent, beat, node_settings=settings()), FACTS))
+        assert not case_count(judged)
+        assert not said(judged)
 
 
 def test_without_a_log_or_settings_no_session_is_judged() -> None:
