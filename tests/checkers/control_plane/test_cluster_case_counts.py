@@ -33,6 +33,7 @@ from checkers.control_plane.shared_identity import shared_identities
 from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 from checkers.control_plane.two_leaders import two_leaders
+from checkers.control_plane.unfetched_epoch import unfetched_epochs
 from checkers.general.checks import GENERAL_CHECKS
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.life_cycle.duplicate_id import duplicate_ids
@@ -136,6 +137,10 @@ DELAYED = """
     at 19990 broker-2 register -> ok 33 at 20010
     at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010
 """
+FETCHED = """
+    at 21000 broker-2 to broker-1 fetches t-0 epoch {} -> nothing
+    at 21990 broker-1 alter t-0 expecting 1 isr 1:1,2:33 -> ok 2 at 22010
+"""
 CAME_BACK = SHRUNK + "33 register 2 at 20000\n34 unfence 2 at 20500\n36 change t-0 isr 1,2 at 22000"
 TWICE = "at 100 broker-2 register -> ok 3 at 110\nat 900 broker-2 register -> ok 9 at 910\n"
 OLD_BEAT = "at 911 broker-2 heartbeat epoch 3 offset 1 -> {} at 950"
@@ -200,6 +205,14 @@ CHECKS = (
         good=given(CAME_BACK, DELAYED.format(20011)),
         good_count=1,
         nothing=given(CAME_BACK),
+    ),
+    Check(
+        kernel=unfetched_epochs,
+        bad=given(CAME_BACK, FETCHED.format(3)),
+        bad_count=1,
+        good=given(CAME_BACK, FETCHED.format(33)),
+        good_count=1,
+        nothing=given(CAME_BACK, FETCHED.format(3).replace("2:33", "2:-1")),
     ),
     Check(
         kernel=ineligible_members,

@@ -177,7 +177,10 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
     assert found["recordings"].case_count == 6
     assert found["recordings"].reason == "the tape (wire) is empty"
     figures = {"served-while-fenced"}
-    assert {found[name].validity for name in taped - figures} == {Validity.NOT_JUDGED}
+    judged = {name: found[name] for name in taped - figures}
+    assert {one.validity for one in judged.values()} == {Validity.NOT_JUDGED}, [
+        (name, one.reason) for name, one in judged.items() if one.reason
+    ]
     assert {found[name].validity for name in figures} == {Validity.FIGURE}
     assert not any(found[name].case_count for name in taped)
 
