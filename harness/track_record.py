@@ -13,12 +13,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from harness.expectation import tried_releases
 from harness.reproduction import Expected, Reproduction, Series, SeriesRun, Standing
 from harness.reproduction_file import read_reproduction, write_reproduction
+from harness.scenario import Scenario
 from history.failure import UsageError
 from report.notation import length, one_line
 
-__all__ = ["BEGIN", "END", "add_to_track_record", "read_track_record", "table", "with_table"]
+__all__ = [
+    "BEGIN",
+    "END",
+    "add_to_track_record",
+    "read_track_record",
+    "table",
+    "with_table",
+    "without_series",
+]
 
 BEGIN: Final = "<!-- track record: `make docs` writes it from results/track-record -->"
 END: Final = "<!-- end of the track record -->"
@@ -49,6 +59,24 @@ def read_track_record(directory: Path) -> tuple[Reproduction, ...]:
     found = [read_reproduction(path) for path in sorted(directory.glob("*.json"))]
     newest_first = sorted(found, key=lambda one: one.started_at, reverse=True)
     return tuple(sorted(newest_first, key=lambda one: one.scenario))
+
+
+def without_series(
+    scenarios: Iterable[Scenario], recorded: Sequence[Reproduction]
+) -> Iterator[tuple[Scenario, str]]:
+    """The releases that scenarios say they were tried on, and whose newest series is not there.
+
+    Nor is one that counts that is not as the scenario expects, or left it open.
+    """
+    proven = {
+        (reproduction.scenario, series.release, series.metadata_version)
+        for reproduction, series in _newest(recorded)
+        if series.standing is Standing.AS_EXPECTED
+    }
+    for scenario in scenarios:
+        for release in tried_releases(scenario.expect):
+            if (scenario.name, release, scenario.cluster.metadata_version) not in proven:
+                yield scenario, release
 
 
 def table(recorded: Sequence[Reproduction]) -> str:

@@ -1,6 +1,7 @@
 """`fencepost reproduce` and `fencepost track-record`."""
 
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from harness.cli.options import as_json, emit_json, results_option
 from harness.cli.run import host_words, options_from, with_run_options
 from harness.cli.series_table import found_lines, reproduction_json, series_table
 from harness.expectation import tried_releases
-from harness.library import find_scenario
+from harness.library import find_scenario, library
 from harness.options import ClusterKind
 from harness.progress import terminal_progress
 from harness.reproduce import Subject, planned
@@ -21,7 +22,13 @@ from harness.reproduction import Reproduction, State
 from harness.reproduction_file import new_reproduction_path
 from harness.scenario import load_scenario
 from harness.seeds import SEED_MAX, new_seed
-from harness.track_record import add_to_track_record, read_track_record, table, with_table
+from harness.track_record import (
+    add_to_track_record,
+    read_track_record,
+    table,
+    with_table,
+    without_series,
+)
 from history.failure import UsageError
 
 __all__ = ["reproduce", "track_record"]
@@ -84,14 +91,26 @@ def reproduce(
     metavar="FILE",
     help="Put the table between the markers of this file.",
 )
+@click.option(
+    "--missing",
+    is_flag=True,
+    help="Show the series that scenarios claim and the record lacks, as commands that make them.",
+)
 @results_option
 @as_json
-def track_record(add: tuple[Path, ...], write: Path | None, results: Path, as_json: bool) -> int:
-    """Show what reproductions found: the newest series of each scenario and release."""
+def track_record(
+    add: tuple[Path, ...], write: Path | None, missing: bool, results: Path, as_json: bool
+) -> int:
+    """Show what reproductions found: the newest series of each scenario and release.
+
+    Exit codes: 0, and with --missing 1 if any is.
+    """
     directory = results / "track-record"
     for path in add:
         click.echo(add_to_track_record(path, directory), err=True)
     recorded = read_track_record(directory)
+    if missing:
+        return _show_missing(recorded, as_json=as_json)
     if write is not None:
         with_table(write, table(recorded))
         click.echo(write, err=True)
@@ -100,6 +119,19 @@ def track_record(add: tuple[Path, ...], write: Path | None, results: Path, as_js
     elif write is None:
         click.echo(table(recorded), nl=False)
     return 0
+
+
+def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
+    scenarios = (load_scenario(path, []) for path in library().values())
+    commands = [
+        f"fencepost reproduce {scenario.name} --kafka {release} --runs 10"
+        for scenario, release in without_series(scenarios, recorded)
+    ]
+    if as_json:
+        emit_json(commands)
+    else:
+        click.echo("".join(f"{command}\n" for command in commands), nl=False)
+    return 1 if commands else 0
 
 
 def _listed(text: str) -> list[str]:

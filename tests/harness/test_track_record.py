@@ -4,11 +4,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 from series_doubles import BOTH, SilentProgress, runner, subject, ticking, verdict
 
+from checkers.verdict import Validity
+from harness.expectation import Expectation
+from harness.library import find_scenario
 from harness.reproduce import planned, reproduce
 from harness.reproduction import Reproduction
 from harness.reproduction_file import read_reproduction, write_reproduction
+from harness.scenario import load_scenario
 from harness.track_record import (
     BEGIN,
     END,
@@ -16,6 +21,7 @@ from harness.track_record import (
     read_track_record,
     table,
     with_table,
+    without_series,
 )
 from history.failure import HarnessError, UsageError
 
@@ -42,6 +48,26 @@ def test_the_readme_shows_the_record_that_is_kept() -> None:
     readme = (ROOT / "README.md").read_text()
     shown = readme.partition(f"{BEGIN}\n")[2].partition(END)[0]
     assert shown == table(read_track_record(ROOT / "results/track-record")), "run `make docs`"
+
+
+def test_a_release_that_a_scenario_names_needs_a_series_that_is_as_expected(
+    tmp_path: Path,
+) -> None:
+    claim = Expectation(
+        releases=SpecifierSet(""), validity=Validity.VALID, tried=("3.4.1", "4.3.1", "3.9.2")
+    )
+    trial = load_scenario(find_scenario("smoke"), [])
+    trial = replace(trial, name="trial", expect=(claim,))
+
+    def missing(*recorded: Reproduction) -> list[str]:
+        return [release for _, release in without_series([trial], recorded)]
+
+    assert missing() == ["3.4.1", "4.3.1", "3.9.2"]
+    assert missing(reproduction(tmp_path, hits=4)) == ["3.9.2"]
+    # 3.4.1 is to fire, and does not.
+    assert missing(reproduction(tmp_path, hits=0)) == ["3.4.1", "3.9.2"]
+    at_3_5 = replace(trial, cluster=replace(trial.cluster, metadata_version="3.5"))
+    assert len(list(without_series([at_3_5], [reproduction(tmp_path, hits=4)]))) == 3
 
 
 def test_the_table_names_rate_interval_command_machine_and_date(tmp_path: Path) -> None:
