@@ -16,8 +16,11 @@ from clusters.java import find_java
 from history.failure import HarnessError
 
 # How long an example takes says more of the machine than of the code. Hypothesis would draw the
-# same examples at every run of a CI; ours are as old as the day.
+# same examples at every run of a CI; ours are as old as the day. Tests that want more or fewer
+# examples than others say how many times as many: `--hypothesis-profile` goes for all of them.
 settings.register_profile("fencepost", deadline=None, derandomize=False, print_blob=True)
+for name, examples in {"quick": 10, "long": 10_000}.items():
+    settings.register_profile(name, settings.get_profile("fencepost"), max_examples=examples)
 settings.load_profile("fencepost")
 
 

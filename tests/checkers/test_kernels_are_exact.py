@@ -51,7 +51,7 @@ def _slow(past: History, *, idempotent: bool, consume: str) -> SlowKey:
     )
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=10 * settings().max_examples)
 @given(past=histories(), idempotent=st.booleans(), consume=st.sampled_from(["assign", "both"]))
 def test_every_kernel_finds_what_its_definition_says(
     past: History,

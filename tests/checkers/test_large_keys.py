@@ -42,7 +42,7 @@ def _cut(records: pa.Table, setting: Setting, **options: Any) -> list[Row]:
         return rows_in_segments(records, setting, Path(scratch) / "bucket", **options)
 
 
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 @given(
     past=histories(),
     idempotent=st.booleans(),

@@ -27,7 +27,7 @@ def judged(table: pa.Table, model: Model) -> dict[str, Found]:
     }
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings().max_examples // 5)
 @given(
     model=MODELS,
     operations=st.integers(1, 120),
@@ -97,7 +97,7 @@ def test_what_follows_a_lie_is_right_again(model: Model) -> None:
         assert min(seen) > 8
 
 
-@settings(max_examples=40)
+@settings(max_examples=2 * settings().max_examples // 5)
 @given(
     model=MODELS,
     clients=st.integers(1, 9),

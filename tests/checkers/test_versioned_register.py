@@ -159,7 +159,7 @@ def _may_have_made(operation: Operation, version: int) -> bool:
     return operation.kind is Kind.CRASHED and operation.version + 1 == version
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings().max_examples)
 @given(histories())
 def test_trying_all_schedules_says_the_same(
     drawn: tuple[list[Operation], frozenset[int]],
@@ -169,7 +169,7 @@ def test_trying_all_schedules_says_the_same(
     assert (found is None) == slow(operations, called)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(histories())
 def test_the_two_operations_of_a_contradiction_name_moments_that_exclude_each_other(
     drawn: tuple[list[Operation], frozenset[int]],

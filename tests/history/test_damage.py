@@ -33,7 +33,7 @@ def recorded(root: Path) -> tuple[RunDirectory, Model]:
     return run, model
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings().max_examples // 5)
 @given(size=st.integers(0, SEGMENT_BYTES))
 def test_a_segment_that_was_cut_is_read_as_far_as_it_goes_and_counted(size: int) -> None:
     with tempfile.TemporaryDirectory() as directory:

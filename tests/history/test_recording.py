@@ -39,7 +39,7 @@ def one_record(offset: int) -> list[tuple[int, int, int, int]]:
     return [(0, offset, offset, 0)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=4 * settings().max_examples // 5)
 @given(
     steps=st.lists(step, max_size=40),
     slot_count=st.integers(1, 5),

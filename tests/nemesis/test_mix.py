@@ -115,7 +115,7 @@ SPECS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings().max_examples // 5)
 @given(SPECS, st.integers(1, 10_000))
 def test_never_more_nodes_are_down_than_the_budget_allows(spec: MixSpec, seed: int) -> None:
     sim = Sim(spec, seed)
@@ -128,7 +128,7 @@ def test_never_more_nodes_are_down_than_the_budget_allows(spec: MixSpec, seed: i
             assert sum(role_of(node) is role for node in impaired) <= budget
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings().max_examples // 5)
 @given(SPECS, st.integers(1, 10_000))
 def test_a_disk_is_lost_only_while_every_replica_is_in_sync(spec: MixSpec, seed: int) -> None:
     for _, impaired, acts in Sim(spec, seed).run(300):

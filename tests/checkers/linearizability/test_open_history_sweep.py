@@ -11,7 +11,7 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from small_versions import Op, drawn, table
@@ -93,7 +93,6 @@ def long_history(random: Random, model: Model, *, parts: int) -> list[Op]:
 
 
 @pytest.mark.parametrize("model", sorted(VERSIONED))
-@settings(max_examples=100)
 @given(random=st.randoms(use_true_random=True), parts=st.integers(1, 3))
 def test_slabs_read_from_row_groups_say_what_the_whole_says(
     model: Model, random: Random, parts: int, tmp_path_factory: pytest.TempPathFactory

@@ -203,7 +203,7 @@ def test_the_fault_is_counted_in_full_and_told_up_to_a_bound() -> None:
 
 
 @pytest.mark.parametrize("model", sorted(VERSIONED))
-@settings(max_examples=1500)
+@settings(max_examples=15 * settings().max_examples)
 @given(random=st.randoms(use_true_random=True), versions=st.integers(1, 4))
 def test_trying_all_orders_says_the_same(model: Model, random: Random, versions: int) -> None:
     operations = drawn(random, model)
@@ -215,7 +215,7 @@ def test_trying_all_orders_says_the_same(model: Model, random: Random, versions:
 
 
 @pytest.mark.parametrize("model", sorted(VERSIONED))
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(random=st.randoms(use_true_random=True))
 def test_every_fault_of_a_table_has_a_proof_that_names_operations(
     model: Model, random: Random

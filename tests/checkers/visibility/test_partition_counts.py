@@ -142,7 +142,7 @@ def _taking_place(moments: list[tuple[int, int, str, Any]], unclear: set[int]) -
     return writes, reads
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 @given(honest())
 def test_a_topic_that_grows_at_one_moment_is_never_accused(history: tuple[Rows, Rows]) -> None:
     for check in (stale_reads, nonrepeatable_reads, backward_sessions):
@@ -173,7 +173,7 @@ def noise(draw: st.DrawFn) -> tuple[Rows, Rows]:
     return writes, reads
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 @given(noise())
 def test_the_kernels_find_what_plain_loops_find(history: tuple[Rows, Rows]) -> None:
     table = numbered(*history)

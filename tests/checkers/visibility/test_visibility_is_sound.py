@@ -97,7 +97,7 @@ def _take_place(writes: Rows, reads: Rows, moments: Any, *, settings_read: bool)
             write["config_value"] = None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 @given(honest())
 def test_what_takes_effect_at_one_moment_is_never_accused(history: tuple[Rows, Rows]) -> None:
     tables = numbered(*history)
@@ -105,7 +105,7 @@ def test_what_takes_effect_at_one_moment_is_never_accused(history: tuple[Rows, R
         assert check(tables).table.to_pylist() == []
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 @given(noise())
 def test_the_kernels_find_what_plain_loops_find(history: tuple[Rows, Rows]) -> None:
     tables = numbered(*history)

@@ -151,7 +151,7 @@ def test_another_implementation_reads_the_same(contents: list[Content]) -> None:
     ] == contents_of(ours)
 
 
-@settings(max_examples=30)
+@settings(max_examples=3 * settings().max_examples // 10)
 @given(batches=BATCHES, data=st.data())
 def test_a_torn_tail_ends_a_scan_at_the_last_whole_batch(
     batches: list[list[Content]], data: st.DataObject
@@ -173,7 +173,7 @@ def test_a_torn_tail_ends_a_scan_at_the_last_whole_batch(
         assert scan.stop.missing_bytes > 0
 
 
-@settings(max_examples=30)
+@settings(max_examples=3 * settings().max_examples // 10)
 @given(batches=BATCHES.filter(any), data=st.data())
 def test_no_changed_byte_goes_unnoticed(batches: list[list[Content]], data: st.DataObject) -> None:
     whole = bytearray(log(batches))

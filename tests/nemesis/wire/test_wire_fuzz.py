@@ -92,7 +92,9 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=3 * settings().max_examples // 2, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(rules=st.lists(actions, max_size=3), steps=steps)
 def test_no_bytes_in_any_order_stop_the_proxy(
     rules: list[tuple[Action, Direction]], steps: list[tuple[str, bytes, int]]

@@ -145,7 +145,7 @@ _ANY_DEED = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=3 * settings().max_examples // 5)
 @given(deeds=st.lists(_ANY_DEED, max_size=30), synced=st.booleans())
 def test_what_is_left_is_what_a_disk_with_a_journal_leaves(
     deeds: list[Deed], *, synced: bool
