@@ -6,8 +6,9 @@ where it lies, and `checkers.history_summary` puts the sums together.
 
 An operation belongs to the time at which it was *called*: before the first effect of a fault,
 during some fault (from its effect to its heal), between faults, or after the last heal; and it is
-counted beside for each fault and each kind of fault during which it was called. Latencies
-go into buckets that are 1.1 % wide, so that quantiles of a run can be told from the sum of files.
+counted beside for each fault and each kind of fault during which it was called. To its kind a fault
+lasts a second at least: a restarted node may be back before any client has called. Latencies go
+into buckets that are 1.1 % wide, so that quantiles of a run can be told from the sum of files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,8 @@ __all__ = [
 ]
 
 BUCKETS_AN_OCTAVE: Final = 64
+_SHORTEST_NS: Final = 1_000_000_000
+"""Clients go on for at least that long after the last heal, so that the last fault has it, too."""
 
 COLUMNS: Final = (
     "index",
@@ -199,8 +202,12 @@ def _by_time(
     for window in windows:
         yield str(window.fault), _within(called, window)
     for kind in dict.fromkeys(window.kind for window in windows):
-        of_kind = _union([window for window in windows if window.kind == kind])
+        of_kind = _union([_lasting(window) for window in windows if window.kind == kind])
         yield during_kind(kind), sum(_within(called, window) for window in of_kind)
+
+
+def _lasting(window: FaultWindow) -> FaultWindow:
+    return replace(window, end_ns=max(window.end_ns, window.effect_ns + _SHORTEST_NS))
 
 
 def _within(called: NDArray[np.int64], window: FaultWindow) -> int:

@@ -63,8 +63,27 @@ def test_a_kind_counts_an_operation_once_however_many_of_its_faults_there_are() 
     )
     sums = summary(_PAST.operations, windows=twice)
     assert _count(sums, F.SEND, Outcome.INFO, during_kind("kill")) == 1
-    assert _count(sums, F.POLL, Outcome.OK, during_kind("kill")) == 1
+    assert _count(sums, F.POLL, Outcome.OK, during_kind("kill")) == 2
     assert _count(sums, F.POLL, Outcome.OK, during_kind("pause")) == 1
+
+
+def test_to_its_kind_a_fault_lasts_a_second_at_least() -> None:
+    second = 1_000_000_000
+    past = history(
+        f"""
+        c1 poll -> t-0 [v1@0]  in 0..4
+        c1 poll -> t-0 [v2@1]  in {second}..{second + 4}
+        c1 poll -> t-0 [v3@2]  in {second + 20}..{second + 24}
+        """
+    )
+    windows = (
+        FaultWindow(fault=0, kind="restart", effect_ns=10, end_ns=12),
+        FaultWindow(fault=1, kind="kill", effect_ns=1, end_ns=second + 30),
+    )
+    sums = summary(past.operations, windows=windows)
+    assert _count(sums, F.POLL, Outcome.OK, during_kind("restart")) == 1
+    assert _count(sums, F.POLL, Outcome.OK, "0") == 0
+    assert _count(sums, F.POLL, Outcome.OK, during_kind("kill")) == 2
 
 
 def test_the_time_between_two_faults_is_not_during_them() -> None:
