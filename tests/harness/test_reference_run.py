@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clusters.hosts.process import orphans
+from harness.cli.main import main
 from harness.library import find_scenario
 from history.manifest import read_manifest
 from history.reader import load_table
@@ -121,9 +122,15 @@ def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(
     ids=["rule", "level", "transactions"],
 )
 def test_what_it_cannot_be_is_refused_before_anything_starts(
-    arguments: tuple[str, ...], words: str, tmp_path: Path
+    arguments: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ended = run(*arguments, results=tmp_path)
-    assert ended.returncode == 254
-    assert words in ended.stderr
+    monkeypatch.setenv("FENCEPOST_RESULTS", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *arguments, "--cluster", "reference", "--alongside"])
+    assert ended.value.code == 254
+    assert words in capsys.readouterr().err
     assert not any(tmp_path.iterdir())

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.main import main
 from history.manifest import RunState, read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
@@ -115,9 +116,15 @@ def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) ->
     ids=["transactions", "no-rule", "no-level", "kafka", "kafka-rules", "no-wire"],
 )
 def test_what_cannot_be_in_virtual_time_is_refused_at_once(
-    arguments: tuple[str, ...], words: str, tmp_path: Path
+    arguments: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ended = fencepost("run", *arguments, results=tmp_path)
-    assert ended.returncode == 254
-    assert words in ended.stderr
+    monkeypatch.setenv("FENCEPOST_RESULTS", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *arguments, "--alongside"])
+    assert ended.value.code == 254
+    assert words in capsys.readouterr().err
     assert not list(tmp_path.glob("*/*/manifest.json"))

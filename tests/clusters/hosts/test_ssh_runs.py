@@ -10,6 +10,7 @@ import pytest
 from far_machines import far_machines, inventory_of, why_no_machines
 from sshd import Sshd
 
+from harness.cli.main import main
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 
@@ -83,15 +84,25 @@ def test_the_doctor_looks_at_every_machine(inventory: Path, machines: tuple[Sshd
         assert f"{one.machine.user} at {one.machine.directory}" in found["found"]
 
 
-def test_machines_that_nobody_named_are_asked_for() -> None:
-    ended = _fencepost("run", "smoke", "--host", "ssh")
-    assert ended.returncode == 254
-    assert "--host ssh needs to know the machines: --inventory FILE" in ended.stderr
+_RUN = ("run", "smoke", "--alongside", "--cluster", "kafka", "--host", "ssh")
 
 
-def test_an_inventory_is_refused_at_its_line(tmp_path: Path) -> None:
+def test_machines_that_nobody_named_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    said = _refused(capsys, *_RUN)
+    assert "--host ssh needs to know the machines: --inventory FILE" in said
+
+
+def test_an_inventory_is_refused_at_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "machines.yaml"
     path.write_text("machines:\n  - host: 10.0.0.1\n    colour: red\n")
-    ended = _fencepost("run", "smoke", "--host", "ssh", "--inventory", str(path))
-    assert ended.returncode == 254
-    assert f"{path}:3: machines[0].colour: unknown; allowed: host" in ended.stderr
+    said = _refused(capsys, *_RUN, "--inventory", str(path))
+    assert f"{path}:3: machines[0].colour: unknown; allowed: host" in said
+
+
+def _refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 254
+    return capsys.readouterr().err
