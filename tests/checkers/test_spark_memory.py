@@ -27,7 +27,7 @@ def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer
     def greedy(log: KeyLog) -> Found:
         if log.key == "t-0":
             np.empty(_TOO_MUCH, dtype=np.uint8)
-        return none("vanished", log.key)
+        return none("vanished", log.key, cases=0)
 
     run = RunDirectory(tmp_path / "run")
     write_synthetic_run(run, Recipe(sends=3000, lies=("duplicate",)))
