@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from checkers.anomaly import ANOMALIES, Found, anomalies_of
 from checkers.catalogue import asked
 from checkers.check import check_run
-from checkers.data_plane.checks import CHECKS
+from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
 from checkers.finding_rows import FINDINGS
 from checkers.kernels.key_log import KeyLog
 from checkers.synthetic import LIES, Recipe, write_synthetic_run
@@ -70,7 +70,11 @@ def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
     assert verdict.run_id == "synthetic-0"
     assert not list(run.anomalies.iterdir())
     assert not list(here.iterdir())
-    figures = _by_name(verdict)["statistics"].figures
+    results = _by_name(verdict)
+    assert all(results[name].case_count for name in (*KEY_ASSUMPTIONS, *CHECKS)), verdict
+    lag = results["real-time-lag"]
+    assert (lag.validity, lag.case_count) == (Validity.FIGURE, lag.figures["polls_count"])
+    figures = results["statistics"].figures
     assert figures["send_ok_during_count"] > 100
     assert figures["send_latency_p50_ms"] <= figures["send_latency_max_ms"]
 
