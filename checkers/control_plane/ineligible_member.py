@@ -46,10 +46,10 @@ def _judged(
     for before, version in history.steps():
         if version.cause is Cause.CHANGED and not version.recovering:
             for broker_id in sorted(set(version.isr) - set(before.isr)):
-                broker = seen.broker_before(broker_id, version.metadata_offset)
-                if broker is not None or not seen.log.begins_with_snapshot:
-                    eligible = broker is not None and broker.eligible
-                    yield None if eligible else _join(history, version, broker_id, broker)
+                joining = seen.broker_before(broker_id, version.metadata_offset)
+                if joining is not None or not seen.log.begins_with_snapshot:
+                    eligible = joining is not None and joining.eligible
+                    yield None if eligible else _join(history, version, broker_id, joining)
     for broker in seen.brokers.values():
         yield from _stays(history, broker, fenced[broker.broker_id], seen)
 

@@ -100,8 +100,10 @@ def _asking(
     reads: IsrReads, brokers: Offices, held: NDArray[np.int64], node: str
 ) -> NDArray[np.int64]:
     """Those of them through this broker, while it was unfenced."""
-    here = held[reads.node[held] == node]
-    return here[brokers.unfenced(node, reads.call_ns[here], reads.return_ns[here])]
+    here: NDArray[np.int64] = held[reads.node[held] == node]
+    unfenced = brokers.unfenced(node, reads.call_ns[here], reads.return_ns[here])
+    kept: NDArray[np.int64] = here[unfenced]
+    return kept
 
 
 def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
