@@ -52,6 +52,22 @@ def test_a_read_that_may_be_as_new_does_not(first: str, second: str) -> None:
     assert through("b2", first, second) == through("b1", first, second) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "case_count"),
+    [
+        ("=1 40-50", "=0 60-61", 1),  # it went back
+        ("=1 40-50", "=1 60-61", 1),  # it did not
+        ("=1 40-50", "=1 50-61", 0),  # at the same time
+        ("=7 40-50", "=1 60-61", 0),  # a setting that nobody wrote says nothing
+    ],
+)
+def test_a_case_is_a_sighting_after_another(first: str, second: str, case_count: int) -> None:
+    for other, of_across, of_within in (("b2", case_count, 0), ("b1", 0, case_count)):
+        history = tables(f"{OPEN} reads b1 {first} \n reads {other} {second}")
+        assert nonrepeatable_reads(history).judged_count == of_across
+        assert backward_sessions(history).judged_count == of_within
+
+
 def test_an_info_write_that_was_seen_counts_from_then_on() -> None:
     history = """
         create A 0 10-20

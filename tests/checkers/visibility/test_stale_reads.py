@@ -106,3 +106,9 @@ def test_the_words_name_the_read_and_the_write() -> None:
 def test_what_could_be_compared_is_counted() -> None:
     history = f"{LIFE} reads b2 A 25-26 \n reads b2 C 25-26 \n reads b2 none 25-26"
     assert stale_reads(tables(history)).judged_count == 2
+    assert stale_reads(tables(f"{LIFE} reads b2 A 85-86")).judged_count == 1
+
+
+def test_a_read_before_anything_was_acknowledged_is_no_case() -> None:
+    assert not stale_reads(tables(f"{LIFE} reads b2 A 15-16")).judged_count
+    assert not stale_reads(tables(LIFE)).judged_count

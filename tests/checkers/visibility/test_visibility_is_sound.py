@@ -116,6 +116,7 @@ def test_the_kernels_find_what_plain_loops_find(history: tuple[Rows, Rows]) -> N
 
 
 def _found(found: Any) -> dict[int, int]:
+    assert len(found.table) <= found.judged_count
     return {row["read"]: row["known_ns"] for row in found.table.to_pylist()}
 
 

@@ -15,6 +15,7 @@ from checkers.check_group import Question
 from checkers.kernels.key_log import Setting
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import VISIBILITY_GROUP
+from checkers.weight import weighed
 from history.cluster_schema import METADATA_OFFSETS
 from history.manifest import Manifest, Promises, RunState
 from history.run_directory import RunDirectory
@@ -110,7 +111,7 @@ def test_stale_reads_are_counted_and_their_ages_told_by_broker(judge: Judge) -> 
     results, anomalies = judge(STALE, offsets=((15, "broker-2", 7), (35, "broker-1", 9)))
     stale = results["stale-read-after-write"]
     assert (stale.validity, stale.anomaly_count, stale.allowed_count) == (Validity.VALID, 2, 2)
-    assert stale.figures["judged_count"] == 5
+    assert stale.figures["judged_count"] == stale.case_count == 5
     assert stale.figures["stale_count"] == stale.figures["broker_2_stale_count"] == 2
     assert stale.figures["age_max_ms"] == stale.figures["broker_2_age_max_ms"] == 40 / MS
     assert stale.figures["age_p50_ms"] == 40 / MS  # of two, the upper one
@@ -133,7 +134,11 @@ def test_stale_reads_are_counted_and_their_ages_told_by_broker(judge: Judge) -> 
 
 def test_without_anything_to_compare_there_is_no_case(judge: Judge) -> None:
     results, _ = judge("create A 0 10-20")
-    assert {result.case_count for result in results.values()} == {0}
+    for result in results.values():
+        assert not result.case_count
+        assert weighed(result, MANIFEST.promises).validity is Validity.FIGURE
+        bounded = replace(MANIFEST.promises, metadata_age_max_ms=1000)
+        assert weighed(result, bounded).validity is Validity.NOT_JUDGED
 
 
 def test_a_damaged_table_is_unknown_by_name(judge: Judge) -> None:
