@@ -459,7 +459,8 @@ def test_on_an_empty_tape_nothing_counts_of_what_needs_the_tape(check: Check) ->
 def test_every_check_of_the_cluster_is_among_these() -> None:
     told = {name for check in CHECKS for name in _names(check)}
     general = {check.entry.name for check in GENERAL_CHECKS}
-    elsewhere = {*general, "stuck-isr", "stuck-replica"}
+    reads = {"isr-read-went-back", "stale-isr-read", "nonrepeatable-isr-read"}
+    elsewhere = {*general, *reads, "stuck-isr", "stuck-replica"}
     assert told == {entry.name for entry in CONTROL_PLANE.entries} - elsewhere | {
         "acknowledged-below-min-isr"
     }
