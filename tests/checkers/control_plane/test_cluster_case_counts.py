@@ -386,7 +386,7 @@ CHECKS = (
         bad_count=1,
         good=given(LED.format("7 change t-0 isr 2 leader 2"), LEAVING),
         good_count=1,
-        nothing=given(LED.format("")),
+        nothing=given(LED.format(""), BEAT),
     ),
     Check(
         kernel=incarnations_that_went_back,
