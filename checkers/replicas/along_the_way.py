@@ -1,12 +1,15 @@
 """Replicas along the way: whose log ended too early, by what was recorded while the run lasted.
 
 The disks are read when all is over. Until then a replica that lacked a record may have fetched it
-again, been wiped, or been taken off the partition. `kernels.log_ends` tells where logs ended in
-between; two rules are judged by it, each against the highest record that had been acknowledged
-under acks=all before.
+again, been wiped, or been taken off the partition. So acknowledgements under acks=all are held
+against each other, and against where logs were seen to end in between (`kernels.log_ends`).
 
-- A broker that was in the ISR or ELR, or led, in every version that may have been in force then has
-  every committed record (C10).
+- A record that is sent after another one was acknowledged is appended behind it. If it is
+  acknowledged at its offset or before, no log holds both: where the other one lies, there was
+  another log's end. A leader has every record that was acknowledged before its election, and all
+  that were since; so the one in office at the later acknowledgement lacks one of the two (C10).
+- A broker that was in the ISR or ELR, or led, in every version that may have been in force as its
+  log ended somewhere, has every record that had been acknowledged before (C10).
 - A broker that was in the ISR all through a send had that record when it was acknowledged
   (`kernels.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
   taken off the partition.
@@ -27,14 +30,20 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import View, clock
-from checkers.kernels.commitments import Commitment, Sends, acknowledged_sends, commitments
+from checkers.kernels.commitments import (
+    Commitment,
+    Sends,
+    acknowledged_sends,
+    commitments,
+    in_force,
+)
 from checkers.kernels.disk_faults import DISK_FAULTS
 from checkers.kernels.facts import Facts, Tables
 from checkers.kernels.log_ends import LogEnd, appended_ends, fetched_ends, highest_before
-from checkers.kernels.partition_states import PartitionHistory
+from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
 from checkers.kernels.spans import FOREVER_NS, Span, outside
 
-__all__ = ["Course", "course_of", "cut_records", "lacking_members"]
+__all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_members"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,8 @@ class Course:
     sends: Sends
     groups: Sequence[Commitment]
     ends: Sequence[LogEnd]
-    """Of the time that the metadata log tells of."""
+    known_until_ns: int
+    """The metadata log tells of the time until then; log ends are of that time."""
 
 
 def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
@@ -58,19 +68,42 @@ def course_of(history: PartitionHistory, tables: Tables, seen: View) -> Course:
         *appended_ends(sends, groups),
         *fetched_ends(tables["wire"], history, seen.brokers, facts),
     ]
-    log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
+    known_until_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
     return Course(
         history=history,
         facts=facts,
         sends=sends,
         groups=groups,
-        ends=[one for one in ends if one.by_ns <= log_end_ns],
+        ends=[one for one in ends if one.by_ns <= known_until_ns],
+        known_until_ns=known_until_ns,
     )
 
 
+def lacking_leaders(course: Course) -> Iterator[Proof | None]:
+    """Of each leader epoch with a send after an acknowledged one: a proof, or None."""
+    sends, versions = course.sends, course.history.versions
+    if not len(sends) or not versions:
+        return
+    before = highest_before(sends, sends.call_ns)
+    first, last = in_force(
+        versions, course.facts, from_ns=sends.return_ns, until_ns=sends.return_ns
+    )
+    epochs = np.array([one.leader_epoch for one in versions])
+    known = (first >= 0) & (sends.return_ns <= course.known_until_ns)
+    in_office = known & (before >= 0) & (epochs[first] == epochs[last])
+    below = in_office & (sends.offset <= sends.offset[before])
+    for epoch in np.unique(epochs[first[in_office]]).tolist():
+        places = np.flatnonzero(below & (epochs[first] == epoch))
+        if len(places):
+            place = int(places[np.argmin(sends.return_ns[places])])
+            yield _contradiction(versions[int(first[place])], sends, place, int(before[place]))
+        else:
+            yield None
+
+
 def lacking_members(course: Course) -> Iterator[Proof | None]:
-    """Of each log end of a candidate, with anything acknowledged before: a proof, or None."""
-    ends = [one for one in course.ends if _is_candidate(one)]
+    """Of each Fetch of a candidate, with anything acknowledged before it: a proof, or None."""
+    ends = [one for one in course.ends if one.frame is not None and _is_candidate(one)]
     for end, place in _compared(ends, course.sends):
         if course.sends.offset[place] < end.offset:
             yield None
@@ -156,6 +189,24 @@ def _eras(course: Course, broker_id: int, faults: pa.Table) -> Iterator[Span]:
             from_ns = course.facts.earliest_ns(version.timestamp_ms)
             breaks.append(Span(from_ns=from_ns, until_ns=until_ns))
     return outside(breaks)
+
+
+def _contradiction(version: PartitionVersion, sends: Sends, place: int, before: int) -> Proof:
+    late, early = (
+        f"value {int(sends.value[one])} (operation {int(sends.operation[one])})"
+        for one in (place, before)
+    )
+    return Proof(
+        operations=(int(sends.operation[before]), int(sends.operation[place])),
+        offsets=(int(sends.offset[place]), int(sends.offset[before])),
+        values=(int(sends.value[before]), int(sends.value[place])),
+        detail=f"{early} was acknowledged at offset {int(sends.offset[before])} by "
+        f"{clock(int(sends.return_ns[before]))}; {late}, which was sent at "
+        f"{clock(int(sends.call_ns[place]))}, was acknowledged at offset "
+        f"{int(sends.offset[place])} by {clock(int(sends.return_ns[place]))}. No log holds both, "
+        f"and leader {version.leader} of leader epoch {version.leader_epoch}, in office then "
+        f"(metadata offset {version.metadata_offset}), should",
+    )
 
 
 def _proof(end: LogEnd, sends: Sends, place: int, why: str) -> Proof:

@@ -67,10 +67,11 @@ REPLICA_ENTRIES: Final = (
         rule="In the end, the log of a member of a partition's ISR or ELR ends below the highest "
         "high watermark that any of its replicas has checkpointed. A member whose log could not be "
         "read whole is unknown. Or along the way, with acks=all: a member fetched from the offset "
-        "of a record that had been acknowledged or below, or led and took a record there.",
+        "of a record that had been acknowledged, or below; or a record was sent after another one "
+        "had been acknowledged, and was acknowledged at its offset or below.",
         meaning="When it is elected, acknowledged records are gone.",
-        case="a member of an ISR or ELR at the end of the run, or an end of a member's log that "
-        "was seen along the way",
+        case="a member of an ISR or ELR at the end of the run; along the way, a leader that took "
+        "records, or a member's Fetch",
         source="KIP-966",
         strength=Strength.ALLOWED_IF,
         allowed_if=_UNCLEAN,

@@ -6,11 +6,11 @@ when all is over, each member of a partition's last ISR and ELR must reach the h
 watermark that any replica of it has checkpointed. After an election that was recorded as unclean
 this is legal. Of the run's own partitions, a member whose log could not be read whole is a doubt.
 
-Along the way, with acks=all, the tape and the sends tell where logs ended: no member's may have
-ended at or below the offset of a record that had been acknowledged (`replicas.along_the_way`).
+Along the way, with acks=all, acknowledgements must not contradict each other, and a member must not
+fetch from the offset of a record that had been acknowledged, or below (`replicas.along_the_way`).
 
-A case is a member of the last ISR or ELR whose log was read; or a place where the log of a member
-was seen to end, after anything had been acknowledged.
+A case is a member of the last ISR or ELR whose log was read; or, after anything was acknowledged, a
+leader epoch in which more was, or a Fetch of a member.
 
 Source: KIP-966; Kafka's documentation, Replication.
 """
@@ -23,7 +23,7 @@ from checkers.control_plane.view import View, doubtful, spelled, view
 from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import PartitionHistory
 from checkers.kernels.replica_logs import keys_of
-from checkers.replicas.along_the_way import course_of, lacking_members
+from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
 
 __all__ = ["NAME", "unsafe_candidates"]
 
@@ -64,7 +64,8 @@ def _found(history: PartitionHistory, answers: Sequence[Proof | None], *, doubt:
 def _along_the_way(history: PartitionHistory, tables: Tables, seen: View) -> list[Proof | None]:
     if seen.facts.acks != "all":
         return []
-    return list(lacking_members(course_of(history, tables, seen)))
+    course = course_of(history, tables, seen)
+    return [*lacking_leaders(course), *lacking_members(course)]
 
 
 def _in_the_end(history: PartitionHistory, tables: Tables, seen: View) -> list[Proof | None]:

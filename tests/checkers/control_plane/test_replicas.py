@@ -242,7 +242,7 @@ def test_records_that_a_replica_should_still_hold_are_the_cases_of_truncation() 
 def test_members_whose_logs_were_read_are_the_cases_of_candidates() -> None:
     def counted(lines: str) -> int:
         both = LOG + "95 change t-0 isr 1,2 at 9600"
-        given = tables(both, **disks(lines), records=sends(SENDS))
+        given = tables(both, **disks(lines), records=sends("17@0 at 1000..1100"))
         return case_count(unsafe_candidates(given, FACTS))
 
     assert counted(EQUAL) == 2
