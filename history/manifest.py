@@ -122,7 +122,7 @@ class Manifest:
     served_faults: tuple[str, ...] | None = None
     """Kinds during which clients have to be served; None: all that took effect."""
     stuck_isr_limit_s: float = 0.0
-    """How long after healing a caught-up replica may stay out of its ISR."""
+    """How long a replica may stay out of its ISR after healing, and while nothing is broken."""
     promises: Promises
     healed_ns: int | None = None
     """When the last fault was healed and the final reads could begin."""

@@ -44,7 +44,7 @@ class Absence:
 
     broker_id: int
     last: PartitionVersion
-    """The last version that it was out of."""
+    """The last version of that time."""
     span: Span
     returned: bool
     """It ended as the leader let the replica in."""
@@ -148,11 +148,20 @@ def _absences(
     for span in common(out, when.of_pair(versions[last].leader, broker_id)):
         yield Absence(
             broker_id=broker_id,
-            last=versions[last],
+            last=_last(versions[first : last + 1], span.until_ns, facts),
             span=span,
             returned=returned and span.until_ns == until_ns,
             at_the_end=span.until_ns == when.end_ns,
         )
+
+
+def _last(versions: Sequence[PartitionVersion], until_ns: int, facts: Facts) -> PartitionVersion:
+    """The last of these that was surely there by then; the first was."""
+    return [
+        version
+        for place, version in enumerate(versions)
+        if not place or facts.latest_ns(version.timestamp_ms) <= until_ns
+    ][-1]
 
 
 def _out(versions: Sequence[PartitionVersion], broker_id: int) -> Iterator[tuple[int, int]]:
@@ -190,14 +199,10 @@ def _eligible(broker: BrokerHistory, facts: Facts) -> Iterator[Span]:
     """When it was in office, each registration by itself."""
     since: BrokerVersion | None = None
     for version in broker.versions:
-        goes_on = version.eligible and since is not None
-        if (
-            goes_on
-            and since is not None
-            and version.registration_offset == since.registration_offset
-        ):
-            continue
         if since is not None:
+            same = version.registration_offset == since.registration_offset
+            if version.eligible and same:
+                continue
             yield from _span(since.timestamp_ms, facts.earliest_ns(version.timestamp_ms), facts)
         since = version if version.eligible else None
     if since is not None:

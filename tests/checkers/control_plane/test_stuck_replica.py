@@ -61,6 +61,12 @@ def test_a_replica_of_a_topic_made_on_the_way_that_never_comes_back_is_stuck() -
     assert not said(stuck_isrs(given, run))
 
 
+def test_what_the_teardown_does_to_the_others_is_not_told_of_a_stuck_replica() -> None:
+    leaving = LOG + "100 stopping 2 at 49950\n101 change m-0 isr 1 at 49950\n102 noop at 60100"
+    ((detail,), _, _) = found(leaving)
+    assert "([1, 2] of [1, 2, 3], leader 1, metadata offset 8)" in detail
+
+
 def test_a_replica_that_comes_back_within_the_bound_is_a_case_that_holds() -> None:
     assert found(LOG + "100 change m-0 isr 1,2,3 at 31000") == ([], 1, "")
 
