@@ -26,6 +26,7 @@ from history.failure import HarnessError
 __all__ = [
     "LOSS_CHECKS",
     "Acknowledgement",
+    "EarlyRead",
     "Election",
     "Fate",
     "FaultAlive",
@@ -72,6 +73,21 @@ class Acknowledgement:
     """Of the version."""
     first_offset: int
     last_offset: int
+    count: int
+    first_ns: int
+    last_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlyRead:
+    """Records of a loss that were first read while the ISR was smaller than asked for."""
+
+    leader: int
+    isr: tuple[int, ...]
+    metadata_offset: int
+    """Of the version of the partition."""
+    min_isr: int
+    """What the topic asks for."""
     count: int
     first_ns: int
     last_ns: int
@@ -174,6 +190,7 @@ class Loss:
     operations: tuple[int, ...]
     """Their sends."""
     acknowledgements: tuple[Acknowledgement, ...] = ()
+    early_reads: tuple[EarlyRead, ...] = ()
     join: Join | None = None
     election: Election | None = None
     truncations: tuple[Truncation, ...] = ()
@@ -241,7 +258,11 @@ def parsed(kind: Any, content: Any) -> Any:
     if hasattr(kind, "__dataclass_fields__"):
         hints = get_type_hints(kind)
         return kind(
-            **{one.name: parsed(hints[one.name], content[one.name]) for one in fields(kind)}
+            **{
+                one.name: parsed(hints[one.name], content[one.name])
+                for one in fields(kind)
+                if one.name in content
+            }
         )
     if issubclass(kind, StrEnum):
         return kind(content)

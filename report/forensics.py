@@ -14,6 +14,7 @@ from typing import Final
 
 from checkers.forensics import (
     Acknowledgement,
+    EarlyRead,
     Election,
     Fate,
     FaultAlive,
@@ -129,6 +130,8 @@ def _shortened(moments: Sequence[Moment]) -> list[Moment]:
 def _moments(loss: Loss) -> Iterator[Moment]:
     for acknowledgement in loss.acknowledgements:
         yield _acknowledged(acknowledgement)
+    for early in loss.early_reads:
+        yield _read(early)
     if loss.join is not None:
         yield from _joined(loss.join)
     if loss.election is not None:
@@ -164,6 +167,16 @@ def _acknowledged(one: Acknowledgement) -> Moment:
         f"the ISR is {list(one.isr)}.",
         decisive=True,
         metadata_offsets=(one.metadata_offset,),
+    )
+
+
+def _read(early: EarlyRead) -> Moment:
+    return Moment(
+        time_ns=early.first_ns,
+        what=f"Consumers are given {counted(early.count, 'record')} of it while the ISR is "
+        f"{list(early.isr)}; min.insync.replicas is {early.min_isr}.",
+        decisive=True,
+        metadata_offsets=(early.metadata_offset,),
     )
 
 

@@ -25,7 +25,7 @@ from history.writer import bucket_of
 __all__ = ["loss_forensics"]
 
 _NEEDED: Final = ("metadata_log", "replicas", "replica_records")
-_TABLES: Final = (*_NEEDED, "wire", "records", "faults")
+_TABLES: Final = (*_NEEDED, "wire", "records", "faults", "node_settings")
 
 _STORIES: Final = pa.schema(
     [

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from checkers.forensics import (
     Acknowledgement,
+    EarlyRead,
     Election,
     FaultAlive,
     Join,
@@ -24,12 +25,15 @@ from checkers.forensics import (
 from checkers.kernels.disk_faults import DISK_FAULTS
 from checkers.kernels.facts import Facts, Tables
 from checkers.kernels.isr_changes import proposals
-from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.kernels.ranges import stretches
 from checkers.kernels.replica_logs import ReplicaLog
 from checkers.losses.notes import notes_between
 from checkers.losses.rows import UNKNOWN, Case, LostValues, Rows, case_of, lost_rows
 from checkers.losses.words import sentence_of
+from checkers.replicas.first_reads import first_reads
+from checkers.replicas.min_isr import enough, min_isr
+from checkers.replicas.read_below_min_isr import under_versions
 
 __all__ = ["losses"]
 
@@ -41,8 +45,8 @@ _GAP_MAX: Final = 1000
 def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
     """The losses of one key, by offset.
 
-    Reads `metadata_log`, `wire`, `replicas`, `faults`, and of the key's bucket `records` and
-    `replica_records`.
+    Reads `metadata_log`, `wire`, `replicas`, `faults`, `node_settings`, and of the key's bucket
+    `records` and `replica_records`.
     """
     case = case_of(lost, tables, facts)
     found = [
@@ -80,6 +84,7 @@ def _told(loss: Loss, rows: Rows, case: Case, history: PartitionHistory) -> Loss
     told = replace(
         loss,
         acknowledgements=acknowledged,
+        early_reads=tuple(_early_reads(rows, case, history)),
         truncations=tuple(_truncations(loss, acknowledged, election, case)),
     )
     if election is None:
@@ -126,6 +131,24 @@ def _acknowledgements(
             first_ns=int(np.min(mine.return_ns)),
             last_ns=int(np.max(mine.return_ns)),
         )
+
+
+def _early_reads(rows: Rows, case: Case, history: PartitionHistory) -> Iterator[EarlyRead]:
+    """What of it consumers had read while too few replicas held it."""
+    reads = first_reads(case.lost.key, case.tables["records"])
+    mine = reads.take(np.isin(reads.value, rows.value))
+    wanted = min_isr(history.topic, case.tables["node_settings"], case.seen)
+    for version, early in under_versions(history, mine, mine.call_ns, case.seen.facts):
+        if version.leader != NO_LEADER and len(version.isr) < enough(version, wanted):
+            yield EarlyRead(
+                leader=version.leader,
+                isr=version.isr,
+                metadata_offset=version.metadata_offset,
+                min_isr=wanted,
+                count=len(early),
+                first_ns=int(np.min(early.return_ns)),
+                last_ns=int(np.max(early.return_ns)),
+            )
 
 
 def _election(leader_epoch: int, case: Case, history: PartitionHistory) -> Election | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.forensics import Election, Fate, Join, Loss, Truncation
+from checkers.forensics import EarlyRead, Election, Fate, Join, Loss, Truncation
 from checkers.kernels.ranges import range_text
 
 __all__ = ["sentence_of"]
@@ -13,7 +13,7 @@ _NS_A_SECOND: Final = 1_000_000_000
 
 def sentence_of(loss: Loss) -> str:
     """What happened, in one sentence, as far as it is known."""
-    parts = [_acknowledged(loss)]
+    parts = [_acknowledged(loss), *map(_read, loss.early_reads)]
     parts += [
         f"{_broker(one)} lost its disk ({one.fault})" for one in loss.truncations if one.fault
     ]
@@ -43,6 +43,13 @@ def _acknowledged(loss: Loss) -> str:
     plural = "s" if len(set(epochs)) > 1 else ""
     return (
         f"{leaders} acknowledged {what} in leader epoch{plural} {_listed(epochs)} with ISR {isrs}"
+    )
+
+
+def _read(early: EarlyRead) -> str:
+    return (
+        f"consumers had read {early.count} of them while the ISR was {_ids(early.isr)}, and "
+        f"min.insync.replicas is {early.min_isr}"
     )
 
 

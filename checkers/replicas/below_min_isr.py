@@ -10,20 +10,17 @@ that knows of an older, larger ISR may acknowledge what all of that one has.
 Nobody else can have acknowledged it meanwhile. A leader before this one waits for every member of
 an ISR of its own, and the leader in force, which is one of them, does not follow it any more.
 
-The setting is the smallest that the topic can have had: of all the values that the log states of it
-or, if it states none, the smallest of the nodes' own settings; and never more than there are
-replicas. Sends without a clear end are no acknowledgements. Without acks=all nothing is asked for.
+The setting is the smallest that the topic can have had (`min_isr`). Sends without a clear end are
+no acknowledgements. Without acks=all nothing is asked for.
 
 Source: Apache Kafka's documentation, `min.insync.replicas`; KIP-497.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, none
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
@@ -32,17 +29,11 @@ from checkers.kernels.facts import Facts, Judged, Tables
 from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.kernels.ranges import range_text, stretches
 from checkers.kernels.replica_logs import keys_of
+from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
 
 __all__ = ["NAME", "acknowledged_below_min_isr"]
 
 NAME: Final = "acknowledged-below-min-isr"
-
-_SETTING: Final = "min.insync.replicas"
-_DEFAULT: Final = 1
-_MORE_THAN_THE_LEADER: Final = 2
-_NOTHING_SAID: Final = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-_SETTLED_NS: Final = 1_000_000_000
-"""Between a leader's saying that it has applied a version, and its acting upon it at the latest."""
 
 
 def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
@@ -57,7 +48,7 @@ def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    applied = _Applied(tables["metadata_offsets"], seen.facts)
+    applied = Applied(tables["metadata_offsets"], seen.facts)
     for key in keys:
         histories = [one for one in seen.histories() if one.key == key]
         if len(histories) != 1:
@@ -67,84 +58,33 @@ def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
         yield key, _found(histories[0], tables, seen, applied)
 
 
-def _found(history: PartitionHistory, tables: Tables, seen: View, applied: "_Applied") -> Found:
-    wanted = _min_isr(history.topic, tables["node_settings"], seen)
+def _found(history: PartitionHistory, tables: Tables, seen: View, applied: Applied) -> Found:
+    wanted = min_isr(history.topic, tables["node_settings"], seen)
     proofs: list[Proof] = []
     cases = 0
     for version, sends in _judged(history, tables["records"], wanted, seen, applied):
         cases += len(sends)
-        if len(version.isr) < _enough(version, wanted):
+        if len(version.isr) < enough(version, wanted):
             proofs += _stories(sends, version, wanted)
     return spelled(NAME, history.key, proofs, cases=cases)
 
 
 def _judged(
-    history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: "_Applied"
+    history: PartitionHistory, records: pa.Table, wanted: int, seen: View, applied: Applied
 ) -> Iterator[tuple[PartitionVersion, Sends]]:
     """The sends of which the ISR is known, and whose leader knew it, by version."""
     # The leader itself is enough where one is.
-    if all(_enough(one, wanted) < _MORE_THAN_THE_LEADER for one in history.versions):
+    if all(enough(one, wanted) < MORE_THAN_THE_LEADER for one in history.versions):
         return
     log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
     sends = acknowledged_sends(history.key, records)
     for group in commitments(sends, history.versions, seen.facts):
         version = group.versions[0]
-        led = version.leader != NO_LEADER and _enough(version, wanted) >= _MORE_THAN_THE_LEADER
+        led = version.leader != NO_LEADER and enough(version, wanted) >= MORE_THAN_THE_LEADER
         known_ns = applied.known_ns(version) if led and len(group.versions) == 1 else None
         if known_ns is not None:
             during = (group.sends.call_ns >= known_ns) & (group.sends.return_ns <= log_end_ns)
             yield version, group.sends.take(during)
-
-
-def _enough(version: PartitionVersion, wanted: int) -> int:
-    return min(wanted, len(version.replicas))
-
-
-def _min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
-    stated = [
-        record.value
-        for record in seen.log.records
-        if record.type == "ConfigRecord" and record.topic == topic and record.name == _SETTING
-    ]
-    return _smallest(stated) if stated else _default(node_settings, seen)
-
-
-def _default(node_settings: pa.Table, seen: View) -> int:
-    """Of topics that say nothing: as the brokers were started, or were told since."""
-    stated = node_settings.filter(pc.equal(node_settings["name"], _SETTING))
-    brokers = [node for node in seen.facts.node_ids if node.startswith("broker-")]
-    silent = set(brokers) - set(stated["node"].to_pylist())
-    told = [
-        record.value
-        for record in seen.log.records
-        if record.type == "ConfigRecord" and not record.topic and record.name == _SETTING
-    ]
-    return _smallest([*stated["value"].to_pylist(), *told, *([None] if silent else [])])
-
-
-def _smallest(values: Iterable[str | None]) -> int:
-    """Null takes a setting away: then the default of the release counts."""
-    return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
-
-
-class _Applied:
-    """What brokers said in heartbeats that they had applied, and when they said it first."""
-
-    def __init__(self, offsets: pa.Table, facts: Facts) -> None:
-        beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")
-        self._nodes = facts.nodes()
-        self._said: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-        for node in pc.unique(beats["node"]).to_pylist():
-            mine = beats.filter(pc.equal(beats["node"], node))
-            time_ns = mine["time_ns"].to_numpy()
-            first_ns = np.minimum.accumulate(time_ns[::-1])[::-1]
-            self._said[node] = mine["metadata_offset"].to_numpy(), first_ns
-
-    def known_ns(self, version: PartitionVersion) -> int | None:
-        """From when on the leader acted upon this version; None: it never said that it knew."""
-        offset, first_ns = self._said.get(self._nodes.get(version.leader, ""), _NOTHING_SAID)
-        place = int(np.searchsorted(offset, version.metadata_offset))
-        return None if place == len(offset) else int(first_ns[place]) + _SETTLED_NS
 
 
 def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[Proof]:
@@ -160,5 +100,5 @@ def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[P
             f"between {clock(int(np.min(mine.call_ns)))} and "
             f"{clock(int(np.max(mine.return_ns)))}, all of it under metadata offset "
             f"{version.metadata_offset}: leader {version.leader} with ISR {version.isr_text} of "
-            f"replicas {list(version.replicas)}, and {_SETTING} is {wanted}",
+            f"replicas {list(version.replicas)}, and {SETTING} is {wanted}",
         )

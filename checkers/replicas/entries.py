@@ -60,6 +60,39 @@ REPLICA_ENTRIES: Final = (
         needs=("metadata_log", "wire", "node_settings"),
     ),
     Entry(
+        id="D21",
+        name="read-below-min-isr",
+        title="A record was first read while the ISR was smaller than asked for",
+        kind=Kind.ANOMALY,
+        rule="The first read of a record was called and returned under one version of its "
+        "partition, with an ISR smaller than the topic's min.insync.replicas. The record may have "
+        "been committed before, under a larger one.",
+        meaning="A consumer acted on what fewer disks held than the topic asks for: what is lost "
+        "then was not only written, but seen. Losses tell of it (`forensics.json`).",
+        case="a record first read under an ISR that is known, where more than the leader is asked "
+        "for",
+        source="KIP-966; Apache Kafka's documentation, min.insync.replicas",
+        strength=Strength.FIGURE,
+        needs=("metadata_log", "node_settings"),
+    ),
+    Entry(
+        id="D22",
+        name="committed-below-min-isr",
+        title="The high watermark rose while the ISR was smaller than asked for",
+        kind=Kind.ANOMALY,
+        rule="One version of a partition was in force from the call of a record's send to the "
+        "return of its first read, with an ISR smaller than the topic's min.insync.replicas, of "
+        "which the leader had said a second before the call that it had applied it. Judged while "
+        "eligible leader replicas are on, of partitions without an unclean election.",
+        meaning="A replica that left the ISR last, and may be elected for it, lacks what was "
+        "committed: records that consumers saw are lost in a clean election.",
+        case="a record that was sent and first read under one ISR, which its leader surely knew, "
+        "with eligible leader replicas on and more than the leader asked for",
+        source="KIP-966, additional high watermark advancement requirement",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "wire", "node_settings"),
+    ),
+    Entry(
         id="C10",
         name="unsafe-leader-candidate",
         title="A member of the ISR or ELR lacks a committed record",

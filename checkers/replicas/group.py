@@ -3,7 +3,13 @@
 from typing import Final
 
 from checkers.cluster_checks import ClusterCheck, cluster_group
-from checkers.replicas import below_min_isr, divergent, truncated, unsafe_candidate
+from checkers.replicas import (
+    below_min_isr,
+    divergent,
+    read_below_min_isr,
+    truncated,
+    unsafe_candidate,
+)
 from checkers.replicas.entries import REPLICA_ENTRIES
 
 __all__ = ["REPLICAS"]
@@ -28,6 +34,18 @@ REPLICAS: Final = cluster_group(
         ClusterCheck(
             entry=_ENTRIES[below_min_isr.NAME],
             kernel=below_min_isr.acknowledged_below_min_isr,
+            tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
+            by_bucket=True,
+        ),
+        ClusterCheck(
+            entry=_ENTRIES[read_below_min_isr.READ],
+            kernel=read_below_min_isr.reads_below_min_isr,
+            tables=("records", "metadata_log", "node_settings"),
+            by_bucket=True,
+        ),
+        ClusterCheck(
+            entry=_ENTRIES[read_below_min_isr.COMMITTED],
+            kernel=read_below_min_isr.commits_below_min_isr,
             tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
             by_bucket=True,
         ),

@@ -1,14 +1,18 @@
 """Forensics: what became of lost values, and how."""
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from histories import history
 from metadata_logs import FACTS, sentence, tables
 from replica_disks import disks, faults, sends
 
 from checkers.forensics import Fate, Forensics, Loss, read_forensics, write_forensics
 from checkers.losses.rows import LostValues
 from checkers.losses.stories import losses
+from history.cluster_schema import NODE_SETTINGS
 from history.failure import HarnessError
 
 LOG = """
@@ -42,9 +46,16 @@ def lost(
     events: tuple[tuple[str, str, int], ...] = WIPED,
     values: tuple[int, ...] = (17, 18, 19),
     outcome: str = "ok",
+    *,
+    reads: str = "",
 ) -> list[Loss]:
     given = tables(
-        log, TAPE, **disks(lines), records=sends(SENDS, outcome=outcome), faults=faults(*events)
+        log,
+        TAPE,
+        **disks(lines),
+        records=pa.concat_tables([sends(SENDS, outcome=outcome), history(reads).records]),
+        faults=faults(*events),
+        node_settings=NODE_SETTINGS.empty_table(),
     )
     missing = LostValues(key="t-0", checks=dict.fromkeys(values, ("unseen",)), offsets={})
     return list(losses(missing, given, FACTS))
@@ -79,6 +90,20 @@ def test_a_story_has_its_epochs_frames_records_and_faults() -> None:
     assert [note.metadata_offset for note in loss.metadata] == [10, 28, 33, 34, 36, 43]
     assert loss.metadata[2].text == "broker 2 registered with broker epoch 33, fenced"
     assert [one.fault for one in loss.faults] == ["kill", "wipe"]
+
+
+def test_a_story_tells_what_consumers_had_read_while_the_isr_was_too_small() -> None:
+    asking = LOG.replace("6 partition", "6 config t min.insync.replicas 2\n    7 partition")
+    reads = "c1 poll -> t-0 [v17@0 v18@1] in 3000000000..3050000000"
+    (loss,) = lost(log=asking, reads=reads)
+    (early,) = loss.early_reads
+    assert (early.leader, early.isr, early.count, early.min_isr) == (1, (1,), 2, 2)
+    assert (
+        "; consumers had read 2 of them while the ISR was [1], and min.insync.replicas is 2; broker"
+    ) in loss.sentence
+    assert not lost(reads=reads)[0].early_reads
+    early_enough = reads.replace("in 3000000000..3050000000", "in 740000000..780000000")
+    assert not lost(log=asking, reads=early_enough)[0].early_reads
 
 
 def test_values_that_stand_apart_are_stories_of_their_own() -> None:
@@ -128,6 +153,10 @@ def test_forensics_are_read_as_they_were_written(tmp_path: Path) -> None:
         run_id="r", counts={"unseen": 3}, losses=tuple(lost()), troubles=("t-1: torn",)
     )
     write_forensics(path, forensics)
+    assert read_forensics(path) == forensics
+    older = json.loads(path.read_text())
+    del older["losses"][0]["early_reads"]
+    path.write_text(json.dumps(older))
     assert read_forensics(path) == forensics
 
 

@@ -1,0 +1,81 @@
+"""How small the ISR of a partition may be, and since when a leader went by it.
+
+The setting `min.insync.replicas` is the smallest that a topic can have had: of all the values that
+the log states of it or, if it states none, the smallest of the nodes' own settings; and never more
+than there are replicas.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.control_plane.view import View
+from checkers.kernels.facts import Facts
+from checkers.kernels.partition_states import PartitionVersion
+
+__all__ = ["MORE_THAN_THE_LEADER", "SETTING", "Applied", "enough", "min_isr"]
+
+SETTING: Final = "min.insync.replicas"
+MORE_THAN_THE_LEADER: Final = 2
+"""The smallest number that a leader alone is not enough for."""
+_DEFAULT: Final = 1
+_NOTHING_SAID: Final = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+_SETTLED_NS: Final = 1_000_000_000
+"""Between a leader's saying that it has applied a version, and its acting upon it at the latest."""
+
+
+def enough(version: PartitionVersion, wanted: int) -> int:
+    """How many members an ISR of this version has to have."""
+    return min(wanted, len(version.replicas))
+
+
+def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
+    """The smallest setting that the topic can have had."""
+    stated = [
+        record.value
+        for record in seen.log.records
+        if record.type == "ConfigRecord" and record.topic == topic and record.name == SETTING
+    ]
+    return _smallest(stated) if stated else _default(node_settings, seen)
+
+
+def _default(node_settings: pa.Table, seen: View) -> int:
+    """Of topics that say nothing: as the brokers were started, or were told since."""
+    stated = node_settings.filter(pc.equal(node_settings["name"], SETTING))
+    brokers = [node for node in seen.facts.node_ids if node.startswith("broker-")]
+    silent = set(brokers) - set(stated["node"].to_pylist())
+    told = [
+        record.value
+        for record in seen.log.records
+        if record.type == "ConfigRecord" and not record.topic and record.name == SETTING
+    ]
+    return _smallest([*stated["value"].to_pylist(), *told, *([None] if silent else [])])
+
+
+def _smallest(values: Iterable[str | None]) -> int:
+    """Null takes a setting away: then the default of the release counts."""
+    return min((int(value) if value else _DEFAULT for value in values), default=_DEFAULT)
+
+
+class Applied:
+    """What brokers said in heartbeats that they had applied, and when they said it first."""
+
+    def __init__(self, offsets: pa.Table, facts: Facts) -> None:
+        beats = offsets.filter(pc.equal(offsets["source"], "heartbeat")).sort_by("metadata_offset")
+        self._nodes = facts.nodes()
+        self._said: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        for node in pc.unique(beats["node"]).to_pylist():
+            mine = beats.filter(pc.equal(beats["node"], node))
+            time_ns = mine["time_ns"].to_numpy()
+            first_ns = np.minimum.accumulate(time_ns[::-1])[::-1]
+            self._said[node] = mine["metadata_offset"].to_numpy(), first_ns
+
+    def known_ns(self, version: PartitionVersion) -> int | None:
+        """From when on the leader acted upon this version; None: it never said that it knew."""
+        offset, first_ns = self._said.get(self._nodes.get(version.leader, ""), _NOTHING_SAID)
+        place = int(np.searchsorted(offset, version.metadata_offset))
+        return None if place == len(offset) else int(first_ns[place]) + _SETTLED_NS

@@ -1,0 +1,177 @@
+"""D21 read-below-min-isr and D22 committed-below-min-isr: records that fewer replicas held.
+
+A consumer is given what lies below the high watermark. What it was given while the ISR was smaller
+than `min.insync.replicas` may lie on fewer disks than the topic asks for, and may be gone when the
+leader is.
+
+D21 counts them: records of which the first read was called and returned under one version of the
+partition, by the metadata log with the bounds of its times, whose ISR is too small. They may have
+been committed before, under a larger ISR, and Kafka allows either; so it is a figure. A consumer
+may also have fetched them ahead of the read.
+
+D22 accuses where the cluster promises otherwise. With eligible leader replicas (KIP-966) the high
+watermark does not rise while the ISR is too small: else a replica that left the ISR last, and may
+be elected for it, would lack what had been committed since. A record is accused if
+
+- one version of its partition was in force all the time from the call of its send to the return of
+  its first read, so that it was written and became visible in that time;
+- the ISR of that version is smaller than the topic asks for (`min_isr`);
+- its leader knew that when the send was called, by its own heartbeats;
+- eligible leader replicas were on all the time;
+- and no leader of the partition was ever elected uncleanly: one that was deposed by that may go by
+  its own ISR for a while.
+
+Nobody else can have shown it: a leader before this one waits for an ISR of its own, and the one in
+force, which is in that, does not follow it any more (as of acknowledged-below-min-isr).
+
+It does not see a high watermark that rises over records that were there before the ISR shrank.
+Kafka keeps to the rule from release 3.7 on, with eligible leader replicas or without (KAFKA-15583);
+only with them something rests on it.
+
+Source: KIP-966, "Additional high watermark advancement requirement"; Apache Kafka's documentation,
+Eligible Leader Replicas.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, none
+from checkers.control_plane.view import View, clock, doubtful, spelled, view
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.in_force import UNSURE, in_force
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.kernels.ranges import range_text, stretches
+from checkers.kernels.replica_logs import keys_of
+from checkers.kernels.rows import OPEN_NS
+from checkers.replicas.first_reads import FirstReads, first_reads
+from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
+
+__all__ = ["COMMITTED", "READ", "commits_below_min_isr", "reads_below_min_isr", "under_versions"]
+
+READ: Final = "read-below-min-isr"
+COMMITTED: Final = "committed-below-min-isr"
+
+_ELR: Final = "eligible.leader.replicas.version"
+
+_Group = tuple[PartitionVersion, FirstReads]
+
+
+def reads_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+    """D21, of each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
+
+    def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
+        return under_versions(history, reads, reads.call_ns, seen.facts)
+
+    yield from _judged(READ, tables, facts, groups)
+
+
+def commits_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+    """D22, of each key of a bucket.
+
+    Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
+    """
+    applied = Applied(tables["metadata_offsets"], facts)
+
+    def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
+        if history.elected_uncleanly:
+            return
+        sent = reads.take(reads.sent_ns != OPEN_NS)
+        for version, mine in under_versions(history, sent, sent.sent_ns, seen.facts):
+            known_ns = applied.known_ns(version)
+            if known_ns is not None and _strict(version, history, seen):
+                yield version, mine.take(mine.sent_ns >= known_ns)
+
+    yield from _judged(COMMITTED, tables, facts, groups)
+
+
+def under_versions(
+    history: PartitionHistory, reads: FirstReads, from_ns: NDArray[np.int64], facts: Facts
+) -> Iterator[_Group]:
+    """The reads by the version that was in force from these times until they returned."""
+    versions = in_force((one.timestamp_ms for one in history.versions), facts)
+    place = versions.all_through(from_ns, reads.return_ns)
+    for number in np.unique(place[place != UNSURE]).tolist():
+        yield history.versions[number], reads.take(place == number)
+
+
+def _judged(
+    check: str,
+    tables: Tables,
+    facts: Facts,
+    groups: Callable[[PartitionHistory, FirstReads, View], Iterator[_Group]],
+) -> Judged:
+    keys = keys_of(tables["records"])
+    if not keys:
+        return
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(check, seen.log.doubt)
+        return
+    for key in keys:
+        histories = [one for one in seen.histories() if one.key == key]
+        if len(histories) != 1:
+            doubt = f"{len(histories)} partitions of the metadata log were called {key}"
+            yield key, none(check, key, cases=0, doubt=doubt)
+            continue
+        reads = _known(key, tables["records"], seen)
+        wanted = min_isr(histories[0].topic, tables["node_settings"], seen)
+        yield key, _found(check, key, list(groups(histories[0], reads, seen)), wanted)
+
+
+def _known(key: str, records: pa.Table, seen: View) -> FirstReads:
+    """The first reads that returned while the metadata log goes on."""
+    reads = first_reads(key, records)
+    return reads.take(reads.return_ns <= seen.facts.earliest_ns(seen.log.end_timestamp_ms))
+
+
+def _found(check: str, key: str, groups: Sequence[_Group], wanted: int) -> Found:
+    proofs: list[Proof] = []
+    cases = 0
+    for version, reads in groups:
+        asked = enough(version, wanted)
+        if version.leader == NO_LEADER or asked < MORE_THAN_THE_LEADER:
+            continue  # the leader itself is enough where one is
+        cases += len(reads)
+        if len(version.isr) < asked:
+            proofs += _stories(check, reads, version, wanted)
+    allowed_count = len(proofs) if check == READ else 0
+    return spelled(check, key, proofs, cases=cases, allowed_count=allowed_count)
+
+
+def _strict(version: PartitionVersion, history: PartitionHistory, seen: View) -> bool:
+    """Whether eligible leader replicas were on from this version to the next one."""
+    later = (one.metadata_offset for one in history.versions)
+    end_offset = next((one for one in later if one > version.metadata_offset), OPEN_NS)
+    levels = [
+        (record.metadata_offset, int(record.value or 0))
+        for record in seen.log.records
+        if record.type == "FeatureLevelRecord" and record.name == _ELR
+    ]
+    before = [level for offset, level in levels if offset <= version.metadata_offset]
+    during = [level for offset, level in levels if version.metadata_offset < offset < end_offset]
+    return all([*(before[-1:] or [0]), *during])
+
+
+def _stories(
+    check: str, reads: FirstReads, version: PartitionVersion, wanted: int
+) -> Iterator[Proof]:
+    """One a stretch of offsets; gaps are markers, or records of others."""
+    for places in stretches(reads.offset, gap_max=1000):
+        mine = reads.take(places)
+        first, last = int(mine.offset[0]), int(mine.offset[-1])
+        sent = "sent and " if check == COMMITTED else ""
+        begin_ns = mine.sent_ns if check == COMMITTED else mine.call_ns
+        yield Proof(
+            operations=(int(mine.operation[0]), int(mine.operation[-1])),
+            offsets=(first, last),
+            values=(int(mine.value[0]), int(mine.value[-1])),
+            detail=f"{len(mine)} records at {range_text(first, last)} were {sent}first read "
+            f"between {clock(int(np.min(begin_ns)))} and {clock(int(np.max(mine.return_ns)))}, all "
+            f"of it under metadata offset {version.metadata_offset}: leader {version.leader} with "
+            f"ISR {version.isr_text} of replicas {list(version.replicas)}, and {SETTING} is "
+            f"{wanted}",
+        )
