@@ -38,6 +38,6 @@ def test_clients_go_on_until_there_are_settled_reads_where_these_are_held_to_an_
     assert not replace(smoke, metadata=None).promises.metadata_age_is_bounded
 
 
-@pytest.mark.parametrize("name", ["smoke", "storm", "all-faults"])
+@pytest.mark.parametrize("name", ["smoke", "storm", "all-faults", "metadata", "visibility"])
 def test_a_nightly_holds_reads_of_metadata_to_an_age(name: str) -> None:
     assert load_scenario(find_scenario(name), []).promises.metadata_age_is_bounded
