@@ -1,0 +1,107 @@
+"""KAFKA-14139 on real Apache Kafka: the late AlterPartition stands on the tape, and its answer.
+
+One run of `scenarios/bugs/kip-903.yaml` on the last release that has the bug, and one on one that
+has not; how often it shows is the track record's.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from history.reader import load_table
+from history.run_directory import RunDirectory
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+FENCEPOST = (sys.executable, "-m", "harness.cli")
+
+Frame = dict[str, Any]
+
+
+def _judged(release: str, results: Path) -> tuple[dict[str, Any], RunDirectory]:
+    """What `--json` said of a run that came out as the scenario expects of the release."""
+    ended = subprocess.run(
+        [*FENCEPOST, "run", "kip-903", "--kafka", release, "--seed", "1", "--json"],
+        env={**os.environ, "FENCEPOST_RESULTS": str(results)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ended.stdout, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    assert said["as_expected"] is True
+    return said, RunDirectory(Path(said["run"]))
+
+
+def _frames(run: RunDirectory, api: str, direction: str) -> list[Frame]:
+    return [
+        row
+        for row in load_table(run, "wire").to_pylist()
+        if (row["api"], row["direction"]) == (api, direction) and row["topic"] in (None, "t")
+    ]
+
+
+def _late_join(run: RunDirectory) -> tuple[Frame, Frame]:
+    """The AlterPartition that was held for the longest, and its answer.
+
+    It was sent while broker 2 had its first registration, and passed on after its second.
+    """
+    (join,) = [row for row in _frames(run, "AlterPartition", "request") if row["rule"] == "join"]
+    assert (join["source"], join["action"], sorted(join["isr"])) == ("broker-1", "released", [1, 2])
+    of_broker_2 = [
+        row for row in _frames(run, "BrokerRegistration", "request") if row["broker_id"] == 2
+    ]
+    first, second = (row["time_ns"] for row in of_broker_2)
+    assert first < join["time_ns"] < second < join["forwarded_ns"]
+    assert len({row["incarnation_id"] for row in of_broker_2}) == 2
+    (answer,) = [
+        row
+        for row in _frames(run, "AlterPartition", "response")
+        if (row["connection"], row["correlation_id"])
+        == (join["connection"], join["correlation_id"])
+    ]
+    return join, answer
+
+
+def _epochs_of_broker_2(run: RunDirectory) -> list[int]:
+    """Its broker epochs, as the controller gave them to it."""
+    return [
+        row["broker_epoch"]
+        for row in _frames(run, "BrokerRegistration", "response")
+        if (row["source"], row["error"]) == ("broker-2", "NONE")
+    ]
+
+
+def test_3_4_1_takes_the_late_join_and_loses_what_was_acknowledged(tmp_path: Path) -> None:
+    said, run = _judged("3.4.1", tmp_path)
+    join, answer = _late_join(run)
+    # Version 2 knows no epochs of members.
+    assert (join["api_version"], join["isr_epochs"]) == (2, None)
+    assert (answer["error"], sorted(answer["isr"])) == ("NONE", [1, 2])
+    found = {name for name, check in said["checks"].items() if check["validity"] == "invalid"}
+    assert {"stale-epoch-join", "lost-write"} <= found
+    proofs = pq.read_table(run.anomalies / "stale-epoch-join.parquet").to_pylist()
+    (proof,) = [proof for proof in proofs if proof["key"] == "t-0"]
+    assert proof["frames"] == [join["frame"], answer["frame"]]
+    assert proof["values"] == _epochs_of_broker_2(run)
+
+
+def test_4_3_1_answers_the_late_join_with_ineligible_replica_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
+    said, run = _judged("4.3.1", tmp_path)
+    join, answer = _late_join(run)
+    first, second = _epochs_of_broker_2(run)
+    assert join["api_version"] >= 3
+    named = dict(zip(join["isr"], join["isr_epochs"], strict=True))
+    assert named[2] == first < second
+    assert answer["error"] == "INELIGIBLE_REPLICA"
+    assert said["validity"] == "valid"
+    assert said["checks"]["lost-write"]["validity"] == "valid"
