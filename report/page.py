@@ -10,6 +10,7 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -109,7 +110,9 @@ def _scripts(*, plotted: bool) -> list[str]:
     return [*(bokeh.js_raw if plotted else ()), _asset("page.js")]
 
 
+@cache
 def _environment() -> Environment:
+    """The templates, compiled once a process."""
     environment = Environment(
         loader=PackageLoader("report", package_path=""),
         autoescape=True,

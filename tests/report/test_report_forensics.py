@@ -20,6 +20,8 @@ from checkers.forensics import Fate, Forensics, Loss, MetadataNote, write_forens
 from report.forensics import MEANINGS, stories_at
 from report.page import write_page
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 STORY = RunSpec(
     seconds=24,
     rate=10,

@@ -103,6 +103,7 @@ def test_a_valid_run_says_so_and_how_to_repeat_it(tmp_path: Path) -> None:
     assert page.all("p", class_="trouble unread") == []
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_build_of_one_s_own_is_named_with_its_path(tmp_path: Path) -> None:
     page = page_of(tmp_path, RunSpec(sealed=False, release="path:/src/kafka", verdict=VERDICT))
     assert "4.3.1 (path:/src/kafka)" in page.one("dl", id="identity").text
@@ -120,6 +121,7 @@ def test_every_check_stands_in_the_table_with_its_answer(invalid: Element) -> No
     assert "keys 3" in rows["lost-write"].text
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_of_many_figures_most_are_folded_away(tmp_path: Path) -> None:
     figures = {f"send_ok_during_fault_{n}_count": 1000.0 + n for n in range(100)}
     verdict = Verdict.of([replace(result("statistics"), figures=figures)])
@@ -166,6 +168,7 @@ def test_a_time_of_an_anomaly_leads_to_the_plots(invalid: Element) -> None:
     assert link.text.endswith(" s")
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_an_unknown_run_gives_each_reason(tmp_path: Path) -> None:
     spec = RunSpec(
         verdict=verdict_with(
@@ -281,6 +284,7 @@ def test_operations_are_counted_by_outcome_and_errors_explained(invalid: Element
     assert "message.timeout.ms" in error, "the registry's meaning"
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_provenance_has_versions_digests_and_relative_links(tmp_path: Path) -> None:
     digests = {"history/faults.parquet": "ab" * 32, "history/lost.parquet": "cd" * 32}
     page = page_of(tmp_path, RunSpec(verdict=VERDICT, digests=digests))
@@ -392,6 +396,7 @@ def test_hostile_text_is_shown_and_not_acted_on(hostile: str) -> None:
     assert SCRIPT in json.dumps(json.loads(content), ensure_ascii=False)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_writing_again_replaces_the_page(tmp_path: Path) -> None:
     run = write_run(tmp_path, RunSpec(rate=20, verdict=VERDICT))
     first = write_page(run).read_text()
@@ -402,6 +407,7 @@ def test_writing_again_replaces_the_page(tmp_path: Path) -> None:
     assert "valid" in first
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_run_with_a_verdict_that_failed_afterwards_says_both(tmp_path: Path) -> None:
     spec = replace(INVALID, state=RunState.FAILED, failure="the disk is full")
     page = page_of(tmp_path, spec)

@@ -203,6 +203,7 @@ def test_heartbeats_are_drawn_where_a_rule_held_them_or_they_were_refused(tmp_pa
         ("undeliverable", None, Fate.LOST),
     ],
 )
+@pytest.mark.usefixtures("without_plots")
 def test_what_became_of_a_frame(
     tmp_path: Path, action: str, until: float | None, fate: Fate
 ) -> None:
@@ -295,6 +296,7 @@ def test_the_picture_is_bounded_and_keeps_what_is_nearest_to_the_held(tmp_path: 
     assert any(remark.startswith(left_out) for remark in found.remarks)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_window_of_the_users_is_what_is_shown(tmp_path: Path) -> None:
     window = Window(from_ns=9 * SECOND, to_ns=14 * SECOND)
     found = scene(tmp_path, STORY, window)
@@ -339,6 +341,7 @@ def test_an_unclean_election_is_called_so(tmp_path: Path) -> None:
     assert note.text == "t-0: leader nobody → 2 uncleanly"
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_proof_leads_to_the_frames_and_decisions_that_it_names(tmp_path: Path) -> None:
     joined = Anomaly(
         check="stale-epoch-join",
@@ -400,6 +403,7 @@ def test_what_was_not_recorded_is_said(
 
 
 @pytest.mark.parametrize("name", ["wire", "metadata_log"])
+@pytest.mark.usefixtures("without_plots")
 def test_a_table_that_is_torn_is_said_and_the_rest_is_drawn(tmp_path: Path, name: str) -> None:
     run = write_run(tmp_path, STORY)
     run.table_path(name).write_bytes(b"torn")
@@ -408,6 +412,7 @@ def test_a_table_that_is_torn_is_said_and_the_rest_is_drawn(tmp_path: Path, name
     assert section.all("svg", class_="sequence")
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_torn_play_is_said_and_the_rest_is_drawn(tmp_path: Path) -> None:
     section = page_of(tmp_path, replace(STORY, play="- {at: 3s, kill")).one(
         "section", id="sequence"
@@ -416,11 +421,13 @@ def test_a_torn_play_is_said_and_the_rest_is_drawn(tmp_path: Path) -> None:
     assert section.all("svg", class_="sequence")
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_run_that_left_nothing_has_no_such_section(tmp_path: Path) -> None:
     spec = RunSpec(state=RunState.FAILED, failure="no port", sealed=False)
     assert page_of(tmp_path, spec).all("section", id="sequence") == []
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_hostile_words_on_the_wire_are_shown_and_not_acted_on(tmp_path: Path) -> None:
     script = '"><script>alert(1)</script>'
     tape = Tape()
@@ -448,6 +455,7 @@ def test_every_event_tells_of_itself_and_names_are_unique(story: Element) -> Non
     assert len(names) == len(set(names))
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_tape_of_another_schema_is_said(tmp_path: Path) -> None:
     run = write_run(tmp_path, STORY)
     table = pa.table({"frame": ["one"], "item": [0], "time_ns": [1]})
