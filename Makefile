@@ -7,7 +7,12 @@ BIN := $(VENV)/bin
 COMPILED := .venv-compiled
 READY := $(VENV)/.ready
 WORKERS ?= 2
-# Real clusters and Spark run one after the other: side by side they starve each other.
+# Tests of one module share what they start, so each worker gets whole stretches of them. Real
+# clusters and Spark run one after the other: side by side they starve each other.
+BESIDE := $(BIN)/pytest -q -n $(WORKERS) --dist worksteal
+
+# Without bytecode each worker compiles every test anew, and each process of a cluster all of ours.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test quick check clean setup docs compiled
 
@@ -17,11 +22,11 @@ run: $(READY)
 test: check
 	@# Both parts in any case: what fails in the first must not hide the second.
 	code=0; \
-	$(BIN)/pytest -q -n $(WORKERS) -m "not (spark or kafka or alone)" || code=$$?; \
+	$(BESIDE) -m "not (spark or kafka or alone)" || code=$$?; \
 	$(BIN)/pytest -q -m "spark or kafka or alone" && exit $$code
 
 quick: $(READY)
-	$(BIN)/pytest -q -n $(WORKERS) -m "not (spark or kafka or alone or slow)"
+	$(BESIDE) --hypothesis-profile=quick -m "not (spark or kafka or alone or slow)"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from history.run_directory import RunDirectory
 from history.segment import live_counts
 from history.segment_format import PROCESS_SHIFT
 
-KILL_COUNT = 20
+KILLS = [0, 1, *(pytest.param(number, marks=pytest.mark.slow) for number in range(2, 20))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def killed(raw: Path, seed: int) -> Witness:
     )
 
 
-@pytest.mark.parametrize("number", range(KILL_COUNT))
+@pytest.mark.parametrize("number", KILLS)
 def test_a_killed_client_loses_nothing_that_it_was_told(
     tmp_path: Path, fuzz_seeds: range, number: int
 ) -> None:
