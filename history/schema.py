@@ -168,7 +168,11 @@ MICRO_OPERATIONS: Final = pa.schema(
     ]
 )
 
-LATER_COLUMNS: Final = {"faults": ("kind",), "describes": ("metadata_offset",)}
+LATER_COLUMNS: Final = {
+    "faults": ("kind",),
+    "describes": ("metadata_offset",),
+    "wire": ("session_epoch",),
+}
 """Columns that runs of earlier versions lack, by table. They can be null, and are null there."""
 
 RUN_TABLES: Final = {

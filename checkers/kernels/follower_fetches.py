@@ -49,7 +49,7 @@ class FollowerFetches:
     """What was told, by link and partition."""
 
     links: frozenset[_Link]
-    """Those on the tape at all."""
+    """Those on the tape at all; none of a tape that is older than the Fetches on it."""
     _by_place: Mapping[tuple[_Link, _Place | None], tuple[Told, ...]]
     """None as place: of every partition."""
 
@@ -61,7 +61,8 @@ class FollowerFetches:
 
 def follower_fetches(wire: pa.Table) -> FollowerFetches:
     """Read the Fetches between brokers off the tape."""
-    links = wire.select(["source", "target"]).group_by(["source", "target"]).aggregate([])
+    kept = wire.slice(0, 0) if _is_older(wire) else wire
+    links = kept.select(["source", "target"]).group_by(["source", "target"]).aggregate([])
     found: defaultdict[tuple[_Link, _Place | None], list[Told]] = defaultdict(list)
     begun: set[tuple[int, int]] = set()
     for row in _requests(wire):
@@ -83,6 +84,14 @@ def follower_fetches(wire: pa.Table) -> FollowerFetches:
         links=frozenset((row["source"], row["target"]) for row in links.to_pylist()),
         _by_place={where: tuple(several) for where, several in found.items()},
     )
+
+
+def _is_older(wire: pa.Table) -> bool:
+    """Whether it is of a run before the Fetches of followers were recorded: none has a session."""
+    sessions = wire.filter(
+        pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
+    )["session_epoch"]
+    return len(sessions) > 0 and sessions.null_count == len(sessions)
 
 
 def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """C2b: under which broker epoch a follower is proposed, and under which it had fetched."""
 
+import pyarrow as pa
 from metadata_logs import FACTS, doubts, never, said, tables
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
@@ -81,6 +82,16 @@ def test_a_follower_that_has_not_fetched_at_all_is_told_from_one_that_nobody_tap
     assert "had no Fetch of that replica at all" in said(judged(elsewhere, JOIN))["t-0"][0]
     assert cases(judged(JOIN)) == 0
     assert not doubts(judged(JOIN))
+
+
+def test_a_tape_that_is_older_than_the_fetches_on_it_tells_nothing_of_them() -> None:
+    given = tables(LOG, f"{REGISTERED}\n{OLD}\n{LATE}\n{JOIN}")
+    wire = given["wire"]
+    place = wire.schema.get_field_index("session_epoch")
+    field = wire.schema.field(place)
+    older = wire.set_column(place, field, pa.nulls(len(wire), field.type))
+    assert cases(unfetched_epochs(given, FACTS)) == 1
+    assert cases(unfetched_epochs({**given, "wire": older}, FACTS)) == 0
 
 
 def test_of_a_session_that_began_elsewhere_nobody_knows_the_partitions() -> None:
