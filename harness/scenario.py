@@ -204,6 +204,7 @@ def _parse(document: Document) -> Scenario:
     stage = _stage(data, cluster, topics, moving=specs.membership is not None)
     mix = _at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None
     play = _at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
+    time_limit_s = _at("time_limit", data, _duration, default=45.0)
     require = _at("require", data, lambda v: _require(v, document, _asked(mix, play)))
     return Scenario(
         document=_with_requirement(document, require),
@@ -215,9 +216,9 @@ def _parse(document: Document) -> Scenario:
         workload=specs.records,
         metadata=specs.metadata,
         membership=specs.membership,
-        mix=mix,
+        mix=None if mix is None else replace(mix, demanded=require.faults),
         play=play,
-        time_limit_s=_at("time_limit", data, _duration, default=45.0),
+        time_limit_s=time_limit_s,
         recovery_limit_s=_at("recovery_limit", data, _duration, default=90.0),
         expect=_at("expect", data, parse_expectations, default=()),
         require=require,

@@ -11,6 +11,9 @@ destroy data (wipe, rollback, cut_power and the like) begin only when everything
 every replica in sync one lost disk costs no acknowledged record, with one in sync it would, by
 design.
 
+Demands: the kinds that the scenario demands (`require: {faults: […]}`) come first, each once, in
+an order that is drawn.
+
 Rounds: drawn with equal chance, a short run misses many of twenty kinds. In `rounds` each kind
 comes once before any comes again. One that cannot begin just now keeps its turn, for so many draws
 in a row as `_PATIENCE` says: some never can (nobody of a role may be down), and must not stop the
@@ -120,6 +123,8 @@ class MixSpec:
     overlap: bool = False
     rounds: bool = False
     """Each kind of fault comes once before any comes again."""
+    demanded: tuple[str, ...] = ()
+    """The kinds without which the run proves nothing: each comes once before any other."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,9 +144,15 @@ class Mix:
     _next_at_s: float | None = None
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
+    _demanded: list[str] = field(init=False)
+    """Those that have not come yet."""
     _to_come: list[str] = field(default_factory=list)
     """Of this round."""
     _in_vain: int = 0
+
+    def __post_init__(self) -> None:
+        """Owe all that is demanded."""
+        self._demanded = list(self.spec.demanded)
 
     def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Step, ...]:
         """The acts that are due at `now_s`.
@@ -190,16 +201,19 @@ class Mix:
         self._note_draw(kind, begun=self._count > begun)
 
     def _drawn_kind(self) -> str:
+        if self._demanded:
+            return self.draw.choice(self._demanded)
         if not self._to_come or not self.spec.rounds:
             self._to_come = list(self.spec.faults)
         return self.draw.choice(self._to_come)
 
     def _note_draw(self, kind: str, *, begun: bool) -> None:
         self._in_vain = 0 if begun else self._in_vain + 1
+        coming = self._demanded or self._to_come
         if begun:
-            self._to_come.remove(kind)
+            coming.remove(kind)
         elif self._in_vain >= _PATIENCE:
-            self._to_come.clear()
+            coming.clear()
             self._in_vain = 0
 
     def _begin_one(

@@ -205,6 +205,31 @@ def test_in_rounds_no_kind_comes_again_before_each_has_come(*, overlap: bool) ->
     assert all(set(turn) == {*firsts, Word.WIPE} for turn in rounds[:-1])
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_scenario_demands_comes_before_anything_else(seed: int) -> None:
+    spec = MixSpec(faults=("kill", "pause", "skew", "wipe"), demanded=("pause", "skew"))
+    begun = [
+        act.kind for _, _, acts in Sim(spec, seed=seed).run(600) for act in acts if _begins(act)
+    ]
+    assert set(begun[:2]) == {"pause", "skew"}
+    assert set(begun[2:]) == set(spec.faults)
+
+
+def _begins(step: object) -> bool:
+    return isinstance(step, Act) and step.word in {Word.KILL, Word.PAUSE, Word.SKEW}
+
+
+def test_a_demand_that_can_never_be_met_does_not_stop_the_others() -> None:
+    spec = MixSpec(
+        faults=("roll", "delay"),
+        demanded=("roll",),
+        down_brokers_max=0,
+        down_controllers_max=0,
+    )
+    words = [act for _, _, acts in Sim(spec, seed=2).run(600) for act in acts]
+    assert sum(isinstance(step, Lay) for step in words) > 5
+
+
 def test_a_kind_that_can_never_begin_does_not_stop_the_others() -> None:
     spec = MixSpec(
         faults=("roll", "delay"), rounds=True, down_brokers_max=0, down_controllers_max=0
