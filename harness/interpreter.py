@@ -144,7 +144,7 @@ class Interpreter:
             )
             # A replica whose broker came back late is stuck only once it had the whole limit.
             end_s = self._now_s() + limit_s + _ROUNDED_S
-            self._until(lambda now: not _outsiders(now), end_s)
+            self._until(lambda now: not _left_out(now), end_s)
         return whole
 
     def _perform(self, step: Step, end_s: float) -> bool:
@@ -291,7 +291,7 @@ def _since(now: Observation, before: Observation) -> Observation:
     )
 
 
-def _outsiders(now: Observation) -> list[tuple[str, int]]:
+def _left_out(now: Observation) -> list[tuple[str, int]]:
     """Replicas out of their ISR, though their brokers serve and somebody leads: (key, broker)."""
     if now.view is None:
         return []
