@@ -75,13 +75,21 @@ class Pauses(Protocol):
 class Wipes(Protocol):
     """Can empty a node's disk."""
 
-    def wipe_node(
-        self, node: NodeName, *, keep_directory_id: bool = False, by_tool: bool = False
-    ) -> None:
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
         """Delete all data of a node that is down, and format it anew with its old id.
 
-        `keep_directory_id`: the empty disk passes for the one it was. `by_tool`: the release's own
-        tool formats it, under a new directory id, and nobody syncs what it leaves unsynced.
+        `keep_directory_id`: the empty disk passes for the one it was.
+        """
+
+
+@runtime_checkable
+class FormatsByTool(Protocol):
+    """Can have an empty disk formatted by the tool of what is under test."""
+
+    def wipe_node_by_tool(self, node: NodeName) -> None:
+        """Delete all data of a node that is down, and have its own tool format it, as a new one.
+
+        What the tool leaves unsynced stays so.
         """
 
 

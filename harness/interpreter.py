@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from clusters.abilities import LogEnds
 from clusters.evolution import Follows, members_of
@@ -169,11 +170,15 @@ class Interpreter:
                 CreateTopic() | MoveLeader() | Reassign() | Finalise() | AddNodes() | RemoveNodes()
             ):
                 self._administer(step)
-            case _:
+            case Lay() | Lift() | Partition() | Bandwidth() | HealPartition():
                 self._on_the_wire(step)
+            case Repeat() | Choose():
+                raise AssertionError(f"its steps are performed one by one: {step}")
+            case _:
+                assert_never(step)
         return True
 
-    def _on_the_wire(self, step: Step) -> None:
+    def _on_the_wire(self, step: Lay | Lift | Partition | Bandwidth | HealPartition) -> None:
         now_s = self._now_s()
         scene = self._scene(self.observer.latest())
         match step:
@@ -188,7 +193,7 @@ class Interpreter:
             case HealPartition():
                 self.network.heal(step, now_s=now_s)
             case _:
-                raise AssertionError(step)
+                assert_never(step)
 
     def _administer(self, step: Admin) -> None:
         self.played.note(replace(step, at_s=self._now_s()))

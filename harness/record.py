@@ -20,7 +20,7 @@ from harness.clients import tables_of, workload_of
 from harness.hosts import Needs, host_of
 from harness.options import HostKind, RunOptions
 from harness.progress import Progress
-from harness.recording import Recording, note, refuse_missing_abilities
+from harness.recording import Recording, note
 from harness.scenario import Scenario, node_names
 from harness.wiring import links_of, wired_route
 from history.clock import Clock
@@ -141,7 +141,6 @@ def _placed(
             port_base=options.port_base,
             route=route,
         )
-    refuse_missing_abilities(scenario, cluster, wired=options.wire)
     return cluster, route
 
 

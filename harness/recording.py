@@ -5,18 +5,16 @@ that there are acknowledged operations after them; the final reads come last, wh
 Whether time is the machine's or a simulated world's is said by who calls.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from clusters.abilities import DisturbsPackets, Explains, LogEnds, Skews
-from clusters.evolution import ChangesMembers, ChangesReleases
+from clusters.abilities import Explains, Skews
 from clusters.port import Cluster, NodeName
 from harness.clients import Together
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Looks, Observer
-from harness.operator import ability_for
 from harness.performer import Performer
 from harness.played import PerformedPlay
 from harness.progress import Progress, Status
@@ -25,19 +23,16 @@ from harness.scenario import Scenario
 from harness.seeds import stream
 from harness.timing import RealTime, Time
 from history.clock import TellsTime
-from history.failure import HarnessError, SpecError
+from history.failure import HarnessError
 from history.journal import FaultJournal, SampleJournal
 from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
-from nemesis.conditions import log_ends_asked
-from nemesis.faults.catalogue import ABILITIES
-from nemesis.mix import EPISODE_WORDS, PACKET_EPISODES, Mix
-from nemesis.steps import Act, Admin, Await, Step, flat, uses_packets
+from nemesis.mix import Mix
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Recording", "note", "refuse_missing_abilities"]
+__all__ = ["Recording", "note"]
 
 _FINAL_READ_LIMIT_S = 120.0
 _CLIENT_STOP_LIMIT_S = 60.0
@@ -164,59 +159,6 @@ def note(run: RunDirectory, **changes: object) -> None:
     """Change these fields of the run's manifest."""
     manifest = read_manifest(run.manifest_path)
     write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name
-
-
-def refuse_missing_abilities(scenario: Scenario, cluster: Cluster, *, wired: bool) -> None:
-    """UsageError with the place of what the schedule needs and this kind of cluster cannot do.
-
-    `wired`: whether there is a proxy on the links between nodes.
-    """
-    for path in _packet_places(scenario, wired=wired):
-        if (why := _why_no_packets(cluster)) is not None:
-            raise scenario.document.error(SpecError(path, f"this cluster cannot do that: {why}"))
-    for key in ("spare_controllers", "spare_brokers"):
-        if getattr(scenario.cluster, key) and not isinstance(cluster, ChangesMembers):
-            raise scenario.document.error(_cannot(("cluster", key), ChangesMembers))
-    for index, fault in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
-        for word in EPISODE_WORDS.get(fault, ()):
-            for ability in ABILITIES[word]:
-                if not isinstance(cluster, ability):
-                    raise scenario.document.error(_cannot(("nemesis", "faults", index), ability))
-    for index, top in enumerate(scenario.play or ()):
-        for step in flat((top,)):
-            for ability in _abilities(step):
-                if not isinstance(cluster, ability):
-                    raise scenario.document.error(_cannot(("play", index), ability))
-
-
-def _packet_places(scenario: Scenario, *, wired: bool) -> Iterator[tuple[str | int, ...]]:
-    """Where the schedule does something to packets."""
-    for index, fault in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
-        if fault in PACKET_EPISODES or (fault == "partition" and not wired):
-            yield ("nemesis", "faults", index)
-    for index, top in enumerate(scenario.play or ()):
-        if any(uses_packets(step, wired=wired) for step in flat((top,))):
-            yield ("play", index)
-
-
-def _why_no_packets(cluster: Cluster) -> str | None:
-    if not isinstance(cluster, DisturbsPackets):
-        return "its nodes have no packets"
-    return cluster.why_no_packets()
-
-
-def _cannot(path: tuple[str | int, ...], ability: type) -> SpecError:
-    return SpecError(path, f"this kind of cluster cannot do that ({ability.__name__})")
-
-
-def _abilities(step: Step) -> tuple[type, ...]:
-    match step:
-        case Act(word=word, release=release):
-            return (*ABILITIES[word], *(() if release is None else (ChangesReleases,)))
-        case Await(condition=condition):
-            return (LogEnds,) if log_ends_asked(condition) else ()
-        case _:
-            return (ability_for(step),) if isinstance(step, Admin) else ()
 
 
 def _end_of(cluster: Cluster, node: NodeName) -> str:

@@ -26,6 +26,7 @@ from clusters.java import Java, find_java
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from clusters.reference.specs import level_of
+from harness.abilities import CLUSTERS, There, refuse_missing_abilities
 from harness.disks import with_disks
 from harness.expectation import expectation_for, is_met
 from harness.hardships import with_hardships
@@ -64,12 +65,8 @@ class InterruptedRunError(KeyboardInterrupt):
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
     _refuse_full_disk(options.results)
-    if not options.wire and scenario.needs_wire(packets=options.host.has_networks):
-        raise UsageError(
-            f"{scenario.name} does things to the network, or waits for what is seen there; run it "
-            "without --no-wire"
-        )
     refuse_unplaceable(options)
+    _refuse_what_cannot_be_done(scenario, options)
     scenario = with_disks(scenario, options, progress.say)
     if options.cluster is ClusterKind.REFERENCE:
         scenario = fitted_to_reference(scenario, options, progress)
@@ -90,10 +87,16 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
 
 def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunDirectory:
     """Record it, neither sealed nor judged: the raw history and the manifest. For measuring."""
+    _refuse_what_cannot_be_done(scenario, options)
     stage = _stage(scenario, options, progress)
     run = _begun(scenario, options, stage)
     stage.record(run)
     return run
+
+
+def _refuse_what_cannot_be_done(scenario: Scenario, options: RunOptions) -> None:
+    there = There(cluster=CLUSTERS[options.cluster], host=options.host, wired=options.wire)
+    refuse_missing_abilities(scenario, there)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from harness.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
 from nemesis.kinds import kinds_of_mix, kinds_of_play
-from nemesis.mix import DISK_EPISODES, EPISODE_WORDS, EPISODES, NETWORK_EPISODES, MixSpec
+from nemesis.mix import DISK_EPISODES, EPISODE_WORDS, EPISODES, MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
 from nemesis.steps import (
@@ -30,7 +30,6 @@ from nemesis.steps import (
     flat,
     uses_clients,
     uses_disks,
-    uses_wire,
     words_of,
 )
 from nemesis.targets import parse_target
@@ -112,15 +111,6 @@ class Scenario:
         if self.metadata is None or self.metadata.settled_age_max_ms is None:
             return _AFTER_HEALING_S
         return self.metadata.settle_ms / 1000 + _SETTLED_READS_S
-
-    def needs_wire(self, *, packets: bool) -> bool:
-        """Whether a step or a drawn fault needs a proxy on the links between nodes.
-
-        `packets`: whether partitions can do without it, as nodes have networks of their own.
-        """
-        drawn = set(self.mix.faults if self.mix is not None else ())
-        needing = NETWORK_EPISODES - {"partition"} if packets else NETWORK_EPISODES
-        return uses_wire(self.play or (), packets=packets) or bool(needing & drawn)
 
     @property
     def needs_disks(self) -> bool:

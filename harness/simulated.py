@@ -22,7 +22,7 @@ from harness.clients import Together, tables_of
 from harness.observer import observed
 from harness.options import RunOptions
 from harness.progress import Progress
-from harness.recording import Recording, note, refuse_missing_abilities
+from harness.recording import Recording, note
 from harness.reference import refuse_what_is_kafkas, release_like, rules_without
 from harness.scenario import Scenario
 from harness.seeds import stream_seed
@@ -66,7 +66,6 @@ def prepare_simulated(scenario: Scenario, options: RunOptions) -> Simulated:
         raise UsageError(f"{scenario.name}: simulated clients move no partitions")
     rules = rules_without(options.without_rules)
     cluster = build(scenario.cluster, seed=options.seed, rules=rules)
-    refuse_missing_abilities(scenario, cluster, wired=True)
     return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=_ORIGIN_UTC_NS)
 
 

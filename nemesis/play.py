@@ -86,6 +86,7 @@ __all__ = [
     "Word",
     "parse_play",
     "step_data",
+    "step_word",
 ]
 
 _MODIFIERS: Mapping[str, tuple[str, ...]] = {
@@ -126,6 +127,11 @@ def parse_play(data: object, stage: Stage) -> Play:
     play = _parse_steps(data, stage)
     refuse_contradictions(play, stage)
     return play
+
+
+def step_word(step: Step) -> str:
+    """The word of a play for this step."""
+    return next(key for key in _step_data(step) if key in _WORDS)
 
 
 def step_data(step: Step) -> dict[str, object]:

@@ -1,12 +1,12 @@
 """The steps of a play as values: the interpreter says what each does, `play` how it is written."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from clusters.abilities import Skew
 from clusters.port import FlippedPart, NodeName, TopicSpec
-from nemesis.conditions import Condition, Registered
+from nemesis.conditions import Condition
 from nemesis.targets import Target
 from nemesis.topology import Cut
 from nemesis.wire.rules import Action, Match
@@ -41,10 +41,9 @@ __all__ = [
     "Wait",
     "Word",
     "flat",
+    "places",
     "uses_clients",
     "uses_disks",
-    "uses_packets",
-    "uses_wire",
     "words_of",
 ]
 
@@ -353,38 +352,26 @@ def flat(play: Iterable[Step]) -> Iterable[Step]:
                 yield step
 
 
+def places(play: Iterable[Step]) -> Iterator[tuple[tuple[str | int, ...], Step]]:
+    """Each step of `flat`, with where the document has it below the play."""
+    for index, step in enumerate(play):
+        match step:
+            case Repeat(steps=steps):
+                inner = (((index, "steps", *place), one) for place, one in places(steps))
+            case Choose(options=options):
+                inner = (
+                    ((index, "choose", number, *place), one)
+                    for number, option in enumerate(options)
+                    for place, one in places(option)
+                )
+            case _:
+                inner = iter((((index,), step),))
+        yield from inner
+
+
 def words_of(play: Iterable[Step]) -> frozenset[Word]:
     """The words of all acts that a play may perform."""
     return frozenset(step.word for step in flat(play) if isinstance(step, Act))
-
-
-def uses_wire(play: Iterable[Step], *, packets: bool = False) -> bool:
-    """Whether some step needs a proxy on the links: registrations are counted there, too.
-
-    `packets`: whether partitions can do without one, where nodes have networks of their own.
-    """
-    for step in flat(play):
-        match step:
-            case Lay() | Lift():
-                return True
-            case Await(condition=Registered()):
-                return True
-            case Partition(by=by) if by is Means.PROXY or (by is None and not packets):
-                return True
-            case _:
-                pass
-    return False
-
-
-def uses_packets(step: Step, *, wired: bool) -> bool:
-    """Whether a step is done to packets; `wired`: whether there is a proxy that may do it."""
-    match step:
-        case Bandwidth():
-            return True
-        case Partition(by=by):
-            return by is Means.PACKETS or (by is None and not wired)
-        case _:
-            return False
 
 
 def uses_disks(play: Iterable[Step]) -> bool:

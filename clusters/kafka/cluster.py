@@ -83,6 +83,15 @@ class KafkaCluster(ProcessCluster):
             "java_source": java.source,
         }
 
+    def wipe_node_by_tool(self, node: NodeName) -> None:
+        """Delete all data of a node that is down; its release's tool formats it. That is all.
+
+        Nobody syncs what the tool leaves unsynced.
+        """
+        self._nodes[node].empty()
+        self._sync_disk(node)
+        self._nodes[node].format_by_tool()
+
     def change_release(self, node: NodeName, release: str) -> str:
         """Have a node that is down run this release from its next start on; evidence in words."""
 

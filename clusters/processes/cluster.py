@@ -291,22 +291,14 @@ class ProcessCluster(HeldBack, ABC):
         """SIGCONT; returns when it runs."""
         self._nodes[node].process.resume()
 
-    def wipe_node(
-        self, node: NodeName, *, keep_directory_id: bool = False, by_tool: bool = False
-    ) -> None:
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
         """Delete all data of a node that is down, and format it anew with its old node id.
 
         `keep_directory_id`: as if only the data were lost. A new directory id (KIP-858, since 3.7)
-        is a change of the registration by itself, which some bugs do not survive. `by_tool`: the
-        release's own tool formats it, and nobody syncs what it leaves unsynced.
+        is a change of the registration by itself, which some bugs do not survive.
         """
-        if by_tool:
-            self._nodes[node].empty()
-            self._sync_disk(node)
-            self._nodes[node].format_by_tool()
-        else:
-            self._nodes[node].wipe(keep_directory_id=keep_directory_id)
-            self._sync_disk(node)
+        self._nodes[node].wipe(keep_directory_id=keep_directory_id)
+        self._sync_disk(node)
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
         """Copy the node's data under `name`, replacing an older copy.

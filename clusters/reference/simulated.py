@@ -280,12 +280,8 @@ class SimulatedCluster:
             raise HarnessError(f"{node} is not paused")
         self.world.resume(self._hosts[node])
 
-    def wipe_node(
-        self, node: NodeName, *, keep_directory_id: bool = False, by_tool: bool = False
-    ) -> None:
+    def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
         """Delete all data of a node that is down, and format it anew with its old node id."""
-        if by_tool:
-            raise HarnessError(f"{node}: what it runs has no tool to format with")
         self._require_down(node)
         host = self._hosts[node]
         old = host.disk.files.get(META_PROPERTIES)

@@ -14,11 +14,16 @@ from typing import Final
 
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
 from clusters.reference.levels import LEVEL_EPOCHS
+from clusters.reference.simulated import SimulatedCluster
+from harness.abilities import There, refuse_missing_abilities
 from harness.reference import refuse_what_is_kafkas
 from harness.scenario import Scenario, node_names
+from harness.trials.stage import why_not_tried
+from history.failure import SpecError, UsageError
 from nemesis.late_fetches import REPLICAS_MIN
 from nemesis.mix import MixSpec
-from nemesis.steps import Play
+from nemesis.play import step_word
+from nemesis.steps import Play, places
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of"]
@@ -159,8 +164,10 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
 
 
 def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
-    """The scenario as a trial. UsageError for what a trial cannot do."""
+    """The scenario as a trial. UsageError, with its place, for what a trial cannot do."""
     refuse_what_is_kafkas(scenario)
+    refuse_missing_abilities(scenario, There(cluster=SimulatedCluster))
+    _refuse_what_is_not_tried(scenario)
     assert isinstance(scenario.workload, ProducePollSpec)
     storm = Storm.NONE
     if scenario.play is not None:
@@ -179,6 +186,15 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
         recovery_s=scenario.recovery_limit_s,
         administers=scenario.metadata is not None,
     )
+
+
+def _refuse_what_is_not_tried(scenario: Scenario) -> None:
+    if scenario.membership is not None:
+        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    for place, step in places(scenario.play or ()):
+        if (why := why_not_tried(step)) is not None:
+            found = SpecError(("play", *place), f"{step_word(step)}: {why}: leave it to a run")
+            raise scenario.document.error(found)
 
 
 def _topics(brokers: int) -> tuple[TopicSpec, ...]:

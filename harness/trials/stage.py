@@ -2,7 +2,8 @@
 
 A run's interpreter wants evidence of each fault, keeps books and gives up where a step fails. A
 trial's stage does what can be done and goes on: its schedules are random, and a node that has ended
-by itself cannot be killed again. What steps mean is the same.
+by itself cannot be killed again. What steps mean is the same. A step that no trial can do is
+refused before the first one (`why_not_tried`), and never left out.
 """
 
 import random
@@ -10,18 +11,23 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import is_not
-from typing import Final
+from typing import Final, assert_never
 
 from clusters.port import NodeName, NodeState, Role, role_of
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated import SimulatedCluster
 from harness.observer import whole_nodes
 from history.failure import HarnessError
-from nemesis.conditions import Condition, Observation, holds
+from nemesis.conditions import Condition, Observation, holds, log_ends_asked
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import (
     Act,
+    AddNodes,
     Await,
+    Bandwidth,
+    Choose,
+    CreateTopic,
+    Finalise,
     Heal,
     HealPartition,
     Lay,
@@ -29,6 +35,9 @@ from nemesis.steps import (
     MoveLeader,
     Parties,
     Partition,
+    Reassign,
+    RemoveNodes,
+    Repeat,
     Step,
     Wait,
     Word,
@@ -37,11 +46,57 @@ from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import CLIENTS, flows_of
 from nemesis.wire.rules import Delay, Flow, Rule
 
-__all__ = ["Stage"]
+__all__ = ["Stage", "why_not_tried"]
 
 _S: Final = 1_000_000_000
 _STEP_NS: Final = 10_000_000
 _MOVE_S_MAX: Final = 1.5
+
+
+_RUNNING: Final = (NodeState.RUNNING,)
+_DOWN: Final = (NodeState.DOWN,)
+_UP: Final = (NodeState.RUNNING, NodeState.PAUSED)
+_FROM: Final[Mapping[Word, tuple[NodeState, ...]]] = {
+    Word.KILL: _UP,
+    Word.STOP: _RUNNING,
+    Word.CUT_POWER: _UP,
+    Word.START: _DOWN,
+    Word.PAUSE: _RUNNING,
+    Word.RESUME: (NodeState.PAUSED,),
+    Word.WIPE: _DOWN,
+    Word.SNAPSHOT: tuple(NodeState),
+    Word.ROLLBACK: _DOWN,
+}
+"""What a trial does to single nodes, and in which states of theirs it can be done.
+
+A node of a drawn schedule may have died meanwhile, and is left as it is.
+"""
+
+
+def why_not_tried(step: Step) -> str | None:
+    """Why no trial can do this step; None if trials do it.
+
+    It is asked beside what the cluster can do (`harness.abilities`): trials do less than runs.
+    """
+    match step:
+        case Act(word=word):
+            return None if word in _FROM or word is Word.RESTART else "a trial does not do it"
+        case Await(condition=condition):
+            return "a trial looks at no log ends" if log_ends_asked(condition) else None
+        case (
+            CreateTopic()
+            | Reassign()
+            | Finalise()
+            | AddNodes()
+            | RemoveNodes()
+            | Bandwidth()
+            | Repeat()
+            | Choose()
+        ):
+            return "a trial does not do it"
+        case Wait() | Heal() | Lay() | Lift() | Partition() | HealPartition() | MoveLeader():
+            return None
+    assert_never(step)
 
 
 class Stage:
@@ -107,8 +162,6 @@ class Stage:
         """Do it; False if what it waits for did not come by its bound or `end_s`."""
         self._told(self._cluster.world.now_ns, step)
         match step:
-            case Act(release=str()):
-                raise HarnessError("a trial has one release")
             case Act(word=Word.RESTART):
                 return self._restart(step, end_s)
             case Act():
@@ -129,8 +182,19 @@ class Stage:
                 self.heal()
             case MoveLeader(leaders=leaders, within_s=within_s):
                 self._move(leaders, within_s=min(within_s, _MOVE_S_MAX))
+            case (
+                Bandwidth()
+                | CreateTopic()
+                | Reassign()
+                | Finalise()
+                | AddNodes()
+                | RemoveNodes()
+                | Repeat()
+                | Choose()
+            ):
+                raise AssertionError(f"refused before: {step}")
             case _:
-                raise HarnessError(f"a trial cannot do {type(step).__name__}")
+                assert_never(step)
         return True
 
     def heal(self) -> None:
@@ -171,34 +235,35 @@ class Stage:
         return True
 
     def _do(self, act: Act, node: NodeName) -> None:
-        cluster, state = self._cluster, self._cluster.state(node)
-        down = state is NodeState.DOWN
+        """Do it to the node, if it is in a state to which that can be done."""
+        assert act.word in _FROM, f"refused before: {act}"
+        if self._cluster.state(node) not in _FROM[act.word]:
+            return
+        cluster = self._cluster
         match act.word:
-            case Word.KILL if not down:
+            case Word.KILL:
                 cluster.kill_node(node)
-            case Word.STOP if state is NodeState.RUNNING:
+            case Word.STOP:
                 cluster.stop_node(node, timeout_s=5.0)
-            case Word.CUT_POWER if not down:
+            case Word.CUT_POWER:
                 cluster.cut_power([node])
                 self._disk_lost(node)
-            case Word.START if down:
+            case Word.START:
                 cluster.start_node(node)
-            case Word.PAUSE if state is NodeState.RUNNING:
+            case Word.PAUSE:
                 cluster.pause_node(node)
-            case Word.RESUME if state is NodeState.PAUSED:
+            case Word.RESUME:
                 cluster.resume_node(node)
-            case Word.WIPE if down:
+            case Word.WIPE:
                 cluster.wipe_node(node, keep_directory_id=act.keep_directory_id)
                 self._disk_lost(node)
             case Word.SNAPSHOT:
                 cluster.snapshot_node(node, act.label)
-            case Word.ROLLBACK if down:
+            case Word.ROLLBACK:
                 cluster.rollback_node(node, act.label)
                 self._disk_lost(node)
-            case Word.SKEW | Word.THROTTLE | Word.SQUEEZE:
-                raise HarnessError(f"{act.word} {node}: a trial cannot do that")
             case _:
-                pass
+                raise AssertionError(act.word)
 
     def _disk_lost(self, node: NodeName) -> None:
         if role_of(node) is Role.BROKER:
@@ -256,8 +321,9 @@ class Stage:
         return [(number(a), number(b)) for a, b in sorted(flows) if CLIENTS not in (a, b)]
 
     def _lay(self, step: Lay) -> None:
-        if self._wire is None or step.name in self._laid:
-            return
+        assert self._wire is not None, "a plan that lays rules has a wire"
+        if step.name in self._laid:
+            return  # a drawn schedule names its rules by what they concern
         action = step.action
         if isinstance(action, Delay) and action.seed is None:
             action = replace(action, seed=self._draw.getrandbits(32))
@@ -268,7 +334,7 @@ class Stage:
 
     def _lift(self, name: str, *, discard: bool) -> None:
         if self._wire is None or name not in self._laid:
-            return
+            return  # lifted already, by a heal
         self._laid.remove(name)
         if discard:
             self._wire.discard(name)

@@ -28,6 +28,7 @@ from nemesis.wire.frames import Header
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rulebook import Entry, Rulebook
 from nemesis.wire.rules import (
+    Action,
     Answer,
     Cut,
     Delay,
@@ -47,7 +48,7 @@ from nemesis.wire.rules import Link as WireLink
 from nemesis.wire.status import Delivery, WireStatus
 from nemesis.wire.tape import Fate, Journal, Tape
 
-__all__ = ["SimulatedWire"]
+__all__ = ["SimulatedWire", "why_no_such_rule"]
 
 _KEYS: Final = {kind: API_KEYS[name] for kind, (name, _) in APIS.items()}
 _FETCH_KIND: Final = FetchRequest.kind
@@ -76,6 +77,15 @@ class _Held:
     fate: Fate
     passed: bool = False
     """It was passed on: only what follows it waits."""
+
+
+def why_no_such_rule(action: Action, match: Match) -> str | None:
+    """Why a simulated wire cannot do this to frames; None if it can."""
+    if isinstance(action, LowerVersion):
+        return "a simulated cluster negotiates no versions"
+    if isinstance(action, Answer) and not answerable(match.api):
+        return f"no answer of {match.api} can be made up here"
+    return None
 
 
 class SimulatedWire:
@@ -119,10 +129,8 @@ class SimulatedWire:
     def add(self, rule: Rule) -> None:
         """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
         refuse_impossible(rule)
-        if isinstance(rule.action, LowerVersion):
-            raise UsageError(f"rule {rule.name}: a simulated cluster negotiates no versions")
-        if isinstance(rule.action, Answer) and not answerable(rule.match.api):
-            raise UsageError(f"rule {rule.name}: no answer of {rule.match.api} can be made up here")
+        if (why := why_no_such_rule(rule.action, rule.match)) is not None:
+            raise UsageError(f"rule {rule.name}: {why}")
         self._book.add(rule)
         self._network.refresh()
 

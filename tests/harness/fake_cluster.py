@@ -95,9 +95,11 @@ class FakeCluster:
         node: NodeName,
         *,
         keep_directory_id: bool = False,  # noqa: ARG002  # the port
-        by_tool: bool = False,  # noqa: ARG002
     ) -> None:
         self.calls.append(f"wipe {node}")
+
+    def wipe_node_by_tool(self, node: NodeName) -> None:
+        self.calls.append(f"wipe by tool {node}")
 
     def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
         self.calls.append(f"cut_power {', '.join(nodes)} {torn_seed}")

@@ -111,9 +111,11 @@ def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) ->
         (("smoke", "--cluster", "simulated", "--metadata-version", "3.5"), "1, 2, 3"),
         (("smoke", "--cluster", "simulated", "--kafka", "3.9.2"), "leave --kafka or --cluster out"),
         (("smoke", "--without-rule", "one_vote"), "our own nodes"),
-        (("storm", "--cluster", "simulated", "--no-wire"), "--no-wire"),
+        (("storm", "--cluster", "simulated", "--no-wire"), "without --no-wire"),
+        (("disks", "--cluster", "simulated"), "disks.yaml:25: play[1]: fill_disk: this cluster"),
+        (("smoke", "--cluster", "simulated", "--nemesis", "kill,skew"), "--nemesis: nemesis.faul"),
     ],
-    ids=["transactions", "no-rule", "no-level", "kafka", "kafka-rules", "no-wire"],
+    ids=["transactions", "rule", "level", "kafka", "kafka-rules", "wire", "disks", "clocks"],
 )
 def test_what_cannot_be_in_virtual_time_is_refused_at_once(
     arguments: tuple[str, ...],

@@ -6,7 +6,7 @@ from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.conditions import AllRecovered, Fenced, Isr
 from nemesis.play import Act, Await, Heal, Play, Stage, Wait, Word, parse_play, step_data
-from nemesis.steps import Lay, Parties, uses_clients, uses_disks, uses_packets, uses_wire
+from nemesis.steps import Lay, Parties, uses_clients, uses_disks
 from nemesis.targets import NamedNodes
 from nemesis.wire.rules import Clause, Hold, Match, Operator
 
@@ -291,20 +291,9 @@ def test_every_word_of_the_wire_written_down_is_read_back_the_same() -> None:
 MODIFIERS = {"at", "within", "steps", "keep_directory_id"}
 
 
-def test_a_play_says_whether_it_needs_the_wire_and_whether_for_clients() -> None:
-    assert not uses_wire(play({"kill": "broker-1"}))
-    assert uses_wire(play({"repeat": 2, "steps": [{"hold": {"as": "a"}}, {"release": "a"}]}))
-    assert uses_wire(play({"await": {"registered": "broker-1"}}))
+def test_a_play_says_whether_it_concerns_the_links_of_clients() -> None:
     assert not uses_clients(play({"hold": {"as": "a", "from": "broker-1"}}))
     assert uses_clients(play({"choose": [[{"hold": {"as": "a", "from": "clients"}}]]}))
-    by_packets = play({"partition": {"isolate": "broker-1", "by": "packets"}})
-    assert not uses_wire(by_packets)
-    assert uses_packets(by_packets[0], wired=True)
-    either = play({"partition": {"isolate": "broker-1"}})
-    assert uses_wire(either)
-    assert not uses_wire(either, packets=True)
-    assert uses_packets(either[0], wired=False)
-    assert not uses_packets(either[0], wired=True)
     assert uses_clients(play({"partition": {"groups": ["clients", "brokers"]}}))
 
 
