@@ -33,6 +33,7 @@ A step is a mapping of one word and its operand, and modifiers beside it:
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from clusters.port import FlippedPart
 from history.failure import SpecError
@@ -272,8 +273,7 @@ def _build_act(word: Word, item: Mapping[str, object], stage: Stage, *, at_s: fl
     seed = item.get("seed")
     if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
         raise SpecError(("seed",), f"expected a whole number, found {seed!r}")
-    stall = {"stall_s": _duration(item, "by")} if "by" in item else {}
-    return Act(
+    act = Act(
         word=word,
         target=parse_target(item[word], nodes=stage.nodes, keys=stage.keys),
         label=str(item.get("as", item.get("to", "snapshot"))) if word in _LABELLED else "snapshot",
@@ -285,8 +285,8 @@ def _build_act(word: Word, item: Mapping[str, object], stage: Stage, *, at_s: fl
         seed=seed,
         hardship=parse_hardship(word, item),
         at_s=at_s,
-        **stall,
     )
+    return replace(act, stall_s=_duration(item, "by")) if "by" in item else act
 
 
 def _release(item: Mapping[str, object]) -> str | None:

@@ -357,16 +357,14 @@ def places(play: Iterable[Step]) -> Iterator[tuple[tuple[str | int, ...], Step]]
     for index, step in enumerate(play):
         match step:
             case Repeat(steps=steps):
-                inner = (((index, "steps", *place), one) for place, one in places(steps))
+                for place, one in places(steps):
+                    yield (index, "steps", *place), one
             case Choose(options=options):
-                inner = (
-                    ((index, "choose", number, *place), one)
-                    for number, option in enumerate(options)
-                    for place, one in places(option)
-                )
+                for number, option in enumerate(options):
+                    for place, one in places(option):
+                        yield (index, "choose", number, *place), one
             case _:
-                inner = iter((((index,), step),))
-        yield from inner
+                yield (index,), step
 
 
 def words_of(play: Iterable[Step]) -> frozenset[Word]:
