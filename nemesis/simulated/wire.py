@@ -117,6 +117,8 @@ class SimulatedWire:
         self._names = TopicNames()
         self._fetches: dict[int, Fetches] = {}
         """What followers told their leaders, by connection."""
+        self._ruled: set[int] = set()
+        """Connections of followers whose Fetches a rule may concern."""
         self._stalled: dict[tuple[int, bool], list[_Held]] = {}
         """What follows a stalled frame, by connection and whether it answers."""
         self._late_ns: dict[tuple[int, int], int] = {}
@@ -191,7 +193,7 @@ class SimulatedWire:
             return _ALL
         more = list(self._wanted_by_rules(party, _direction(link)))
         if self._is_followers(link):
-            self._fetches.setdefault(link.connection, Fetches())
+            self._follow(link.connection, is_ruled=_FETCH_KIND in more)
             more.append(_FETCH_KIND)
         if not more:
             return self._taped
@@ -208,7 +210,7 @@ class SimulatedWire:
         if fetches is not None:
             named = [one[0] for one in message.partitions]
             taped = fetches.tells(message.replica_epoch, named)
-            if not (taped or self._book.in_use or self._stalled):
+            if not (taped or self._stalled or link.connection in self._ruled):
                 return False  # As nearly all are: nothing more is made of them.
         party = self._parties.link(link)
         if party is None:
@@ -382,6 +384,13 @@ class SimulatedWire:
         # What a frame says is decoded when it is asked for; here it is known already.
         frame.__dict__["decoded"] = Decoded(columns, tuple(items), entity)
         return frame
+
+    def _follow(self, connection: int, *, is_ruled: bool) -> None:
+        self._fetches.setdefault(connection, Fetches())
+        if is_ruled:
+            self._ruled.add(connection)
+        else:
+            self._ruled.discard(connection)
 
     def _is_followers(self, link: Link) -> bool:
         """Whether Fetches on this link are a follower's, and there is a tape to tell of them."""

@@ -24,7 +24,7 @@ from clusters.port import Role, role_of
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import API_VERSIONS, FETCH
-from nemesis.wire.decoding.fetch_bytes import named_partitions, replica_state
+from nemesis.wire.decoding.fetch_bytes import said_by
 from nemesis.wire.effects import Broken, Effect, Errand, Finish, Reset, Resumed, Send, Side
 from nemesis.wire.exchanges import Exchanges
 from nemesis.wire.fetches import Fetches
@@ -230,25 +230,18 @@ class Session:
     def _wants_request(self, header: Header) -> bool:
         if _is_probe(header):
             return False
-        if header.api_key in self._taped or self._is_followers(header):
+        if header.api_key in self._taped or (self._fetches and header.api_key == FETCH):
             return True
-        return self._is_ruled(Direction.REQUEST, header)
+        book = self.common.book
+        return book.in_use and book.wants(self.link, Direction.REQUEST, header)
 
     def _wants_response(self, header: Header) -> bool:
         if _is_probe(header):
             return False
         if header.api_key in self._taped or self._errand:
             return True
-        return self._is_ruled(Direction.RESPONSE, header)
-
-    def _is_followers(self, header: Header) -> bool:
-        """Whether this is a Fetch of a follower, which may tell its leader something new."""
-        return self._fetches is not None and header.api_key == FETCH
-
-    def _is_ruled(self, direction: Direction, header: Header) -> bool:
-        """Whether a rule may concern such a frame."""
         book = self.common.book
-        return book.in_use and book.wants(self.link, direction, header)
+        return book.in_use and book.wants(self.link, Direction.RESPONSE, header)
 
     # Bytes.
 
@@ -275,11 +268,13 @@ class Session:
             self.give_up(f"{pipe.direction}: {error}")
 
     def _meet(self, pipe: Pipe, header: Header, data: bytes, arrived_ns: int) -> None:
-        fetches = self._fetches if pipe is self._requests and header.api_key == FETCH else None
+        book = self.common.book
         taped = header.api_key in self._taped
+        fetches = self._fetches if header.api_key == FETCH and pipe is self._requests else None
         if fetches is not None:
-            taped = fetches.tells(replica_state(header, data), named_partitions(header, data))
-            if not taped and not self._is_ruled(pipe.direction, header):
+            said = said_by(header, data)
+            taped = fetches.tells(*said)
+            if not (taped or (book.in_use and book.wants(self.link, pipe.direction, header))):
                 self._send(pipe, data)  # As nearly all are: nothing more is made of them.
                 return
         frame = Frame(
@@ -297,13 +292,13 @@ class Session:
                 self.common.tape.record(frame, Fate.UNDELIVERABLE, forwarded_ns=None)
             self._end_errand()
             return
-        judgement = self.common.book.judge(frame)
+        judgement = book.judge(frame)
         if judgement.entry is not None:
             act_on(self, pipe, frame, judgement.entry)
         elif taped or judgement.rule is not None:
             self.pass_on(pipe, frame, Fate.FORWARDED, rule=judgement.rule)
             if fetches is not None:
-                fetches.told(replica_state(header, data), named_partitions(header, data))
+                fetches.told(*said)
         else:
             self._send(pipe, data)
 

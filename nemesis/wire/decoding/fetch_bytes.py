@@ -5,14 +5,17 @@ nobody wants to know more than whether they name the replica and the partitions 
 them did. Since version 15 the replica's id and epoch are a tagged field (KIP-903), the last one of
 the last structure: 15 bytes at the end of the frame. The partitions stand behind fields of fixed
 size. What was read is for comparing alone, and so is left as bytes.
+
+This runs for every Fetch between brokers, which are most frames of a busy cluster: hence the bytes
+that are looked at without a call where they are what they nearly always are.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from clusters.protocol.varints import VarintError, read_unsigned
 from nemesis.wire.frames import Header
 
-__all__ = ["named_partitions", "replica_state"]
+__all__ = ["Said", "said_by"]
 
 _VERSIONS: Final = range(15, 19)
 """Those whose layout this is: from the one that states epochs to the latest there is."""
@@ -21,6 +24,7 @@ _STATE_BEGIN: Final = b"\x01\x0d"
 """Tag 1, of 13 bytes: replica id (4), replica epoch (8), no tagged fields (1)."""
 _CLIENT_ID_AT: Final = 14
 """Behind length, API key, version, correlation id and the length of the client id."""
+_NO_CLIENT_ID: Final = 0xFFFF
 _TOPICS_AFTER: Final = 21
 """Maximum wait, minimum and maximum bytes, isolation level, session id and session epoch."""
 _ID_BYTES: Final = 16
@@ -32,30 +36,37 @@ _DIRECTORY_BEGIN: Final = b"\x01\x00\x10"
 _DIRECTORY_BYTES: Final = 19
 
 
-def replica_state(header: Header, frame: bytes) -> bytes:
-    """The replica's id and epoch as the frame writes them; empty if it names no epoch."""
-    state = frame[-_STATE_BYTES:]
-    stated = header.api_version in _VERSIONS and state.startswith(_STATE_BEGIN)
-    return state if stated else b""
+class Said(NamedTuple):
+    """What a Fetch says, as it writes it."""
+
+    replica: bytes
+    """Its id and epoch; empty if it names no epoch."""
+    partitions: list[bytes]
+    """The topic id and index of each that it names; what cannot be read, as one of no bytes."""
 
 
-def named_partitions(header: Header, frame: bytes) -> list[bytes]:
-    """The topic id and index of each partition that it names, as it writes them.
+_NOTHING: Final = Said(b"", [])
 
-    None for versions without epochs. What cannot be read counts as one partition, of no bytes.
-    """
+
+def said_by(header: Header, frame: bytes) -> Said:
+    """Read it; of a version without epochs, or that is not known, nothing."""
     if header.api_version not in _VERSIONS:
-        return []
+        return _NOTHING
+    state = frame[-_STATE_BYTES:]
+    replica = state if state.startswith(_STATE_BEGIN) else b""
+    client_size = frame[_CLIENT_ID_AT - 2] << 8 | frame[_CLIENT_ID_AT - 1]
+    at = _CLIENT_ID_AT + (0 if client_size == _NO_CLIENT_ID else client_size)
     try:
-        client_size = int.from_bytes(frame[_CLIENT_ID_AT - 2 : _CLIENT_ID_AT], signed=True)
-        at = _behind_tags(frame, _CLIENT_ID_AT + max(client_size, 0))
-        return _named(frame, at + _TOPICS_AFTER)
+        at = at + 1 if not frame[at] else _behind_tags(frame, at)
+        return Said(replica, _named(frame, at + _TOPICS_AFTER))
     except (IndexError, VarintError):
-        return [b""]
+        return Said(replica, [b""])
 
 
 def _named(frame: bytes, at: int) -> list[bytes]:
     found: list[bytes] = []
+    if frame[at] == 1:
+        return found  # none, as in a session in which nothing has changed
     topic_count, at = read_unsigned(frame, at)
     for _ in range(topic_count - 1):
         topic = frame[at : at + _ID_BYTES]
@@ -63,14 +74,13 @@ def _named(frame: bytes, at: int) -> list[bytes]:
         for _ in range(count - 1):
             found.append(topic + frame[at : at + _INDEX_BYTES])
             at += _PARTITION_BYTES
-            # Without a call where it can be: this is done for each partition of each Fetch.
             if not frame[at]:
                 at += 1
             elif frame.startswith(_DIRECTORY_BEGIN, at):
                 at += _DIRECTORY_BYTES
             else:
                 at = _behind_tags(frame, at)
-        at = _behind_tags(frame, at)
+        at = at + 1 if not frame[at] else _behind_tags(frame, at)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import struct
 from datetime import timedelta
+from importlib import import_module
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from wire_doubles import BROKER, Notes
 from clusters.port import NodeName
 from clusters.protocol.framing import request_frame
 from nemesis.wire.apis import FETCH
-from nemesis.wire.decoding.fetch_bytes import named_partitions, replica_state
+from nemesis.wire.decoding.fetch_bytes import said_by
 from nemesis.wire.effects import Effect, Send, Side
 from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import TopicNames
@@ -44,8 +45,8 @@ def fetch(
     session: int = 0,
 ) -> bytes:
     """A Fetch of these partitions, by topic id."""
-    kind = load_request_schema(FETCH, version)
-    module = __import__(kind.__module__, fromlist=["FetchTopic"])
+    kind: Any = load_request_schema(FETCH, version)
+    module: Any = import_module(kind.__module__)
     more: dict[str, Any] = {"replica_directory_id": UUID(int=directory)} if version >= 17 else {}
     if version >= LATEST and directory % 2:
         more["high_watermark"] = i64(directory % 1000)
@@ -67,13 +68,13 @@ def fetch(
         )
         for topic, partitions in named.items()
     )
-    states = (
+    states: dict[str, Any] = (
         {"replica_state": module.ReplicaState(replica_id=i32(1), replica_epoch=i64(epoch))}
         if version >= EPOCHS_FROM
         else {"replica_id": i32(1)}
     )
     request = kind(
-        max_wait=i32Timedelta(timedelta(milliseconds=500)),
+        max_wait=i32Timedelta.parse(timedelta(milliseconds=500)),
         min_bytes=i32(1),
         max_bytes=i32(1 << 20),
         session_id=i32(5),
@@ -111,21 +112,21 @@ def test_the_bytes_say_what_was_written(
     named: dict[int, list[int]], epoch: int, version: int, client_id: str, directory: int
 ) -> None:
     frame = fetch(named, epoch=epoch, version=version, client_id=client_id, directory=directory)
-    header = header_of(frame)
-    assert named_partitions(header, frame) == named_by(named)
-    assert struct.unpack(">iq", replica_state(header, frame)[2:-1]) == (1, epoch)
+    said = said_by(header_of(frame), frame)
+    assert said.partitions == named_by(named)
+    assert struct.unpack(">iq", said.replica[2:-1]) == (1, epoch)
 
 
 def test_a_version_without_epochs_and_one_of_tomorrow_name_nobody() -> None:
     for frame, version in ((fetch({7: [0]}, version=14), 14), (fetch({7: [0]}), 19)):
         header = header_of(frame)._replace(api_version=version)
-        assert (replica_state(header, frame), named_partitions(header, frame)) == (b"", [])
+        assert said_by(header, frame) == (b"", [])
 
 
 @given(st.binary(max_size=200), st.integers(EPOCHS_FROM, LATEST))
 def test_nonsense_is_read_to_its_end_at_most(body: bytes, version: int) -> None:
     frame = struct.pack(">ihhih", len(body) + 10, FETCH, version, 1, -1) + body
-    assert len(named_partitions(header_of(frame), frame)) <= len(frame)
+    assert len(said_by(header_of(frame), frame).partitions) <= len(frame)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 3)), st.booleans())))
