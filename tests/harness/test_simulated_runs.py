@@ -76,6 +76,18 @@ def test_kip_903_fires_at_level_1_and_holds_at_level_2(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_e03_an_epoch_that_is_not_taken_from_the_fetch_is_found_by_the_tape(tmp_path: Path) -> None:
+    said, _ = judged("late-fetch", results=tmp_path)
+    assert said["validity"] == "valid"
+    assert said["checks"]["unfetched-epoch"]["cases"] > 0
+    said, _ = judged("late-fetch", "--without-rule", "epoch_from_fetch", results=tmp_path)
+    # Nothing that compares the request with the registration has anything to say.
+    assert {"unfetched-epoch", "lost-write"} <= violated(said)
+    assert violated(said).isdisjoint({"stale-epoch-join", "epoch-check-bypassed"})
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(tmp_path: Path) -> None:
     for level in ("2", "3"):
         said, _ = judged("read-after-write", "--metadata-version", level, results=tmp_path)
