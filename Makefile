@@ -48,6 +48,7 @@ docs: $(READY)
 	$(BIN)/python -m checkers.anomalies_page
 	$(BIN)/python -m clusters.reference.pages
 	$(BIN)/fencepost track-record --write README.md
+	$(BIN)/fencepost claim --write docs/claims.md
 
 setup: $(READY)
 

@@ -6,7 +6,6 @@ page too. Nothing outlives the call: the warden that owns every process ends wit
 """
 
 import os
-import platform
 import shutil
 import signal
 import time
@@ -17,8 +16,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-
-import psutil
 
 from checkers.verdict import Verdict
 from clusters.cache import cache_dir
@@ -33,6 +30,7 @@ from harness.hardships import with_hardships
 from harness.hosts import refuse_unplaceable, with_release_of_image
 from harness.judge import judge
 from harness.lock import only_run
+from harness.machine import machine_facts
 from harness.options import ClusterKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress
@@ -206,7 +204,7 @@ def _manifest(
         origin_utc_ns=stage.origin_utc_ns,
         command=options.command,
         fencepost_version=version("fencepost"),
-        machine=_machine(),
+        machine=machine_facts(),
         keys=scenario.keys,
         asked_faults=scenario.asked_faults,
         drawn=scenario.drawn,
@@ -216,15 +214,6 @@ def _manifest(
         promises=promises_of(scenario) if of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )
-
-
-def _machine() -> dict[str, str]:
-    return {
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "cores": str(os.cpu_count()),
-        "memory_bytes": str(psutil.virtual_memory().total),
-    }
 
 
 def _refuse_full_disk(results: Path) -> None:

@@ -88,13 +88,13 @@ def table(recorded: Sequence[Reproduction]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_table(path: Path, text: str) -> None:
+def with_table(path: Path, text: str, *, markers: tuple[str, str] = (BEGIN, END)) -> None:
     """Put `text` between the markers of a file. UsageError if it does not have them."""
     content = path.read_text(encoding="utf-8")
-    before, begin, rest = content.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = content.partition(markers[0])
+    _, end, after = rest.partition(markers[1])
     if not begin or not end:
-        raise UsageError(f"{path} has no markers; expected {BEGIN!r} and {END!r}")
+        raise UsageError(f"{path} has no markers; expected {markers[0]!r} and {markers[1]!r}")
     path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
 
 

@@ -26,6 +26,7 @@ FAILED = 255
 _MODULES: Final[Mapping[str, str]] = {
     "bench": "bench",
     "check": "stored",
+    "claim": "claim",
     "clean": "machine",
     "doctor": "machine",
     "history": "history",
