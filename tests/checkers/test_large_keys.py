@@ -66,7 +66,7 @@ def test_segments_of_three_rows_answer_as_the_whole_key_does(
 
 @pytest.mark.parametrize("lie", LIES)
 def test_every_lie_is_found_in_segments_as_in_the_whole_key(lie: str) -> None:
-    recipe = Recipe(sends=600, keys=2, lies=(lie,), crash_rate=0.1, seed=7)
+    recipe = Recipe(sends=300, keys=2, lies=(lie,), crash_rate=0.1, seed=7)
     made = synthetic_history(recipe)
     past = History(operations=made.operations, records=made.records)
     grain = Grain(block_offsets=8, segment_rows=150)

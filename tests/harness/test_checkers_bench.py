@@ -58,6 +58,7 @@ def test_figures_show_rates_seconds_memory_and_growth() -> None:
     assert data["sizes"][0]["per_s"] == [1000.0, 500.0, 250.0]
 
 
+@pytest.mark.slow
 def test_a_section_is_made_and_measured_in_processes_of_its_own(tmp_path: Path) -> None:
     figures = checkers_bench(
         only=["registers", "worst-refused"], sizes=[2000], repetitions=2, directory=tmp_path

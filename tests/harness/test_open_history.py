@@ -154,7 +154,7 @@ def histories(draw: Callable[[Any], Any], model: Model, *, keyed: bool = True) -
 
 @pytest.mark.parametrize("model", list(Model))
 # An example is stored a dozen times over: to shrink one takes longer than to read it.
-@settings(max_examples=5, phases=[Phase.generate])
+@settings(max_examples=max(1, settings().max_examples // 20), phases=[Phase.generate])
 @given(data=st.data())
 def test_what_is_exported_is_imported_the_same(model: Model, data: st.DataObject) -> None:
     keyed = data.draw(st.booleans())

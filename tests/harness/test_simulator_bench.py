@@ -34,6 +34,7 @@ def test_figures_are_there_for_machines_too() -> None:
     assert section["virtual_s_per_s"] == [150, 225, 112.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", ["recorded", "control-plane"])
 def test_a_section_is_measured_and_its_time_shared_out(section: str) -> None:
     [figures] = simulator_bench(only=[section], runs=1).sections

@@ -118,6 +118,7 @@ MOMENTS: dict[str, Callable[[RunDirectory], bool]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_seal_that_is_killed_is_done_again(tmp_path: Path, moment: str) -> None:
     run, model = recorded(tmp_path, sends=SENDS)

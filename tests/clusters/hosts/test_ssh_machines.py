@@ -154,6 +154,7 @@ def test_closing_leaves_no_process_over_there(connection: Connection, tmp_path: 
         warden.signal(pid, signal.SIGTERM)
 
 
+@pytest.mark.slow
 def test_a_harness_killed_with_9_leaves_nothing_over_there(sshd: Sshd, tmp_path: Path) -> None:
     script = tmp_path / "harness.py"
     script.write_text(

@@ -64,6 +64,7 @@ def test_no_other_trouble_comes_to_such_a_disk(reference: ProcessCluster) -> Non
         reference.trouble_disk(TWO, DiskTrouble.FULL, stall_s=0)
 
 
+@pytest.mark.slow
 def test_a_node_that_did_not_preload_the_library_loses_nothing_and_the_run_fails(
     tmp_path: Path,
 ) -> None:

@@ -18,7 +18,10 @@ from clusters.processes.cluster import ProcessCluster
 from clusters.reference.processes import ReferenceCluster
 from history.failure import HarnessError
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=f"no image disks: {missing()}")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(missing() is not None, reason=f"no image disks: {missing()}"),
+]
 
 Until = Callable[..., bool]
 

@@ -38,6 +38,8 @@ from clusters.reference.processes import ReferenceCluster
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 
+pytestmark = pytest.mark.slow
+
 ONE, TWO, CONTROLLER = NodeName("broker-1"), NodeName("broker-2"), NodeName("controller-1")
 _QUIET = {"log_level": 0}
 

@@ -222,6 +222,7 @@ print(cluster.world.event_count, cluster.world.digest())
 """
 
 
+@pytest.mark.slow
 def test_all_that_nodes_say_is_the_same_under_any_hash_seed() -> None:
     found = {
         subprocess.run(
