@@ -1,36 +1,26 @@
 """A scenario means the same on containers: the same verdict, the same files, and nothing left."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import Fencepost
 
 from clusters.cache import cache_dir
 from history.manifest import read_manifest
 from history.reader import load_table
-from history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
 
-def test_a_smoke_run_on_containers_is_valid_and_can_be_repeated(tmp_path: Path) -> None:
-    words = ["run", "smoke", "--host", "docker", "--time-limit", "8s", "--seed", "5", "--json"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "harness.cli", *words],
-        env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def test_a_smoke_run_on_containers_is_valid_and_can_be_repeated(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    words = ("run", "smoke", "--host", "docker", "--time-limit", "8s", "--seed", "5", "--json")
+    ended = fencepost(*words, results=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    (said,) = json.loads(ended.stdout)
-    run = RunDirectory(Path(said["run"]))
+    run = ended.run
     manifest = read_manifest(run.manifest_path)
-    assert said["validity"] == "valid"
+    assert ended.said["validity"] == "valid"
     assert manifest.versions["host"] == "docker"
     assert "--host docker" in manifest.command
     assert len(list(run.nodes.glob("*/server.log"))) == 4

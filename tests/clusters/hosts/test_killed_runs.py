@@ -65,17 +65,6 @@ def why_no_packets() -> str | None:
     return why_no_namespaces() or why_no_rules() or why_no_limits()
 
 
-def on_disk(word: str, *, waited_for: bool = False, **more: str) -> Middle:
-    modifiers = "".join(f", {name}: {text}" for name, text in more.items())
-    return Middle(
-        name=word.replace("_", "-"),
-        play=(f"{{{word}: broker-1{modifiers}}}",),
-        effects=1,
-        waited_for=waited_for,
-        why_not=why_no_disks,
-    )
-
-
 IN_NAMESPACES = Middle(
     name="disks-in-namespaces",
     play=("stall_disk: broker-1", "partition: {isolate: broker-2, by: packets}"),
@@ -85,21 +74,35 @@ IN_NAMESPACES = Middle(
     why_not=lambda: why_no_packets() or why_no_disks(),
 )
 
+# Faults that get on together share a run: each has a node of its own.
 MIDDLES = (
-    Middle(name="partition", play=("partition: {isolate: broker-1}",), effects=1),
-    Middle(name="pause", play=("pause: broker-1",), effects=1),
-    Middle(name="kill", play=("kill: broker-1",), effects=1),
     Middle(
-        name="wipe-and-snapshot",
-        play=("{snapshot: broker-2, as: old}", "kill: broker-1", "wipe: broker-1"),
-        effects=2,
+        name="processes",
+        play=(
+            "{snapshot: broker-3, as: old}",
+            "partition: {isolate: broker-1}",
+            "pause: broker-2",
+            "kill: broker-3",
+            "wipe: broker-3",
+        ),
+        effects=4,
+        brokers=3,
     ),
-    on_disk("fill_disk"),
-    on_disk("lock_disk"),
-    on_disk("fail_disk"),
-    on_disk("slow_disk", by="2s"),
-    on_disk("stall_disk", waited_for=True),
-    on_disk("cut_power"),
+    Middle(
+        name="broken-disks",
+        play=("fill_disk: broker-1", "lock_disk: broker-2", "fail_disk: broker-3"),
+        effects=3,
+        brokers=3,
+        why_not=why_no_disks,
+    ),
+    Middle(
+        name="hard-disks",
+        play=("{slow_disk: broker-1, by: 2s}", "cut_power: broker-2", "stall_disk: broker-3"),
+        effects=3,
+        brokers=3,
+        waited_for=True,
+        why_not=why_no_disks,
+    ),
     Middle(
         name="pressure",
         play=("{throttle: broker-1, cpu: 2%}", "{squeeze: broker-2, room: 4MiB}"),

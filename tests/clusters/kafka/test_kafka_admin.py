@@ -25,7 +25,7 @@ def admin_of(cluster: KafkaCluster) -> KafkaAdmin:
     )
 
 
-@pytest.mark.parametrize("release", ["3.4.1", "3.9.2", "4.3.1"])
+@pytest.mark.parametrize("release", ["3.4.1", "4.3.1"])
 def test_what_an_operator_asks_is_done_and_seen(
     release: str, run_cluster: Callable[..., AbstractContextManager[KafkaCluster]]
 ) -> None:
