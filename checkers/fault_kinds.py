@@ -17,7 +17,7 @@ from checkers.verdict import Verdict
 from history.manifest import Manifest
 from history.schema import F, Outcome
 
-__all__ = ["FaultKind", "figures_of", "kind_of_row", "kinds_in", "kinds_of_run", "never_effective"]
+__all__ = ["FaultKind", "figures_of", "kind_of_row", "kinds_in", "kinds_of_run"]
 
 _BEGUN: Final = "_begun_count"
 _EFFECT: Final = "_effect_count"
@@ -81,11 +81,6 @@ def kinds_in(verdict: Verdict) -> tuple[FaultKind, ...]:
         for name, begun in figures.items()
         if name.endswith(_BEGUN) and (kind := name.removesuffix(_BEGUN))
     )
-
-
-def never_effective(kinds: Iterable[FaultKind]) -> tuple[str, ...]:
-    """The names of those that never took effect: whoever reads the verdict has to know them."""
-    return tuple(one.kind for one in kinds if not one.effect_count)
 
 
 def _served(summary: HistorySummary, f: F, kind: str) -> int:

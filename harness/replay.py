@@ -12,7 +12,6 @@ import yaml
 
 from harness.scenario import Scenario, load_scenario, parse_scenario
 from history.failure import UsageError
-from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 from nemesis.steps import Word
 
@@ -33,10 +32,7 @@ def replayed(run: RunDirectory, *, kafka: str | None) -> Scenario:
     document = document.with_flag(("play",), _repeatable(steps), str(run.play_path))
     scenario = parse_scenario(document)
     last_s = max((step.at_s or 0.0 for step in scenario.play or ()), default=0.0)
-    drawn = original.drawn or read_manifest(run.manifest_path).drawn
-    return replace(
-        scenario, time_limit_s=max(original.time_limit_s, last_s) + _SLACK_S, drawn=drawn
-    )
+    return replace(scenario, time_limit_s=max(original.time_limit_s, last_s) + _SLACK_S)
 
 
 def _repeatable(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -28,6 +28,8 @@ class FaultSpan:
     end_ns: int | None
     evidence: str
     heal_evidence: str
+    asked_as: str = ""
+    """The kind that was asked for, if this was done for another one: the kill of a wipe."""
 
     def until_ns(self, run_end_ns: int) -> int:
         """When it was over; the end of the run if it was never seen to heal."""
@@ -61,6 +63,7 @@ def spans_of(faults: pa.Table) -> tuple[FaultSpan, ...]:
             end_ns=row["end_ns"],
             evidence=row["evidence"] or "",
             heal_evidence=row["heal_evidence"] or "",
+            asked_as="" if row["kind"] == row["fault"] else row["kind"] or "",
         )
         for row in faults.to_pylist()
     )

@@ -11,6 +11,7 @@ from typing import Final
 
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest, RunState
+from report.kinds import without_effect
 from report.notation import counted, integer, one_line, shortened
 
 __all__ = ["Headline", "Standing", "headline_of"]
@@ -51,7 +52,7 @@ def headline_of(verdict: Verdict | None, *, manifest: Manifest | None) -> Headli
         case Standing.INVALID:
             sentence = _violated(invalid, of=len(verdict.checks))
         case Standing.VALID:
-            sentence = "; ".join(_held(verdict.checks)) + "."
+            sentence = "; ".join((*_held(verdict.checks), *_idle(verdict))) + "."
         case _:
             sentence = _unanswered(unknown, of=len(verdict.checks))
     return Headline(
@@ -70,6 +71,12 @@ def _held(checks: Sequence[CheckResult]) -> Iterator[str]:
     figures = _named(checks, Validity.FIGURE)
     if figures:
         yield f"{integer(len(figures))} cannot fail on this cluster: {', '.join(figures)}"
+
+
+def _idle(verdict: Verdict) -> Iterator[str]:
+    if kinds := without_effect(verdict):
+        words = counted(len(kinds), "kind of fault", plural="kinds of fault")
+        yield f"{words} never took effect: {', '.join(kinds)}"
 
 
 def _named(checks: Sequence[CheckResult], validity: Validity) -> list[str]:

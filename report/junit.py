@@ -17,6 +17,7 @@ from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from report.head import release_of
 from report.headline import Headline, headline_of
+from report.kinds import kind_properties
 from report.notation import printable
 from report.reading import Answers, read_answers
 
@@ -83,6 +84,7 @@ def _properties(suite: ET.Element, run: RunDirectory, answers: Answers, headline
         values |= {
             f"cases.{check.check}": str(check.case_count) for check in answers.verdict.checks
         }
+        values |= kind_properties(answers.verdict)
     for name, value in values.items():
         properties.append(_element("property", name=name, value=value))
 

@@ -26,6 +26,7 @@ from report.canvas import Canvas
 from report.forensics import Stories, replica_epochs, stories_at
 from report.head import head_of
 from report.headline import Standing
+from report.kinds import kind_rows
 from report.palette import ROLES, Shade, fault_colours, source_colours
 from report.plots import PlotSet, plots_of
 from report.proofs import GroupOfProofs, proofs_of
@@ -90,6 +91,7 @@ def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
         scene=scene,
         sequence=None if scene.is_empty else draw_scene(scene, fault_colours=colours.faults),
         plots_json=_script_safe(plots.document_json) if plots else None,
+        kinds=kind_rows(reading.verdict, reading.manifest),
         faults=tables.faults_of(reading),
         operations=tables.operations_of(reading),
         is_open_history=bool(reading.manifest and reading.manifest.model),

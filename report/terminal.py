@@ -15,6 +15,7 @@ from rich.text import Text
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.run_directory import RunDirectory
 from report.headline import Standing, headline_of
+from report.kinds import kinds_line
 from report.notation import counted, figure, integer, one_line
 from report.proofs import known_entry
 from report.reading import Answers, read_answers
@@ -85,6 +86,8 @@ def _checks(verdict: Verdict) -> Iterator[_Line]:
         yield _Line(text=f"  valid   {subject}: {_extent(sound)}", tone=_Tone.VALID)
     if verdict.validity is not Validity.VALID:
         yield from _unjudged(verdict)
+    if kinds := kinds_line(verdict):
+        yield _Line(text=f"  faults  that took effect: {kinds}")
     yield from (
         _Line(text=f"  judged  {_sums(result)}") for result in verdict.checks if _sums(result)
     )

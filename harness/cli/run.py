@@ -1,6 +1,7 @@
 """`fencepost run` and `fencepost replay`."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,9 @@ def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any)
 def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     """Repeat a stored RUN: the same cluster, clients and seed, and its faults at their times."""
     stored = find_run(run, flags["results"])
-    scenario = replayed(stored, kafka=kafka)
     manifest = read_manifest(stored.manifest_path)
+    # What was drawn stays so: a delay that met nothing meets nothing again.
+    scenario = replace(replayed(stored, kafka=kafka), drawn=manifest.drawn)
     seed = manifest.seed
     if (kind := manifest.versions.get("cluster")) is not None:
         # Our own nodes: what the run had is what is repeated, whatever the flag's default.

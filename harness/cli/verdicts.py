@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
+from checkers.fault_kinds import kinds_in
 from harness.outcome import RunOutcome
 from history.failure import HarnessError
 from report.terminal import verdict_text
@@ -34,6 +35,15 @@ def outcome_json(outcome: RunOutcome | HarnessError) -> dict[str, Any]:
         "exit_code": outcome.verdict.exit_code,
         "verdict": str(outcome.run.verdict_path),
         "report": str(outcome.run.report_path),
+        "faults": {
+            one.kind: {
+                "begun": one.begun_count,
+                "took_effect": one.effect_count,
+                "acknowledged_sends": one.acknowledged_sends_count,
+                "reads": one.reads_count,
+            }
+            for one in kinds_in(outcome.verdict)
+        },
         "checks": {
             check.check: {
                 "validity": str(check.validity),

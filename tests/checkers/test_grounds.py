@@ -8,7 +8,7 @@ import pytest
 from histories import history
 from judging import summary
 
-from checkers.fault_kinds import kinds_in, never_effective
+from checkers.fault_kinds import kinds_in
 from checkers.grounds import course, fault_windows, run_grounds
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest, Promises, RunState
@@ -205,7 +205,6 @@ def test_a_drawn_fault_without_effect_is_counted_and_spoils_nothing() -> None:
         ("delay", 1, 0),
         ("pause", 0, 0),
     ]
-    assert never_effective(kinds) == ("delay", "pause")
 
 
 def test_a_step_of_a_play_without_effect_is_unknown() -> None:

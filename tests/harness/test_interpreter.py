@@ -613,6 +613,20 @@ def test_what_a_mix_performed_can_be_read_back_as_a_play(tmp_path: Path, seed: i
     assert parse_play(yaml.safe_load((tmp_path / "play.yaml").read_text()), STAGE)
 
 
+def test_a_drawn_delay_that_meets_no_frame_is_written_down_and_no_shortfall(tmp_path: Path) -> None:
+    spec = MixSpec(
+        faults=("delay", "restart"), rounds=True, gap_s=(0.0, 0.1), duration_s=(0.1, 0.1)
+    )
+    with bench(tmp_path) as b:
+        b.interpreter.perform_mix(Mix(spec, random.Random(1), ("t-0",)), time_limit_s=2)
+        b.interpreter.heal(limit_s=10)
+        assert b.interpreter.shortfalls == []
+        rows = b.faults().to_pylist()
+    assert {row["effect_ns"] is None for row in rows if row["kind"] == "delay"} == {True}
+    assert {row["fault"] for row in rows if row["kind"] == "restart"} == {"stop"}
+    assert {row["kind"] for row in rows} == {"delay", "restart"}
+
+
 def test_a_replayed_delay_draws_what_the_performed_one_drew(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
         b.interpreter.perform_play(

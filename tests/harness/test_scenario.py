@@ -4,6 +4,7 @@ import pytest
 
 from checkers.verdict import Validity
 from harness.library import find_scenario, library
+from harness.requirement import Requirement
 from harness.scenario import Scenario, load_scenario
 from history.failure import UsageError
 from nemesis.mix import MixSpec
@@ -31,6 +32,17 @@ expect:
   - {kafka: "<3.5", invalid: [lost-write]}
   - valid: true
 """
+
+
+NEMESIS = """\
+nemesis:
+  faults: [kill, pause]
+  gap: [1s, 2s]
+  duration: 3s
+"""
+DEMANDING = GOOD.replace(
+    "expect:", "require: {faults: [kill, pause], judged: [lost-write]}\nexpect:"
+)
 
 
 def load(tmp_path: Path, text: str, *overrides: tuple[tuple[str, ...], object, str]) -> Scenario:
@@ -136,6 +148,73 @@ def test_every_scenario_of_the_distribution_can_be_found_by_name_and_read() -> N
     assert {"smoke", "unclean-election", "acks-1", "last-replica"} <= set(library())
     for name, path in library().items():
         assert load_scenario(find_scenario(name), []).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("require", "says"),
+    [
+        ("[kill]", "trial.yaml:19: require: expected keys and values"),
+        ("{fault: [kill]}", "require.fault: unknown key 'fault'; did you mean 'faults'?"),
+        ("{faults: kill}", "require.faults: expected a list, e.g. [kill]; found 'kill'"),
+        (
+            "{faults: [kill, pawse]}",
+            "require.faults[1]: unknown fault 'pawse'; did you mean 'pause'",
+        ),
+        ("{faults: [wipe]}", "require.faults[0]: 'wipe' is never begun here; allowed: kill, pause"),
+        ("{served: [wipe]}", "require.served[0]: 'wipe' is never begun here; allowed: kill, pause"),
+        (
+            "{judged: [lost-rite]}",
+            "judged[0]: unknown anomaly 'lost-rite'; did you mean 'lost-write'",
+        ),
+        ("{judged: [evidence]}", "require.judged[0]: unknown anomaly 'evidence'"),
+    ],
+)
+def test_what_cannot_be_demanded_is_refused_with_its_place(
+    tmp_path: Path, require: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        load(tmp_path, DEMANDING.replace("{faults: [kill, pause], judged: [lost-write]}", require))
+    assert says in str(refused.value)
+
+
+def test_a_scenario_demands_kinds_of_fault_and_checks(tmp_path: Path) -> None:
+    scenario = load(tmp_path, DEMANDING)
+    assert scenario.require == Requirement(faults=("kill", "pause"), judged=("lost-write",))
+    assert (scenario.asked_faults, scenario.drawn) == (("kill", "pause"), True)
+    assert load(tmp_path, GOOD).require == Requirement()
+    some = load(tmp_path, DEMANDING.replace("{faults: [kill, pause],", "{served: [],"))
+    assert some.require == Requirement(served=(), judged=("lost-write",))
+
+
+def test_a_flag_for_other_faults_leaves_of_the_demand_what_is_still_asked_for(
+    tmp_path: Path,
+) -> None:
+    other = load(tmp_path, DEMANDING, (("nemesis", "faults"), ["pause", "restart"], "--nemesis"))
+    assert other.require == Requirement(faults=("pause",), judged=("lost-write",))
+    # What is stored is what was run: a replay reads it, and finds nothing that is never begun.
+    (tmp_path / "again.yaml").write_text(other.document.resolved())
+    assert load_scenario(tmp_path / "again.yaml", []).require == other.require
+    assert other.without_faults().require == Requirement()
+    assert other.without_faults().asked_faults == ()
+
+
+def test_who_takes_time_from_drawn_faults_can_demand_no_kind_of_them(tmp_path: Path) -> None:
+    limit = ("time_limit",)
+    assert load(tmp_path, DEMANDING, (limit, "20s", "--time-limit")).require.faults == ()
+    longer = load(tmp_path, DEMANDING, (limit, "2m", "--time-limit"))
+    assert longer.require.faults == ("kill", "pause")
+    play = "play: [{kill: broker-1}, {start: broker-1}]\n"
+    of_play = DEMANDING.replace(", pause], j", "], j").replace(NEMESIS, play)
+    assert load(tmp_path, of_play, (limit, "20s", "--time-limit")).require.faults == ("kill",)
+
+
+def test_every_scenario_of_the_distribution_demands_the_kinds_of_fault_that_it_is_about() -> None:
+    for path in library().values():
+        scenario = load_scenario(path, [])
+        assert scenario.require.faults, path
+        assert set(scenario.require.faults) <= set(scenario.asked_faults)
+        # Of kinds that are drawn each comes at all only in rounds.
+        assert scenario.mix is None or scenario.mix.rounds, path
 
 
 def test_an_unknown_scenario_is_refused_with_those_there_are() -> None:

@@ -116,6 +116,33 @@ def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) ->
         assert load_table(found[0][1], table).num_rows > 0, table
 
 
+IDLE = """\
+name: idle
+topics: [{name: t}]
+workload: {kind: produce-poll, rate: 100, consume: assign}
+nemesis: {faults: [kill, pause], gap: 1s, down: {brokers: 0, controllers: 0}}
+time_limit: 5s
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_run_in_which_none_of_its_faults_took_effect_is_unknown_and_says_so_first(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    (tmp_path / "idle.yaml").write_text(IDLE)
+    asked = {
+        ("storm", "--time-limit", "2s"): "partition, delay, kill, pause, restart",
+        (str(tmp_path / "idle.yaml"),): "kill, pause",
+    }
+    for arguments, kinds in asked.items():
+        ended = fencepost("run", *arguments, *SIMULATED, results=tmp_path / "results")
+        assert ended.returncode == 2
+        # Standard output belongs to the JSON document.
+        words = f"UNKNOWN: none of the faults that were asked for ({kinds}) took effect"
+        assert f"\n{words}" in f"\n{ended.stderr}"
+
+
 def _judged_in_a_process(results: Path, *, hash_seed: str) -> tuple[dict[str, Any], RunDirectory]:
     ended = subprocess.run(
         [*FENCEPOST, "run", "metadata", "--time-limit", "15s", *SIMULATED],

@@ -42,6 +42,15 @@ def test_a_fault_is_told_from_its_begin_to_its_heal(tmp_path: Path) -> None:
     ] * 4
 
 
+def test_a_fault_says_what_it_was_done_for(tmp_path: Path) -> None:
+    run = run_in(tmp_path)
+    with FaultJournal(run.raw, CLOCK) as journal:
+        journal.begin("kill", ["broker-1"], kind="wipe")
+        journal.begin("wipe", ["broker-1"])
+    rows = load_table(run, "faults").to_pylist()
+    assert [(row["fault"], row["kind"]) for row in rows] == [("kill", "wipe"), ("wipe", "wipe")]
+
+
 def test_threads_do_not_tear_each_other_s_lines(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     with SampleJournal(run.raw, CLOCK) as journal:

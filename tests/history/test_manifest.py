@@ -37,6 +37,10 @@ def test_a_manifest_comes_back_as_it_was_written(tmp_path: Path) -> None:
         end_ns=9,
         digests={"a": "00"},
         changes=(Change(time_ns=7, subject="broker-1", version="4.3.1"),),
+        asked_faults=("kill", "delay"),
+        drawn=True,
+        required_faults=("kill",),
+        served_faults=(),
     )
     write_manifest(path, moved_on)
     assert read_manifest(path) == moved_on

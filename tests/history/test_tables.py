@@ -48,6 +48,18 @@ def test_tables_written_directly_are_those_that_a_seal_writes(tmp_path: Path) ->
         ]
 
 
+def test_a_column_that_came_later_is_null_in_older_runs(tmp_path: Path) -> None:
+    run, _ = sealed(tmp_path / "sealed")
+    path = run.table_path("faults")
+    rows = [{"index": 0, "fault": "kill", "targets": ["broker-1"], "begin_ns": 1}]
+    older = pa.Table.from_pylist(rows, schema=FAULTS).drop_columns(["kind"])
+    pq.write_table(older, path)
+    assert load_table(run, "faults").to_pylist()[0]["kind"] is None
+    pq.write_table(older.drop_columns(["evidence"]), path)
+    with pytest.raises(HarnessError, match="does not have the schema of faults"):
+        load_table(run, "faults")
+
+
 def test_a_history_is_never_written_over(tmp_path: Path) -> None:
     run, _ = sealed(tmp_path / "sealed")
     with pytest.raises(HarnessError, match="a sealed history is not written again"):

@@ -78,6 +78,16 @@ def verdict_with(*others: CheckResult) -> Verdict:
 
 VERDICT = verdict_with()
 
+KINDS = {
+    "cut_power_begun_count": 2.0,
+    "cut_power_effect_count": 1.0,
+    "cut_power_acknowledged_sends_count": 1200.0,
+    "cut_power_reads_count": 30.0,
+    "delay_begun_count": 0.0,
+    "delay_effect_count": 0.0,
+}
+"""Of the check `fault-effects`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:

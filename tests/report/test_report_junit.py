@@ -1,8 +1,9 @@
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from synthetic_run import VERDICT, RunSpec, result, verdict_with, write_run
+from synthetic_run import KINDS, VERDICT, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
 from checkers.verdict import Validity
@@ -129,6 +130,20 @@ def test_the_properties_say_how_to_repeat_the_run(tmp_path: Path) -> None:
     assert found["release"] == "4.3.1"
     assert found["command"].startswith("fencepost run ")
     assert found["verdict"] == "valid"
+
+
+def test_the_properties_tell_of_each_kind_of_fault_that_was_asked_for(tmp_path: Path) -> None:
+    verdict = verdict_with(replace(result("fault-effects"), figures=KINDS))
+    suite = suite_of(tmp_path, RunSpec(sealed=False, verdict=verdict))
+    found = {p.get("name"): p.get("value") for p in suite.findall("properties/property")}
+    assert {name: value for name, value in found.items() if name.startswith("fault.")} == {
+        "fault.cut_power.begun": "2",
+        "fault.cut_power.effect": "1",
+        "fault.cut_power.acknowledged_sends": "1200",
+        "fault.cut_power.reads": "30",
+        "fault.delay.begun": "0",
+        "fault.delay.effect": "0",
+    }
 
 
 def test_hostile_text_stays_text(tmp_path: Path) -> None:

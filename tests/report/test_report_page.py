@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_tree import Element, parse_page
-from synthetic_run import BROKEN, VERDICT, Fault, RunSpec, result, verdict_with, write_run
+from synthetic_run import BROKEN, KINDS, VERDICT, Fault, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
 from checkers.catalogue import CATALOGUE
 from checkers.verdict import Validity, Verdict
-from history.manifest import RunState
+from history.manifest import RunState, read_manifest, write_manifest
 from report.page import write_page
 from report.timeline import BIN_COUNT_MAX
 
@@ -101,6 +101,21 @@ def test_a_valid_run_says_so_and_how_to_repeat_it(tmp_path: Path) -> None:
     assert command == "fencepost run scenarios/smoke.yaml --kafka 4.3.1 --seed 7"
     assert page.one("section", id="anomalies").text == "Anomalies None was found."
     assert page.all("p", class_="trouble unread") == []
+
+
+@pytest.mark.usefixtures("without_plots")
+def test_each_kind_of_fault_that_was_asked_for_has_a_row(tmp_path: Path) -> None:
+    verdict = verdict_with(replace(result("fault-effects"), figures=KINDS))
+    run = write_run(tmp_path, RunSpec(rate=20, faults=BROKEN, verdict=verdict))
+    manifest = read_manifest(run.manifest_path)
+    demand = replace(manifest, required_faults=("delay",), served_faults=("delay",))
+    write_manifest(run.manifest_path, demand)
+    page = parse_page(write_page(run).read_text())
+    power, delay = (page.one("tr", data_kind=kind) for kind in ("cut_power", "delay"))
+    assert power.text == "cut_power 2 1 1,200 30 nobody has to be served meanwhile"
+    assert delay.text.startswith("delay 0 0 ")
+    assert delay.text.endswith(" it has to take effect")
+    assert delay.attributes["class"] == "doubtful"
 
 
 @pytest.mark.usefixtures("without_plots")

@@ -2,7 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
-from synthetic_run import VERDICT, RunSpec, result, verdict_with, write_run
+from synthetic_run import KINDS, VERDICT, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
 from checkers.verdict import CheckResult, Validity, Verdict
@@ -63,6 +63,15 @@ def test_a_valid_run_names_what_had_nothing_to_judge_and_what_cannot_fail(tmp_pa
         f"VALID: {len(verdict.checks) - 3} checks hold; 2 had nothing to judge: aborted-read, "
         "shared-identity; 1 cannot fail on this cluster: statistics."
     )
+
+
+def test_each_kind_of_fault_is_told_and_those_that_never_took_effect_in_the_first_line(
+    tmp_path: Path,
+) -> None:
+    verdict = verdict_with(replace(result("fault-effects"), figures=KINDS))
+    lines = verdict_lines(verdict, write_run(tmp_path, RunSpec(sealed=False)))
+    assert lines[0].endswith(" checks hold; 1 kind of fault never took effect: delay.")
+    assert "  faults  that took effect: cut_power 1 of 2, delay 0" in lines
 
 
 def test_what_holds_is_a_line_a_subject_with_how_much_was_judged(tmp_path: Path) -> None:
