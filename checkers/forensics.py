@@ -106,7 +106,7 @@ class Join:
     sent_ns: int | None
     forwarded_ns: int | None
     stale: bool
-    """It joined on the word of an earlier incarnation: an anomaly, stale-epoch-join."""
+    """It joined on the word of an earlier incarnation: stale-epoch-join, or unfetched-epoch."""
     judged_epoch: int | None
     """Of a stale join, the broker epoch on which the leader judged it in sync, if it is known."""
     registration_offset: int | None

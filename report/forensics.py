@@ -200,7 +200,7 @@ def _joined(join: Join) -> Iterator[Moment]:
     held = ""
     if join.forwarded_ns is not None and join.sent_ns is not None:
         held = f", {length(join.forwarded_ns - join.sent_ns)} after it was asked for"
-    stale = ", though the request speaks of its earlier incarnation" if join.stale else ""
+    stale = ", though the leader had judged its earlier incarnation" if join.stale else ""
     yield Moment(
         time_ns=join.time_ns,
         what=f"Broker {join.broker_id} joins the ISR (partition epoch {join.partition_epoch})"

@@ -29,25 +29,39 @@ from typing import Final
 from checkers.anomaly import Proof
 from checkers.control_plane.view import View, by_partition, clock, view
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.follower_fetches import Told, follower_fetches
+from checkers.kernels.follower_fetches import FollowerFetches, Told, follower_fetches
 from checkers.kernels.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.kernels.partition_states import PartitionHistory
 from checkers.kernels.rpcs import Rpc
 
-__all__ = ["NAME", "unfetched_epochs"]
+__all__ = ["NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
 
 NAME: Final = "unfetched-epoch"
 _UNCHECKED: Final = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Join:
-    """A follower that a request proposes to let in, under the epoch that it names."""
+class ProposedJoin:
+    """A follower that a request proposes to let in, and what its Fetches had told by then."""
 
     request: Rpc
-    follower: str
     broker_id: int
     broker_epoch: int
+    """As the request names it."""
+    before: tuple[Told, ...]
+    """Its Fetches of which the leader can have known when it sent the request."""
+    first: Told | None
+    """The first one under the epoch named, if there ever was one."""
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether it had fetched under the epoch that the request names."""
+        return any(one.broker_epoch == self.broker_epoch for one in self.before)
+
+    @property
+    def fetched_epoch(self) -> int | None:
+        """Under which it had fetched last; None if it had not fetched at all."""
+        return self.before[-1].broker_epoch if self.before else None
 
 
 def unfetched_epochs(tables: Tables, facts: Facts) -> Judged:
@@ -57,86 +71,81 @@ def unfetched_epochs(tables: Tables, facts: Facts) -> Judged:
     fetches = follower_fetches(tables["wire"])
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
-        place = (history.topic_id, history.partition)
-        for join in _joins(history, requests.get(place, NO_REQUESTS), seen):
-            link = (join.follower, join.request.source)
-            if link not in fetches.links:
-                continue
-            told = fetches.told(link, place)
-            if not _is_doubtful(join, told):
-                yield _judged(history, join, told)
+        mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
+        for join in proposed_joins(history, mine, fetches, seen):
+            yield None if join.is_fetched else _proof(history, join)
 
     return by_partition(NAME, seen, judged)
 
 
-def _joins(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[_Join]:
-    """Each join that was proposed under an epoch, once."""
-    places, nodes = history.by_epoch(), seen.facts.nodes()
+def proposed_joins(
+    history: PartitionHistory, requests: Requests, fetches: FollowerFetches, seen: View
+) -> Iterator[ProposedJoin]:
+    """Each join of this partition that can be judged, in the order of the requests."""
+    nodes = seen.facts.nodes()
+    for request, broker_id, broker_epoch in _named(history, requests):
+        link = (nodes.get(broker_id, ""), request.source)
+        told = fetches.told(link, (history.topic_id, history.partition))
+        before = tuple(one for one in told if one.reached_ns <= request.asked_ns)
+        if link not in fetches.links or any(one.broker_epoch is None for one in before):
+            continue
+        yield ProposedJoin(
+            request=request,
+            broker_id=broker_id,
+            broker_epoch=broker_epoch,
+            before=before,
+            first=next((one for one in told if one.broker_epoch == broker_epoch), None),
+        )
+
+
+def _named(history: PartitionHistory, requests: Requests) -> Iterator[tuple[Rpc, int, int]]:
+    """Each follower that would join, with the epoch that is named for it; each proposal once."""
+    places = history.by_epoch()
     known: set[tuple[object, ...]] = set()
     for request in requests:
         place = places.get(request.of("partition_epoch"))
         if place is None:
             continue
         isr = history.versions[place].isr
-        for broker_id, epoch in zip(
-            request.of("isr") or (), request.of("isr_epochs") or (), strict=False
-        ):
+        members, epochs = request.of("isr") or (), request.of("isr_epochs") or ()
+        for broker_id, epoch in zip(members, epochs, strict=False):
             words = (request.source, request.of("leader_epoch"), place, broker_id, epoch)
-            if broker_id in isr or epoch == _UNCHECKED or words in known or broker_id not in nodes:
-                continue
-            known.add(words)
-            yield _Join(
-                request=request,
-                follower=nodes[broker_id],
-                broker_id=broker_id,
-                broker_epoch=epoch,
-            )
+            if broker_id not in isr and epoch != _UNCHECKED and words not in known:
+                known.add(words)
+                yield request, broker_id, epoch
 
 
-def _before(join: _Join, told: tuple[Told, ...]) -> list[Told]:
-    """What the leader can have been told when it sent the request."""
-    return [one for one in told if one.reached_ns <= join.request.asked_ns]
-
-
-def _is_doubtful(join: _Join, told: tuple[Told, ...]) -> bool:
-    return any(one.broker_epoch is None for one in _before(join, told))
-
-
-def _judged(history: PartitionHistory, join: _Join, told: tuple[Told, ...]) -> Proof | None:
-    before = _before(join, told)
-    if any(one.broker_epoch == join.broker_epoch for one in before):
-        return None
-    first = next((one for one in told if one.broker_epoch == join.broker_epoch), None)
-    request = join.request
+def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
+    request, first = join.request, join.first
     frames = (
-        *((before[-1].frame,) if before else ()),
+        *(one.frame for one in join.before[-1:]),
         request.frame,
         *((first.frame,) if first else ()),
     )
-    epochs = (*((before[-1].broker_epoch,) if before else ()), join.broker_epoch)
+    fetched = () if join.fetched_epoch is None else (join.fetched_epoch,)
     return Proof(
-        values=tuple(epoch for epoch in epochs if epoch is not None),
+        values=(*fetched, join.broker_epoch),
         frames=frames,
         detail=f"{request.source} proposed broker {join.broker_id} for the ISR of {history.key} "
         f"under broker epoch {join.broker_epoch} at {clock(request.asked_ns)} (frame "
-        f"{request.frame}); {_known(before)}, and {_first(first, join)}",
+        f"{request.frame}); {_known(join)}, and {_first(join)}",
     )
 
 
-def _known(before: list[Told]) -> str:
-    if not before:
+def _known(join: ProposedJoin) -> str:
+    if not join.before:
         return "it had no Fetch of that replica at all"
-    last = before[-1]
+    last = join.before[-1]
     return (
         f"the Fetches that it had from that replica named broker epoch {last.broker_epoch} "
         f"(since {clock(last.reached_ns)}, frame {last.frame})"
     )
 
 
-def _first(first: Told | None, join: _Join) -> str:
-    if first is None:
+def _first(join: ProposedJoin) -> str:
+    if join.first is None:
         return f"none under {join.broker_epoch} was ever passed on to it"
     return (
         f"the first one under {join.broker_epoch} was passed on to it at "
-        f"{clock(first.reached_ns)} (frame {first.frame})"
+        f"{clock(join.first.reached_ns)} (frame {join.first.frame})"
     )

@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.control_plane.stale_epoch_join import StaleJoin, stale_joins
+from checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
 from checkers.control_plane.view import View, view
 from checkers.forensics import Fate
 from checkers.kernels.facts import Facts, Tables
+from checkers.kernels.follower_fetches import follower_fetches
 from checkers.kernels.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
 from checkers.kernels.replica_logs import ReplicaLog, replica_logs
@@ -56,6 +58,8 @@ class Case:
     """The AlterPartition requests about it."""
     stale: Sequence[StaleJoin]
     """The stale joins of its ISR."""
+    unfetched: Sequence[ProposedJoin]
+    """Those that were proposed under an epoch of no Fetch."""
 
     @property
     def last_leader(self) -> str | None:
@@ -107,14 +111,18 @@ def case_of(lost: LostValues, tables: Tables, facts: Facts) -> Case:
     histories = [one for one in seen.histories() if one.key == lost.key][-1:]
     requests = requests_by_partition(tables["wire"], seen.partitions)
     places = [(one.topic_id, one.partition) for one in histories]
+    mine = requests.get(places[0], NO_REQUESTS) if places else NO_REQUESTS
+    fetches = follower_fetches(tables["wire"])
+    proposed = [join for one in histories for join in proposed_joins(one, mine, fetches, seen)]
     return Case(
         lost=lost,
         tables=tables,
         seen=seen,
         logs=replica_logs(lost.key, tables["replicas"], tables["replica_records"]),
         history=histories[0] if histories else None,
-        requests=requests.get(places[0], NO_REQUESTS) if places else NO_REQUESTS,
+        requests=mine,
         stale=[join for one in stale_joins(tables, seen, histories) for join in one.stale],
+        unfetched=[join for join in proposed if not join.is_fetched],
     )
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from checkers.control_plane.unfetched_epoch import ProposedJoin
 from checkers.forensics import (
     Acknowledgement,
     EarlyRead,
@@ -28,6 +29,7 @@ from checkers.kernels.isr_changes import proposals
 from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.kernels.ranges import stretches
 from checkers.kernels.replica_logs import ReplicaLog
+from checkers.kernels.rpcs import Rpc
 from checkers.losses.notes import notes_between
 from checkers.losses.rows import UNKNOWN, Case, LostValues, Rows, case_of, lost_rows
 from checkers.losses.words import sentence_of
@@ -189,6 +191,8 @@ def _described(version: PartitionVersion, broker_id: int, case: Case) -> Join:
     request = next(iter((*made.sure, *made.possible)), None)
     mine = (one for one in case.stale if one.version == version and one.broker_id == broker_id)
     stale = next(mine, None)
+    unfetched = _unfetched(case, request, broker_id)
+    judged_epoch = None if unfetched is None else unfetched.fetched_epoch
     registration = seen.broker_before(broker_id, version.metadata_offset)
     registered_ns = None if registration is None else seen.facts.time_ns(registration.timestamp_ms)
     return Join(
@@ -199,11 +203,26 @@ def _described(version: PartitionVersion, broker_id: int, case: Case) -> Join:
         frame=None if request is None else request.frame,
         sent_ns=None if request is None else request.asked_ns,
         forwarded_ns=None if request is None else request.reached_ns,
-        stale=stale is not None,
-        judged_epoch=None if stale is None else stale.judged_epoch,
+        stale=stale is not None or unfetched is not None,
+        judged_epoch=judged_epoch if stale is None else stale.judged_epoch,
         registration_offset=None if registration is None else registration.registration_offset,
         registered_epoch=None if registration is None else registration.broker_epoch,
         registered_ns=registered_ns if stale is None else stale.registered_ns,
+    )
+
+
+def _unfetched(case: Case, request: Rpc | None, broker_id: int) -> ProposedJoin | None:
+    """The join that this request proposed, under an epoch of no Fetch, perhaps sent again."""
+    if request is None:
+        return None
+    expected = request.of("partition_epoch")
+    return next(
+        (
+            one
+            for one in case.unfetched
+            if one.broker_id == broker_id and one.request.of("partition_epoch") == expected
+        ),
+        None,
     )
 
 

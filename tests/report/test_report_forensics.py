@@ -70,7 +70,7 @@ def test_the_way_is_told_in_the_order_of_time_with_its_evidence(page: Element) -
     ] == ("frame 166")
     assert told["Broker 2 registers, with broker epoch 33."] == "metadata 33"
     joins = "Broker 2 joins the ISR (partition epoch 2), 10.2 s after it was asked for, though the "
-    assert told[f"{joins}request speaks of its earlier incarnation."] == "frame 166 metadata 36"
+    assert told[f"{joins}leader had judged its earlier incarnation."] == "frame 166 metadata 36"
     elected = "Broker 2 is elected, leader epoch 3; its log ends at offset 0."
     assert told[elected] == "metadata 43"
     assert told["broker-2 loses its disk: wipe."] == "fault 3"

@@ -48,10 +48,11 @@ def lost(
     outcome: str = "ok",
     *,
     reads: str = "",
+    tape: str = TAPE,
 ) -> list[Loss]:
     given = tables(
         log,
-        TAPE,
+        tape,
         **disks(lines),
         records=pa.concat_tables([sends(SENDS, outcome=outcome), history(reads).records]),
         faults=faults(*events),
@@ -90,6 +91,21 @@ def test_a_story_has_its_epochs_frames_records_and_faults() -> None:
     assert [note.metadata_offset for note in loss.metadata] == [10, 28, 33, 34, 36, 43]
     assert loss.metadata[2].text == "broker 2 registered with broker epoch 33, fenced"
     assert [one.fault for one in loss.faults] == ["kill", "wipe"]
+
+
+def test_a_join_under_an_epoch_of_no_fetch_is_told_with_the_one_that_was_fetched_under() -> None:
+    fetched = """
+        at 300 broker-2 register -> ok 3 at 310
+        at 19990 broker-2 register -> ok 33 at 20010
+        at 9000 passed 21900 broker-2 to broker-1 fetches t-0 epoch 3 -> nothing
+        at 21990 broker-1 alter t-0 expecting 1 isr 1:1,2:33 -> ok 2 at 22010
+    """
+    (loss,) = lost(tape=fetched)
+    assert loss.join is not None
+    assert (loss.join.stale, loss.join.judged_epoch, loss.join.registered_epoch) == (True, 3, 33)
+    (loss,) = lost(tape=fetched.replace("epoch 3 ->", "epoch 33 ->"))
+    assert loss.join is not None
+    assert (loss.join.stale, loss.join.judged_epoch) == (False, None)
 
 
 def test_a_story_tells_what_consumers_had_read_while_the_isr_was_too_small() -> None:
