@@ -8,7 +8,7 @@ import pytest
 from clusters.hosts.warden import Warden
 
 
-def _until(claim: Callable[[], bool], *, timeout_s: float = 20.0) -> bool:
+def _until(claim: Callable[[], bool], *, timeout_s: float = 60.0) -> bool:
     deadline = time.monotonic() + timeout_s
     while not claim():
         if time.monotonic() > deadline:
@@ -19,7 +19,7 @@ def _until(claim: Callable[[], bool], *, timeout_s: float = 20.0) -> bool:
 
 @pytest.fixture(scope="session")
 def until() -> Callable[..., bool]:
-    """Wait for a claim to come true; False if it has not within `timeout_s` (20)."""
+    """Wait for a claim to come true; False if it has not within `timeout_s` (60)."""
     return _until
 
 

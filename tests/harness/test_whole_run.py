@@ -47,7 +47,7 @@ def in_a_process(*arguments: str, results: Path) -> "subprocess.CompletedProcess
     )
 
 
-def await_(what: str, reached: Callable[[], bool], *, timeout_s: float = 60) -> None:
+def await_(what: str, reached: Callable[[], bool], *, timeout_s: float = 120) -> None:
     deadline = time.monotonic() + timeout_s
     while not reached():
         assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
@@ -170,9 +170,9 @@ def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_jud
     await_("sends", lambda: raw.is_dir() and live_counts(raw).ok >= moment, timeout_s=120)
     seen = live_counts(raw)
     harness.send_signal(signal.SIGKILL)
-    harness.wait(timeout=10)
+    harness.wait(timeout=60)
     run = RunDirectory((tmp_path / "latest").resolve())
-    await_("every process of the run is gone", lambda: not _processes_of(run), timeout_s=15)
+    await_("every process of the run is gone", lambda: not _processes_of(run), timeout_s=60)
 
     ended = fencepost("check", str(run.root), "--json", results=tmp_path)
     assert ended.returncode == 2, ended.stderr  # no final reads: unknown, never valid
@@ -195,7 +195,7 @@ def test_an_interrupted_run_ends_everything_and_says_so(tmp_path: Path) -> None:
     raw = tmp_path / "latest" / "raw"
     await_("sends", lambda: raw.is_dir() and live_counts(raw).ok > 100, timeout_s=120)
     harness.send_signal(signal.SIGINT)
-    _, err = harness.communicate(timeout=60)
+    _, err = harness.communicate(timeout=180)
     assert harness.returncode == 255
     assert "interrupted by SIGINT" in err.splitlines()[-1]
     run = RunDirectory((tmp_path / "latest").resolve())
@@ -214,11 +214,11 @@ def test_a_second_run_at_the_same_time_is_refused_with_the_first_ones_place(
         stderr=subprocess.DEVNULL,
     )
     try:
-        await_("the first run", (tmp_path / "first" / "latest").exists, timeout_s=60)
+        await_("the first run", (tmp_path / "first" / "latest").exists, timeout_s=120)
         ended = fencepost("run", "smoke", results=tmp_path / "second")
     finally:
         first.send_signal(signal.SIGTERM)
-        first.wait(timeout=60)
+        first.wait(timeout=120)
     assert ended.returncode == 254
     assert "another run is under way: smoke on " in ended.stderr
     assert "--alongside" in ended.stderr

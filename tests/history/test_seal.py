@@ -142,7 +142,7 @@ def kill_seal_at(moment: Callable[[RunDirectory], bool], run: RunDirectory) -> N
         "from history.seal import seal; seal(RunDirectory(Path(sys.argv[1])))"
     )
     process = subprocess.Popen([sys.executable, "-c", program, str(run.root)], cwd=ROOT)
-    bound = time.monotonic() + 30
+    bound = time.monotonic() + 120
     while not moment(run) and process.poll() is None and time.monotonic() < bound:
         pass
     process.kill()

@@ -1,5 +1,6 @@
 """One real cluster for all tests of clients, and a workload on a topic of its own for each."""
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,8 @@ from clusters.port import ClusterSpec, TopicSpec
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.produce_poll import ProducePoll, ProducePollSpec
+
+_WHOLE_S = 60.0
 
 Start = Callable[[ProducePollSpec], tuple[ProducePoll, RunDirectory]]
 
@@ -40,6 +43,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, warden: Warden) -> Iterato
         yield cluster
     finally:
         cluster.stop()
+
+
+@pytest.fixture(autouse=True)
+def _whole(request: pytest.FixtureRequest) -> None:
+    """Some tests pause or kill a broker: the next one begins when it is back."""
+    if "cluster" not in request.fixturenames:
+        return
+    cluster: KafkaCluster = request.getfixturevalue("cluster")
+    deadline_s = time.monotonic() + _WHOLE_S
+    while len(cluster.view().brokers) < cluster.spec.brokers:
+        assert time.monotonic() < deadline_s, cluster.view()
+        time.sleep(0.05)
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_a_client_that_was_killed_leaves_what_was_under_way_as_info(
     assert {row["outcome"] for row in open_writes} == {"info"}
 
 
-def until(claim: Callable[[], bool], *, timeout_s: float = 20.0) -> bool:
+def until(claim: Callable[[], bool], *, timeout_s: float = 60.0) -> bool:
     """Wait for a claim to come true; False if it has not within the bound."""
     deadline = time.monotonic() + timeout_s
     while not claim():

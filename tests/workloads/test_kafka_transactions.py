@@ -25,7 +25,7 @@ pytestmark = pytest.mark.kafka
 
 Make = Callable[..., tuple[Transactions, RunDirectory]]
 CLIENTS = ("librdkafka", "java")
-WAIT_S = 40.0
+WAIT_S = 90.0
 
 
 @pytest.fixture

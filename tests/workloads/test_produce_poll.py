@@ -27,7 +27,7 @@ pytestmark = pytest.mark.kafka
 Make = Callable[[ProducePollSpec], tuple[ProducePoll, RunDirectory]]
 Log = dict[tuple[str, int], int]
 """Value by key and offset."""
-WAIT_S = 40.0
+WAIT_S = 90.0
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from clusters.hosts.ssh.inventory import SSH_PORT, Machine
 from clusters.hosts.warden import Warden
 
-_BOUND_S = 20.0
+_BOUND_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def _await_port(address: str, port: int) -> None:
     deadline = time.monotonic() + _BOUND_S
     while True:
         try:
-            socket.create_connection((address, port), timeout=1).close()
+            socket.create_connection((address, port), timeout=10).close()
         except OSError:
             assert time.monotonic() < deadline, "sshd does not listen"
             time.sleep(0.02)

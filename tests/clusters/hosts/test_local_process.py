@@ -24,7 +24,7 @@ def test_a_process_never_started_is_down(process: LocalProcess) -> None:
     assert process.state() is NodeState.DOWN
     assert process.pid is None
     assert process.exit_code is None
-    assert process.stop(timeout_s=1)
+    assert process.stop(timeout_s=60)
     process.kill()
 
 

@@ -73,7 +73,7 @@ def asked_from(place: NamespacePlace, address: str) -> str:
     """What a server answers to a client in this place."""
     program = f"""
 import socket
-with socket.create_connection(({address!r}, 9092), timeout=5) as far:
+with socket.create_connection(({address!r}, 9092), timeout=60) as far:
     print(far.recv(100).decode())
 """
     command = ("nsenter", f"--net={place.namespace()}", "--", sys.executable, "-c", program)

@@ -20,7 +20,7 @@ from clusters.hosts.warden import Warden
 from clusters.port import NodeState
 from history.failure import HarnessError, UsageError
 
-_BOUND_S = 20.0
+_BOUND_S = 60.0
 pytestmark = pytest.mark.skipif(why_no_sshd() is not None, reason=str(why_no_sshd()))
 
 

@@ -54,7 +54,7 @@ def harness(log: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
         assert process.stdout is not None
         pids = [int(pid) for pid in process.stdout.readline().split()]
         assert len(pids) == 4
-        assert await_state(pids[3], NodeState.PAUSED, timeout_s=5)
+        assert await_state(pids[3], NodeState.PAUSED, timeout_s=60)
         try:
             yield process, pids
         finally:
@@ -137,17 +137,17 @@ def test_closing_kills_every_child_and_what_it_started(
 
 def test_what_a_child_leaves_behind_ends_with_it(warden: Warden, log: Path, until: Until) -> None:
     pid = warden.spawn(["sh", "-c", "sleep 600 & echo $!"], name="child", log=log)
-    assert warden.wait(pid, timeout_s=5) == 0
+    assert warden.wait(pid, timeout_s=60) == 0
     assert until(lambda: gone(int(log.read_text())))
 
 
 def test_exit_codes_tell_an_exit_from_a_signal(warden: Warden, log: Path) -> None:
     exits = warden.spawn(["sh", "-c", "exit 7"], name="exits", log=log)
     killed = warden.spawn(["sleep", "600"], name="killed", log=log)
-    assert warden.wait(exits, timeout_s=5) == 7
+    assert warden.wait(exits, timeout_s=60) == 7
     assert warden.exit_code(killed) is None
     assert warden.signal(killed, signal.SIGKILL)
-    assert warden.wait(killed, timeout_s=5) == -signal.SIGKILL
+    assert warden.wait(killed, timeout_s=60) == -signal.SIGKILL
     assert warden.exit_code(killed) == -signal.SIGKILL
 
 
@@ -158,7 +158,7 @@ def test_waiting_for_a_child_that_lives_ends_at_the_bound(warden: Warden, log: P
 
 def test_an_exited_child_is_not_signalled(warden: Warden, log: Path) -> None:
     pid = warden.spawn(["true"], name="child", log=log)
-    assert warden.wait(pid, timeout_s=5) == 0
+    assert warden.wait(pid, timeout_s=60) == 0
     assert not warden.signal(pid, signal.SIGKILL)
 
 
@@ -170,7 +170,7 @@ def test_a_process_that_got_the_pid_of_an_exited_child_is_not_signalled(
         pytest.skip("only root may choose the next pid")
     for _ in range(200):
         pid = warden.spawn(["true"], name="child", log=log)
-        assert warden.wait(pid, timeout_s=5) == 0
+        assert warden.wait(pid, timeout_s=60) == 0
         last_pid.write_text(str(pid - 1))
         with subprocess.Popen(["sleep", "600"]) as bystander:
             try:
@@ -237,7 +237,7 @@ def test_logs_are_appended_and_hold_both_streams(warden: Warden, log: Path) -> N
     for text in ("first", "second"):
         argv = ["sh", "-c", f"echo {text}; echo {text} >&2"]
         pid = warden.spawn(argv, name="child", log=log)
-        warden.wait(pid, timeout_s=5)
+        warden.wait(pid, timeout_s=60)
     assert log.read_text() == "first\nfirst\nsecond\nsecond\n"
 
 
@@ -246,7 +246,7 @@ def test_a_child_gets_its_environment_directory_and_a_session_of_its_own(
 ) -> None:
     argv = ["sh", "-c", 'echo "$FENCEPOST_RUN $ADDED $HOME"; pwd; ps -o sid= -p $$; cat']
     pid = warden.spawn(argv, name="child", log=log, cwd=tmp_path, env={"ADDED": "this"})
-    assert warden.wait(pid, timeout_s=5) == 0
+    assert warden.wait(pid, timeout_s=60) == 0
     said = log.read_text().split()
     assert said == ["test", "this", os.environ["HOME"], str(tmp_path), str(pid)]
 

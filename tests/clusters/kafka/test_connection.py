@@ -18,7 +18,7 @@ REQUEST = MetadataRequest(
 )
 
 
-def asked(connection: Connection, *, timeout_s: float = 5.0) -> MetadataResponse:
+def asked(connection: Connection, *, timeout_s: float = 60.0) -> MetadataResponse:
     return connection.ask(REQUEST, MetadataResponse, timeout_s=timeout_s)
 
 

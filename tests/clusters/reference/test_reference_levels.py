@@ -46,7 +46,7 @@ def _offered(address: Address) -> tuple[int, int]:
     with Connection(address, client_id="test") as broker:
         try:
             found = broker.ask(
-                built(request_type(_VERSIONS, 3), {}), response_type(_VERSIONS, 3), timeout_s=5
+                built(request_type(_VERSIONS, 3), {}), response_type(_VERSIONS, 3), timeout_s=60
             )
         except NoAnswerError:
             return (0, 0)
@@ -90,12 +90,12 @@ def test_v05_connections_are_closed_so_that_clients_negotiate_again(
     broker, controller = addresses
     request, kind = built(request_type(_VERSIONS, 3), {}), response_type(_VERSIONS, 3)
     with Connection(broker, client_id="old") as old:
-        old.ask(request, kind, timeout_s=5)
+        old.ask(request, kind, timeout_s=60)
         assert _updated(controller, 3) == 0
 
         def is_closed() -> bool:
             try:
-                old.ask(request, kind, timeout_s=5)
+                old.ask(request, kind, timeout_s=60)
             except NoAnswerError:
                 return True
             return False

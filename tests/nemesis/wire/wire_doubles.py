@@ -27,7 +27,7 @@ TOPIC_ID = UUID(int=7)
 TOPIC_ID_TEXT = "AAAAAAAAAAAAAAAAAAAABw"
 
 
-def until(claim: Callable[[], bool], *, timeout_s: float = 20.0) -> bool:
+def until(claim: Callable[[], bool], *, timeout_s: float = 60.0) -> bool:
     """Wait for a claim to come true; False if it has not within the bound."""
     deadline = time.monotonic() + timeout_s
     while not claim():

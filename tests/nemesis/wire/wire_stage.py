@@ -13,7 +13,7 @@ from history.clock import Clock
 from nemesis.wire.rules import Action, Link, Match, Rule
 from nemesis.wire.server import Proxy
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0
 _STEPS_MAX = 1000
 OTHER = NodeName("broker-2")
 
