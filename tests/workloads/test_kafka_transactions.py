@@ -162,7 +162,8 @@ def test_producers_of_one_id_fence_each_other_and_nothing_is_read_that_was_not_c
     workload, run = make(client=client, transactional_ids=1, rate=4, open_ms=500, abort_share=0)
     workload.start()
     wait_until(lambda: workload.counts().ok > 4, "a transaction committed")
-    wait_until(lambda: workload.counts().fail > 4, "a transaction was fenced")
+    # A fenced transaction fails a handful of operations at most.
+    wait_until(lambda: workload.counts().fail > 30, "several transactions were fenced")
     tables = finished(workload, run)
     records = tables["records"]
     # Each instance that was fenced has given way to another, under a number of its own.
