@@ -38,8 +38,9 @@ CONTROL_PLANE_ENTRIES: Final = (
         rule="A replica joins the ISR at metadata offset m by an AlterPartition. The broker epoch "
         "that the request names for it (version 3), if it names one, is not the one that it "
         "registered with last before m; or, if it names none, the registration in force at m was "
-        "answered only after the request had been sent. A join whose request alone is not on the "
-        "tape is unknown.",
+        "answered only after the request had been sent, or by then no Fetch of a connection that "
+        "began to fetch after that answer had been passed on to the leader. A join whose request "
+        "alone is not on the tape is unknown.",
         meaning="A broker that came back without its data counts as in sync. When it is elected, "
         "acknowledged records are gone, and the other replicas truncate theirs.",
         case="a replica that joined an ISR by an AlterPartition that is on the tape",

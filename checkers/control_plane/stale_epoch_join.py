@@ -9,13 +9,15 @@ with last before m (the metadata log), and the one on which the leader judged it
 - else that of the incarnation whose fetches the leader can have seen. A broker fetches once its
   registration was answered. So if the registration that was in force at m was not even answered
   when the request had arrived at the proxy, then the leader had sent it on the fetches of an
-  earlier incarnation.
+  earlier incarnation. And so it had if no fetch had been passed on to it by then of a connection
+  that began to fetch after that answer: what it had heard was of earlier incarnations.
 
-The second is sound because both times are of one clock, and each errs on the side of no accusation:
+The second is sound because all times are of one clock, and each errs on the side of no accusation:
 the request was sent earlier than it arrived at the proxy, and the broker saw the answer later than
 it arrived there. Without the answer on the tape, the time at which the controller appended the
-registration stands for it, which is earlier still. What it cannot see is a leader that goes by old
-fetches after the new registration: those frames are not on every tape.
+registration stands for it, which is earlier still. The leader heard a fetch after it was passed on.
+Fetches are judged where the link is on the tape. What it cannot see is a leader that takes the
+right epoch from elsewhere than from a fetch: that is unfetched-epoch's.
 
 A registration that the same incarnation repeats takes nothing from its disk: below version 3 the
 first registration of an incarnation counts.
@@ -30,23 +32,36 @@ Source: KIP-903; KAFKA-14139, KAFKA-14617.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import View, clock, doubtful, spelled, view
 from checkers.kernels.broker_states import BrokerVersion
 from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.follower_fetches import FollowerFetches, follower_fetches
 from checkers.kernels.isr_changes import NO_REQUESTS, proposals, requests_by_partition
 from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.kernels.rpcs import Rpc, rpcs
 
-__all__ = ["NAME", "JudgedJoins", "StaleJoin", "stale_epoch_joins", "stale_joins"]
+__all__ = ["NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
 
 NAME: Final = "stale-epoch-join"
 _UNCHECKED: Final = -1
 
 _Answers = Mapping[tuple[int, int], Rpc]
 """The first answer to a registration, by (broker id, broker epoch)."""
+
+
+class Word(Enum):
+    """From where it is known on which epoch the leader judged."""
+
+    NAMED = auto()
+    """The request names it."""
+    SENT_BEFORE = auto()
+    """The request was sent before the registration was answered."""
+    UNHEARD = auto()
+    """The leader had heard no fetch of the incarnation that was registered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +73,7 @@ class StaleJoin:
     request: Rpc
     judged_epoch: int | None
     """None: of a registration that the log does not have any more."""
-    named: bool
-    """The request itself names the epoch."""
+    word: "Word"
     registration: BrokerVersion
     """The one in force when it joined."""
     registered_ns: int
@@ -95,7 +109,8 @@ def stale_joins(
 ) -> Iterator[JudgedJoins]:
     """Of each of these its joins."""
     requests = requests_by_partition(tables["wire"], seen.partitions)
-    answers, taped = _answers(tables), bool(len(tables["wire"]))
+    told = _Told(_answers(tables), follower_fetches(tables["wire"]))
+    taped = bool(len(tables["wire"]))
     for history in histories:
         mine = requests.get((history.topic_id, history.partition), NO_REQUESTS)
         joins: list[StaleJoin] = []
@@ -111,7 +126,7 @@ def stale_joins(
                 continue
             for broker_id in joined:
                 judged_count += _is_known(broker_id, version, seen)
-                stale = [_stale(one, broker_id, version, seen, answers) for one in candidates]
+                stale = [_stale(one, broker_id, version, seen, told) for one in candidates]
                 if all(stale):
                     joins += [one for one in stale[:1] if one is not None]
         yield JudgedJoins(
@@ -125,7 +140,7 @@ def _is_known(broker_id: int, version: PartitionVersion, seen: View) -> bool:
 
 
 def _stale(
-    request: Rpc, broker_id: int, version: PartitionVersion, seen: View, answers: _Answers
+    request: Rpc, broker_id: int, version: PartitionVersion, seen: View, told: "_Told"
 ) -> StaleJoin | None:
     """The join, if this request judged an earlier incarnation in sync."""
     history = seen.brokers.get(broker_id)
@@ -133,17 +148,15 @@ def _stale(
     if history is None or registration is None or not registration.registered:
         return None
     first = history.first_of_incarnation(registration)
-    answer = answers.get((broker_id, first.broker_epoch))
-    registered_ns = (
-        seen.facts.earliest_ns(first.timestamp_ms)
-        if answer is None or answer.answered_ns is None
-        else answer.answered_ns
-    )
+    registered_ns = told.registered_ns(first, broker_id, seen)
     epoch = _named_epoch(request, broker_id)
+    if epoch == registration.broker_epoch:
+        return None
+    word: Word | None = Word.NAMED
     if epoch == _UNCHECKED:
-        if first.snapshot or registered_ns <= request.asked_ns:
-            return None
-    elif epoch == registration.broker_epoch:
+        link = (seen.facts.nodes().get(broker_id, ""), request.source)
+        word = None if first.snapshot else told.word(request, link, registered_ns)
+    if word is None:
         return None
     earlier = [
         one.broker_epoch
@@ -155,10 +168,34 @@ def _stale(
         broker_id=broker_id,
         request=request,
         judged_epoch=epoch if epoch != _UNCHECKED else (earlier[-1] if earlier else None),
-        named=epoch != _UNCHECKED,
+        word=word,
         registration=registration,
         registered_ns=registered_ns,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the tape says of registrations and of fetches."""
+
+    answers: _Answers
+    fetches: FollowerFetches
+
+    def registered_ns(self, first: BrokerVersion, broker_id: int, seen: View) -> int:
+        """When an incarnation was answered its first registration, or the earliest it can be."""
+        answer = self.answers.get((broker_id, first.broker_epoch))
+        if answer is None or answer.answered_ns is None:
+            return seen.facts.earliest_ns(first.timestamp_ms)
+        return answer.answered_ns
+
+    def word(self, request: Rpc, link: tuple[str, str], registered_ns: int) -> Word | None:
+        """Why a request that names no epoch goes by fetches of an earlier incarnation, if so."""
+        if registered_ns > request.asked_ns:
+            return Word.SENT_BEFORE
+        if link not in self.fetches.links:
+            return None
+        heard_ns = self.fetches.heard_ns(link, since_ns=registered_ns)
+        return None if heard_ns is not None and heard_ns <= request.asked_ns else Word.UNHEARD
 
 
 def _named_epoch(request: Rpc, broker_id: int) -> int:
@@ -186,7 +223,12 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         if join.judged_epoch is None
         else (f"broker epoch {join.judged_epoch}")
     )
-    when = "under" if join.named else "when it had"
+    unheard = f", as {request.source} had heard no fetch of a later one"
+    how = {
+        Word.NAMED: f"under {judged}",
+        Word.SENT_BEFORE: f"when it had {judged}",
+        Word.UNHEARD: f"on the word of {judged}{unheard}",
+    }[join.word]
     return Proof(
         operations=(),
         offsets=(registration.registration_offset, version.metadata_offset),
@@ -197,7 +239,7 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         frames=tuple(frame for frame in (request.frame, request.answer_frame) if frame is not None),
         detail=f"broker {join.broker_id} joined the ISR of {history.key} at metadata offset "
         f"{version.metadata_offset} by an AlterPartition sent at {clock(request.asked_ns)} (frame "
-        f"{request.frame}) {when} {judged}; at offset {registration.registration_offset} "
+        f"{request.frame}) {how}; at offset {registration.registration_offset} "
         f"({clock(join.registered_ns)}) it had registered with {registration.broker_epoch}",
     )
 

@@ -1,7 +1,8 @@
 """What followers' Fetches told, by a tape that has few of them, against all there were."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -106,3 +107,22 @@ def test_what_a_follower_has_told_is_never_said_to_be_told_later(history: list[F
 def test_without_sessions_it_is_known_exactly(history: list[Fetch]) -> None:
     truth, tape = played(history)
     assert known(tape) == truth
+
+
+@given(fetches(begins=st.just(True)))
+def test_whose_fetches_were_heard_is_known_by_what_their_connections_began_with(
+    history: list[Fetch],
+) -> None:
+    incarnations = list(accumulate(one.registers for one in history))
+    ended = [
+        replace(one, connection=10 * number + one.connection)
+        for one, number in zip(history, incarnations, strict=True)
+    ]
+    _, tape = played(ended)
+    for number in range(3):
+        heard = [
+            time for time, one in enumerate(ended) if one.passed_on and incarnations[time] >= number
+        ]
+        since = next((t for t, one in enumerate(incarnations) if one >= number), len(ended))
+        by_tape = follower_fetches(tape).heard_ns(LINK, since_ns=since)
+        assert by_tape == min(heard, default=None)

@@ -73,6 +73,26 @@ def test_the_epoch_that_a_request_names_decides() -> None:
     assert not found(alter.format(21000, -1))
 
 
+def test_a_leader_that_has_heard_no_fetch_since_the_registration_goes_by_an_older_one() -> None:
+    """Below version 15 of Fetch: what a connection began with tells whose it is."""
+    late = (
+        "at 9000 passed 21000 broker-2 to broker-1 on {} fetches t-0 epoch -1 version 13 -> nothing"
+    )
+    new = "at 20010 passed {} broker-2 to broker-1 on 9 fetches t-0 epoch -1 version 13 -> nothing"
+    join = "at 21500 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
+    (detail,) = found(f"{late.format(8)}\n{join}")["t-0"]
+    assert (
+        "(frame 30) on the word of broker epoch 3, as broker-1 had heard no fetch of a later one; "
+        "at offset 33 (20.010 s) it had registered with 33"
+    ) in detail
+    assert found(f"{late.format(8)}\n{new.format(21501)}\n{join}")
+    assert not found(f"{late.format(8)}\n{new.format(21500)}\n{join}")
+    # Of a link that is not on the tape nobody knows what went over it.
+    assert not found(join)
+    # A connection is of one process: what it began with before the answer is an older one's.
+    assert found(f"{late.format(9)}\n{new.format(21000)}\n{join}")
+
+
 def test_without_its_answer_a_registration_counts_from_when_it_was_appended() -> None:
     join = "at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
     for sent, stale in ((9812, True), (19950, False), (21000, False)):
