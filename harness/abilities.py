@@ -5,7 +5,7 @@ of its class (`clusters.abilities`), and its networks are the host's. No step an
 goes unasked, so that an interpreter never meets one that it would have to leave out.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -13,12 +13,10 @@ from clusters.abilities import DisturbsPackets, FormatsByTool, LogEnds
 from clusters.evolution import ChangesMembers, ChangesReleases
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.packets import why_no_rules
-from clusters.kafka.cluster import KafkaCluster
 from clusters.port import Cluster
-from clusters.reference.processes import ReferenceCluster
 from clusters.reference.simulated import SimulatedCluster
 from harness.operator import ability_for
-from harness.options import ClusterKind, HostKind
+from harness.options import HostKind
 from harness.scenario import Scenario
 from history.failure import SpecError
 from nemesis.conditions import Registered, log_ends_asked
@@ -50,13 +48,8 @@ from nemesis.steps import (
     places,
 )
 
-__all__ = ["CLUSTERS", "There", "refuse_missing_abilities", "why_not"]
+__all__ = ["There", "refuse_missing_abilities", "why_not"]
 
-CLUSTERS: Final[Mapping[ClusterKind, type[Cluster]]] = {
-    ClusterKind.KAFKA: KafkaCluster,
-    ClusterKind.REFERENCE: ReferenceCluster,
-    ClusterKind.SIMULATED: SimulatedCluster,
-}
 _ON_THIS_MACHINE: Final = frozenset({Word.SKEW, Word.THROTTLE, Word.SQUEEZE, Word.FLIP_BIT})
 """What is done to files and processes of this machine, wherever else the nodes may be."""
 _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"

@@ -9,21 +9,26 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 from checkers.verdict import Verdict
 from clusters.cache import cache_dir
 from clusters.java import Java, find_java
+from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
+from clusters.port import Cluster
+from clusters.reference.processes import ReferenceCluster
+from clusters.reference.simulated import SimulatedCluster
 from clusters.reference.specs import level_of
-from harness.abilities import CLUSTERS, There, refuse_missing_abilities
+from harness.abilities import There, refuse_missing_abilities
 from harness.disks import with_disks
 from harness.expectation import expectation_for, is_met
 from harness.hardships import with_hardships
@@ -46,8 +51,13 @@ from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from report.page import write_page
 
-__all__ = ["InterruptedRunError", "record_scenario", "run_scenario"]
+__all__ = ["CLUSTERS", "InterruptedRunError", "record_scenario", "run_scenario"]
 
+CLUSTERS: Final[Mapping[ClusterKind, type[Cluster]]] = {
+    ClusterKind.KAFKA: KafkaCluster,
+    ClusterKind.REFERENCE: ReferenceCluster,
+    ClusterKind.SIMULATED: SimulatedCluster,
+}
 _FREE_BYTES_MIN = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
 

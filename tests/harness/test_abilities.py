@@ -24,12 +24,13 @@ from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
-from harness.abilities import CLUSTERS, There, refuse_missing_abilities, why_not
+from harness.abilities import There, refuse_missing_abilities, why_not
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Observer
 from harness.options import ClusterKind, HostKind
 from harness.performer import Performer
+from harness.run import CLUSTERS
 from harness.scenario import load_scenario
 from harness.trials.plan import plan_of
 from harness.trials.stage import Stage as TrialStage
