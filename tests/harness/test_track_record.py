@@ -9,7 +9,7 @@ from series_doubles import BOTH, SilentProgress, runner, subject, ticking, verdi
 
 from checkers.verdict import Validity
 from harness.expectation import Expectation
-from harness.library import find_scenario
+from harness.library import find_scenario, library
 from harness.reproduce import planned, reproduce
 from harness.reproduction import Reproduction
 from harness.reproduction_file import read_reproduction, write_reproduction
@@ -48,6 +48,16 @@ def test_the_readme_shows_the_record_that_is_kept() -> None:
     readme = (ROOT / "README.md").read_text()
     shown = readme.partition(f"{BEGIN}\n")[2].partition(END)[0]
     assert shown == table(read_track_record(ROOT / "results/track-record")), "run `make docs`"
+
+
+def test_every_release_that_a_scenario_names_has_its_series() -> None:
+    scenarios = (load_scenario(path, []) for path in library().values())
+    recorded = read_track_record(ROOT / "results/track-record")
+    missing = [
+        f"fencepost reproduce {scenario.name} --kafka {release} --runs 10"
+        for scenario, release in without_series(scenarios, recorded)
+    ]
+    assert not missing, "or say no longer that it was tried"
 
 
 def test_a_release_that_a_scenario_names_needs_a_series_that_is_as_expected(
