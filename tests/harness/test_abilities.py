@@ -73,26 +73,27 @@ ACTS: dict[Word, tuple[list[dict[str, object]], dict[str, object]]] = {
     Word.UNSQUEEZE: ([{"squeeze": B, "room": "8MiB"}], {"unsqueeze": B}),
 }
 """For each word, what comes before it, and a step with it."""
+RULE_CASES: tuple[tuple[str, dict[str, object]], ...] = (
+    ("hold", {}),
+    ("drop", {}),
+    ("delay", {"by": ["1ms", "2ms"]}),
+    ("duplicate", {}),
+    ("reorder", {}),
+    ("answer", {"with": "NOT_LEADER_OR_FOLLOWER"}),
+    ("lower_version", {"to_version": 11}),
+    ("stall", {}),
+    ("cut", {}),
+    ("watch", {}),
+)
+RULES: list[tuple[list[dict[str, object]], dict[str, object]]] = [
+    ([], {word: {"as": "r", "api": "Fetch", "from": B} | more}) for word, more in RULE_CASES
+]
 OTHERS: list[tuple[list[dict[str, object]], dict[str, object]]] = [
     ([], {"await": "recovered"}),
     ([], {"await": {"log_end": {"t-0": {B: 1}}}}),
     ([], {"wait": "10ms"}),
     ([{"kill": B}], {"heal": "all"}),
-    *(
-        ([], {word: {"as": "r", "api": "Fetch", "from": B, **more}})
-        for word, more in (
-            ("hold", {}),
-            ("drop", {}),
-            ("delay", {"by": ["1ms", "2ms"]}),
-            ("duplicate", {}),
-            ("reorder", {}),
-            ("answer", {"with": "NOT_LEADER_OR_FOLLOWER"}),
-            ("lower_version", {"to_version": 11}),
-            ("stall", {}),
-            ("cut", {}),
-            ("watch", {}),
-        )
-    ),
+    *RULES,
     ([{"hold": {"as": "r", "api": "Fetch", "from": B}}], {"release": "r"}),
     ([], {"partition": {"as": "p", "isolate": B}}),
     ([], {"partition": {"as": "p", "isolate": B, "by": "packets"}}),
