@@ -57,8 +57,10 @@ def narrowed(document: Document, requirement: Requirement, *, asked: Sequence[st
     """
     faults = requirement.faults
     if _is_shortened(document):
-        faults = ()  # what is drawn in time, nobody knows; that something is, is asked of every run
-    elif _is_laid_over(document):
+        # What is drawn in time, nobody knows, and so neither what there will be to judge. That
+        # something takes effect is asked of every run.
+        return Requirement()
+    if _is_laid_over(document):
         faults = tuple(kind for kind in faults if kind in asked)
     else:
         _refuse_unasked(requirement, asked)

@@ -14,8 +14,8 @@ design.
 Demands: the kinds that the scenario demands (`require: {faults: […]}`) come first, each once, in
 an order that is drawn.
 
-Rounds: drawn with equal chance, a short run misses many of twenty kinds. In `rounds` each kind
-comes once before any comes again. One that cannot begin just now keeps its turn, for so many draws
+Rounds: drawn with equal chance, a short run misses many of twenty kinds, or meets nothing but the
+controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind that cannot begin just now keeps its turn, for so many draws
 in a row as `_PATIENCE` says: some never can (nobody of a role may be down), and must not stop the
 rest.
 """
@@ -122,7 +122,7 @@ class MixSpec:
     down_controllers_max: int = 1
     overlap: bool = False
     rounds: bool = False
-    """Each kind of fault comes once before any comes again."""
+    """Each kind of fault comes once before any comes again, and so does each target."""
     demanded: tuple[str, ...] = ()
     """The kinds without which the run proves nothing: each comes once before any other."""
 
@@ -148,6 +148,8 @@ class Mix:
     """Those that have not come yet."""
     _to_come: list[str] = field(default_factory=list)
     """Of this round."""
+    _targets: list[str] = field(default_factory=list)
+    """Of this round, the next one last."""
     _in_vain: int = 0
 
     def __post_init__(self) -> None:
@@ -280,13 +282,20 @@ class Mix:
             self._enter(kind, nodes, due)
 
     def _target(self) -> Target:
-        word = self.draw.choice(self.spec.targets)
+        word = self._drawn_target()
         if word in ("leader", "isr follower"):
             return ByRole(role=RoleOf(f"{word} of"), key=self.draw.choice(self.keys))
         if word == RoleOf.ACTIVE_CONTROLLER:
             return ByRole(role=RoleOf.ACTIVE_CONTROLLER)
         share, role = word.split()[0], word.split()[-1].removesuffix("s")
         return Choice(share=Share(share), role=Role(role))
+
+    def _drawn_target(self) -> str:
+        if not self.spec.rounds:
+            return self.draw.choice(self.spec.targets)
+        if not self._targets:
+            self._targets = self.draw.sample(self.spec.targets, len(self.spec.targets))
+        return self._targets.pop()
 
     @property
     def _budget(self) -> Mapping[Role, int]:

@@ -198,9 +198,9 @@ def test_a_flag_for_other_faults_leaves_of_the_demand_what_is_still_asked_for(
     assert other.without_faults().asked_faults == ()
 
 
-def test_who_takes_time_from_drawn_faults_can_demand_no_kind_of_them(tmp_path: Path) -> None:
+def test_who_takes_time_from_drawn_faults_can_demand_nothing_of_them(tmp_path: Path) -> None:
     limit = ("time_limit",)
-    assert load(tmp_path, DEMANDING, (limit, "20s", "--time-limit")).require.faults == ()
+    assert load(tmp_path, DEMANDING, (limit, "20s", "--time-limit")).require == Requirement()
     longer = load(tmp_path, DEMANDING, (limit, "2m", "--time-limit"))
     assert longer.require.faults == ("kill", "pause")
     play = "play: [{kill: broker-1}, {start: broker-1}]\n"

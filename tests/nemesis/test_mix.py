@@ -205,6 +205,23 @@ def test_in_rounds_no_kind_comes_again_before_each_has_come(*, overlap: bool) ->
     assert all(set(turn) == {*firsts, Word.WIPE} for turn in rounds[:-1])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_in_rounds_two_faults_do_not_both_meet_the_controller(seed: int) -> None:
+    """Or else a run of two faults may have nothing to judge about leaders and members."""
+    spec = MixSpec(faults=("kill", "pause"), rounds=True, gap_s=(1, 1), duration_s=(1, 1))
+    acts = [
+        act
+        for _, _, acts in Sim(spec, seed=seed).run(60)
+        for act in acts
+        if isinstance(act, Act) and act.word in (Word.KILL, Word.PAUSE)
+    ]
+    targets = [act.target for act in acts]
+    pairs = zip(targets[::3], targets[1::3], strict=False)
+    assert len(targets) > 6
+    for pair in pairs:
+        assert pair != (NamedNodes(nodes=NODES[:1]), NamedNodes(nodes=NODES[:1]))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_what_a_scenario_demands_comes_before_anything_else(seed: int) -> None:
     spec = MixSpec(faults=("kill", "pause", "skew", "wipe"), demanded=("pause", "skew"))

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -17,7 +18,8 @@ from clusters.hosts.ledger import Ledger
 from clusters.hosts.process import process_usage
 from history.failure import HarnessError
 
-_BUSY = """
+_SPINNING = "print('ready', flush=True)\nwhile True: pass"
+_WRITING = """
 import os, sys
 print("ready", flush=True)
 while True:
@@ -87,10 +89,9 @@ def group(tmp_path: Path) -> Iterator[NodeGroup]:
     assert not any(directory.exists() for directory in made.directories)
 
 
-@pytest.fixture
-def busy(group: NodeGroup, tmp_path: Path) -> Iterator[int]:
-    """A process in the group that writes a file of 64 MiB again and again."""
-    command = [sys.executable, "-S", "-c", _BUSY, str(tmp_path / "file")]
+@contextmanager
+def _process_in(group: NodeGroup, program: str, *arguments: str) -> Iterator[int]:
+    command = [sys.executable, "-S", "-c", program, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -99,13 +100,27 @@ def busy(group: NodeGroup, tmp_path: Path) -> Iterator[int]:
         process.kill()
 
 
-def test_a_process_is_held_back_and_let_go(group: NodeGroup, busy: int) -> None:
+@pytest.fixture
+def spinning(group: NodeGroup) -> Iterator[int]:
+    """A process in the group that wants a core, and never waits for a disk."""
+    with _process_in(group, _SPINNING) as pid:
+        yield pid
+
+
+@pytest.fixture
+def writing(group: NodeGroup, tmp_path: Path) -> Iterator[int]:
+    """A process in the group that writes a file of 64 MiB again and again."""
+    with _process_in(group, _WRITING, str(tmp_path / "file")) as pid:
+        yield pid
+
+
+def test_a_process_is_held_back_and_let_go(group: NodeGroup, spinning: int) -> None:
     assert group.throttle(0.05) == "broker-1: held back by the kernel at 5.0% of a core"
     assert "free again; held back " in group.unthrottle()
     count, held_back_s = group.cpu.throttled()
     assert count > 0
     assert held_back_s > 0
-    assert process_usage(busy) is not None
+    assert process_usage(spinning) is not None
 
 
 def test_a_process_that_asks_for_little_is_not_held_back(
@@ -217,8 +232,8 @@ def test_version_1_may_be_asked_again_after_ebusy_alone(
             memory.limit(5)
 
 
-def test_a_process_is_pressed_and_goes_on(group: NodeGroup, busy: int) -> None:
-    del busy
+def test_a_process_is_pressed_and_goes_on(group: NodeGroup, writing: int) -> None:
+    del writing
     evidence = group.squeeze(4 << 20)
     assert evidence.startswith("broker-1: bound to ")
     assert group.memory.used_bytes() <= group.memory.held_bytes() + (16 << 20)
