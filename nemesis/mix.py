@@ -15,9 +15,9 @@ Demands: the kinds that the scenario demands (`require: {faults: […]}`) come f
 an order that is drawn.
 
 Rounds: drawn with equal chance, a short run misses many of twenty kinds, or meets nothing but the
-controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind that cannot begin just now keeps its turn, for so many draws
-in a row as `_PATIENCE` says: some never can (nobody of a role may be down), and must not stop the
-rest.
+controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind
+that cannot begin just now keeps its turn, for so many draws in a row as `_PATIENCE` says: some
+never can (nobody of a role may be down), and must not stop the rest.
 """
 
 import random
