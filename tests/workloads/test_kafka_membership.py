@@ -1,5 +1,6 @@
 """The membership workload against a real cluster: partitions move, and the record says so."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -107,7 +108,7 @@ def test_what_cannot_be_over_is_called_off_and_left_where_it_was(
     workload.start()
     cluster.pause_node(NodeName("broker-3"))
     try:
-        wait_until(lambda: cancellations(workload, run) >= 3, "moves were called off")
+        wait_until(lambda: called_off_count(workload, run) >= 1, "a move was called off")
     finally:
         cluster.resume_node(NodeName("broker-3"))
     workload.stop(timeout_s=30)
@@ -127,10 +128,11 @@ def test_what_cannot_be_over_is_called_off_and_left_where_it_was(
     wait_until(lambda: all(still(key) for key in KEYS), "no partition is on its way")
 
 
-def cancellations(workload: JournalledWorkload, run: RunDirectory) -> int:
+def called_off_count(workload: JournalledWorkload, run: RunDirectory) -> int:
+    """Cancellations that were granted and seen to be over."""
     assert not workload.failures()
     (journal,) = run.raw.glob("partition_writes.*.jsonl")
-    return sum(
-        '"cancel-reassignment"' in line and '"begin"' in line
-        for line in journal.read_text().splitlines()
-    )
+    whole, _, _ = journal.read_text().rpartition("\n")
+    lines = [json.loads(line) for line in whole.splitlines()]
+    asked = {line["begin"] for line in lines if line.get("f") == "cancel-reassignment"}
+    return sum(line.get("end") in asked and line.get("over_ns") is not None for line in lines)

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -38,6 +37,8 @@ _LOOK_TIMEOUT_S: Final = 1.0
 _ATTEMPT_S_MIN: Final = 0.5
 _END_SLACK_S: Final = 1.0
 _NOTHING_TO_CANCEL: Final = "NO_REASSIGNMENT_IN_PROGRESS"
+_OF_TURNS: Final = 1
+"""The random stream of whose turn it is, beside that of what moves where."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -98,7 +99,7 @@ class _Mover:
                     name: stack.enter_context(Connection(address, client_id=self._config.client))
                     for name, address in self._config.brokers.items()
                 },
-                first=self._number,
+                np.random.default_rng([self._config.seed, self._process, _OF_TURNS]),
             )
             while not self._moves.is_over and await_due(pace, self._clock, ending):
                 self._move(self._moves.next_key(), brokers, ending)
@@ -203,16 +204,22 @@ class _Mover:
 
 
 class _Turns:
-    """The brokers, one after the other and from the start again; movers begin at different ones."""
+    """The brokers, all in a drawn order, then all again in another.
 
-    def __init__(self, brokers: Mapping[str, Connection], *, first: int) -> None:
-        order = list(brokers.items())
-        start = first % len(order)
-        self._order = cycle([*order[start:], *order[:start]])
+    In a fixed order the same step of each move would come to the same broker, and if that one
+    hears nothing, no move would ever get beyond it.
+    """
+
+    def __init__(self, brokers: Mapping[str, Connection], draw: np.random.Generator) -> None:
+        self._brokers = list(brokers.items())
+        self._draw = draw
+        self._order: list[int] = []
 
     def next(self) -> tuple[str, Connection]:
         """The broker whose turn it is."""
-        return next(self._order)
+        if not self._order:
+            self._order = self._draw.permutation(len(self._brokers)).tolist()
+        return self._brokers[self._order.pop()]
 
 
 if __name__ == "__main__":
