@@ -169,7 +169,8 @@ METADATA_LOG: Final = pa.schema(
         # Null in a change that leaves it as it is.
         pa.field("fenced", pa.bool_()),
         pa.field("in_controlled_shutdown", pa.bool_()),
-        # Of FeatureLevelRecord, ConfigRecord, and whatever else has a name and a value.
+        # Of FeatureLevelRecord, ConfigRecord, and whatever else has a name and a value. That of
+        # a RegisterBrokerRecord is the levels that it supports: "metadata.version=7..25,…".
         pa.field("name", pa.string()),
         pa.field("value", pa.string()),
         # The record's value as it lies on the disk, where it could not be decoded.

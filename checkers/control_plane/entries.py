@@ -102,9 +102,10 @@ CONTROL_PLANE_ENTRIES: Final = (
         title="An epoch or a metadata offset went back, or one was skipped",
         kind=Kind.ANOMALY,
         rule="These never fall: controller epoch and offset along every metadata log; leader epoch "
-        "and partition epoch of a partition; broker epoch from registration to registration; the "
-        "metadata offset in the heartbeats of one incarnation and connection. An AlterPartition is "
-        "answered with the partition epoch that it expected or the next one.",
+        "and partition epoch of a partition; broker epoch from registration to registration, and "
+        "another incarnation has a higher one; the metadata offset in the heartbeats of one "
+        "incarnation and connection. An AlterPartition is answered with the partition epoch that "
+        "it expected or the next one.",
         meaning="What fences old leaders and old brokers off does not any more.",
         case="a step from an epoch or a metadata offset to the next one",
         source="KIP-101, KIP-497, KIP-631",
@@ -116,7 +117,7 @@ CONTROL_PLANE_ENTRIES: Final = (
         name="shared-identity",
         title="Two live incarnations hold one broker id",
         kind=Kind.ANOMALY,
-        rule="A heartbeat that was sent after a newer registration of its broker id had been "
+        rule="A heartbeat that was passed on after a newer registration of its broker id had been "
         "answered, with the broker epoch of an older one, was answered without an error.",
         meaning="The controller takes two processes for one broker; each hides that the other is "
         "gone.",
@@ -212,7 +213,8 @@ CONTROL_PLANE_ENTRIES: Final = (
         title="The metadata log makes a step that no rule allows",
         kind=Kind.ANOMALY,
         rule="The log of record is replayed, record by record, through a model of the controller's "
-        "rules: who is registered, fenced, unfenced or amended, and under which broker epoch; who "
+        "rules: who is registered, at which level, fenced, unfenced or amended, and under which "
+        "broker epoch; who "
         "may be elected, how an unclean election is recorded, and who may be in the ISR meanwhile; "
         "who comes into the ELR; what a reassignment may name; topics, partitions and producer ids "
         "are given out once; features, and what their levels allow to be written; transactions of "
@@ -261,14 +263,17 @@ CONTROL_PLANE_ENTRIES: Final = (
     Entry(
         id="C13",
         name="epoch-check-bypassed",
-        title="The controller let in a member under another broker epoch",
+        title="The controller changed an ISR on a proposal that it had to refuse",
         kind=Kind.ANOMALY,
-        rule="An AlterPartition named a member with a broker epoch that is neither -1 nor the one "
-        "that it had registered with last, and the change was made instead of being refused with "
-        "INELIGIBLE_REPLICA.",
-        meaning="The check that keeps a broker without its data out of the ISR does not work.",
-        case="a member that a successful AlterPartition names with its broker epoch",
-        source="KIP-903",
+        rule="An AlterPartition made a version of its partition, and what it names is not what was "
+        "in force before: the partition epoch that it expects, the leader epoch, its sender as the "
+        "leader, its sender's broker epoch, or the broker epoch of a member (-1 is not compared). "
+        "INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, INVALID_REQUEST, STALE_BROKER_EPOCH and "
+        "INELIGIBLE_REPLICA are the answers to that.",
+        meaning="The checks that keep what is out of date from changing an ISR do not work: a dead "
+        "or deposed leader decides, or a broker without its data comes to be in sync.",
+        case="an epoch, or the sender, that a successful AlterPartition names",
+        source="KIP-497, KIP-631, KIP-903",
         strength=Strength.NEVER,
         needs=_LOG_AND_WIRE,
     ),

@@ -1,34 +1,54 @@
-"""C13 epoch-check-bypassed: the controller let in a member under another broker epoch (KIP-903).
+"""C13 epoch-check-bypassed: the controller made a change of the ISR that it had to refuse.
 
-AlterPartition version 3 names the broker epoch of every member of the ISR it asks for. The
-controller compares each with the registration in its log and refuses the partition
-(INELIGIBLE_REPLICA) if one differs; -1 is not compared. So of a request that was answered by the
-version it made, each named epoch must be the one that its member had registered with last before
-that version's metadata offset. An answer without a new version is not judged: nobody knows at which
-offset it was given.
+A proposal (AlterPartition) names epochs, so that one from the past changes nothing. The controller
+compares each with the state before the change, and answers with an error if one differs:
 
-Source: KIP-903; `ReplicationControlManager.ineligibleReplicasForIsr`.
+- the partition epoch (INVALID_UPDATE_VERSION) and the leader epoch (FENCED_LEADER_EPOCH);
+- its sender, who has to lead the partition (INVALID_REQUEST), and its sender's broker epoch
+  (STALE_BROKER_EPOCH): another one is of a dead incarnation;
+- from version 3 on, the broker epoch of every member of the ISR it asks for (INELIGIBLE_REPLICA);
+  -1 is not compared (KIP-903).
+
+So a request that was answered without an error by a version later than the one that it expects has
+to agree with the version before that one, and with the last registrations before its metadata
+offset. An answer without a new version is not judged: nobody knows at which offset it was given.
+
+Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
+`ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from checkers.anomaly import Proof
 from checkers.control_plane.view import View, by_partition, clock, view
-from checkers.kernels.broker_states import BrokerVersion
 from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import NO_REQUESTS, Requests, proposals, requests_by_partition
-from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.kernels.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
+from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.kernels.rpcs import Rpc
 
 __all__ = ["NAME", "bypassed_epoch_checks"]
 
 NAME: Final = "epoch-check-bypassed"
 _UNCHECKED: Final = -1
+_STALE: Final = "STALE_BROKER_EPOCH"
+_INELIGIBLE: Final = "INELIGIBLE_REPLICA"
+
+
+class _Claim(NamedTuple):
+    """Something that a request names, and what was in force."""
+
+    named: int
+    in_force: int
+    words: str
+    """Of both."""
+    offset: int
+    """Since which metadata offset it was in force."""
+    refusal: str
 
 
 def bypassed_epoch_checks(tables: Tables, facts: Facts) -> Judged:
-    """Members under other epochs, by partition. Reads `metadata_log` and `wire`."""
+    """Changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
     seen = view(tables, facts)
     requests = requests_by_partition(tables["wire"], seen.partitions)
 
@@ -40,43 +60,75 @@ def bypassed_epoch_checks(tables: Tables, facts: Facts) -> Judged:
 
 
 def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterator[Proof | None]:
-    for version in history.versions:
-        if version.cause is Cause.CHANGED:
-            for request in proposals(version, requests).sure:
-                yield from _members(history, version, request, seen)
+    places = history.by_epoch()
+    for request in requests:
+        place = places.get(made(request) or 0, 0)
+        if place:
+            before, version = history.versions[place - 1 : place + 1]
+            for claim in (*_of_brokers(request, version, seen), *_of_partition(request, before)):
+                agrees = claim.named == claim.in_force
+                yield None if agrees else _proof(history, version, request, claim)
 
 
-def _members(
-    history: PartitionHistory, version: PartitionVersion, request: Rpc, seen: View
-) -> Iterator[Proof | None]:
-    """An answer a member whose epoch was to be checked."""
-    members, epochs = request.of("isr") or (), request.of("isr_epochs") or ()
-    for broker_id, epoch in zip(members, epochs, strict=False):
+def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
+    """What is compared with the partition as it was, what tells most first."""
+    since = f"since metadata offset {before.metadata_offset}"
+    if request.of("broker_id") is not None and before.leader != NO_LEADER:
+        yield _Claim(
+            named=request.of("broker_id"),
+            in_force=before.leader,
+            words=f"came from broker {request.of('broker_id')}, and broker {before.leader} led "
+            f"{since}",
+            offset=before.metadata_offset,
+            refusal="INVALID_REQUEST",
+        )
+    yield _Claim(
+        named=request.of("leader_epoch"),
+        in_force=before.leader_epoch,
+        words=f"named leader epoch {request.of('leader_epoch')}, and that was "
+        f"{before.leader_epoch} {since}",
+        offset=before.metadata_offset,
+        refusal="FENCED_LEADER_EPOCH",
+    )
+    yield _Claim(
+        named=request.of("partition_epoch"),
+        in_force=before.partition_epoch,
+        words=f"expected partition epoch {request.of('partition_epoch')}, and it was at "
+        f"{before.partition_epoch} {since}",
+        offset=before.metadata_offset,
+        refusal="INVALID_UPDATE_VERSION",
+    )
+
+
+def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator[_Claim]:
+    """What is compared with the registrations of the sender and of the members."""
+    sender = request.of("broker_id")
+    of_sender = (sender, request.of("broker_epoch"), f"its sender, broker {sender},", _STALE)
+    members = zip(request.of("isr") or (), request.of("isr_epochs") or (), strict=False)
+    of_members = ((one, epoch, f"broker {one}", _INELIGIBLE) for one, epoch in members)
+    for broker_id, epoch, words, refusal in (of_sender, *of_members):
         broker = seen.broker_before(broker_id, version.metadata_offset)
-        if epoch == _UNCHECKED or broker is None:
+        if epoch is None or epoch == _UNCHECKED or broker is None:
             continue
-        named = f"broker {broker_id}", epoch
-        same = epoch == broker.broker_epoch
-        yield None if same else _proof(history, version, request, broker, named=named)
+        yield _Claim(
+            named=epoch,
+            in_force=broker.broker_epoch,
+            words=f"named {words} with broker epoch {epoch}; it had registered with "
+            f"{broker.broker_epoch} at metadata offset {broker.registration_offset}",
+            offset=broker.registration_offset,
+            refusal=refusal,
+        )
 
 
 def _proof(
-    history: PartitionHistory,
-    version: PartitionVersion,
-    request: Rpc,
-    broker: BrokerVersion,
-    *,
-    named: tuple[str, int],
+    history: PartitionHistory, version: PartitionVersion, request: Rpc, claim: _Claim
 ) -> Proof:
-    member, epoch = named
     return Proof(
         operations=(),
-        offsets=(broker.registration_offset, version.metadata_offset),
-        values=(epoch, broker.broker_epoch),
+        offsets=(claim.offset, version.metadata_offset),
+        values=(claim.named, claim.in_force),
         frames=tuple(one for one in (request.frame, request.answer_frame) if one is not None),
         detail=f"the AlterPartition of {history.key} sent at {clock(request.asked_ns)} (frame "
-        f"{request.frame}) named {member} with broker epoch {epoch}; it had "
-        f"registered with {broker.broker_epoch} at metadata offset "
-        f"{broker.registration_offset}, and {request.target} made the change at metadata "
-        f"offset {version.metadata_offset} instead of answering INELIGIBLE_REPLICA",
+        f"{request.frame}) {claim.words}, and {request.target} made the change at metadata offset "
+        f"{version.metadata_offset} instead of answering {claim.refusal}",
     )

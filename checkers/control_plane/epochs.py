@@ -3,7 +3,8 @@
 - In every node's metadata log, the controller epoch from offset to offset, and the offset.
 - In the log of record, the leader epoch and the partition epoch of a partition (a change makes the
   next ones by itself, so only a partition that is stated whole a second time can go back), and the
-  broker epoch of a broker, from registration to registration.
+  broker epoch of a broker, from registration to registration: another incarnation has a higher
+  one.
 - On the tape, the metadata offset that an incarnation of a broker has applied, from heartbeat to
   heartbeat of one connection; and the epochs of a partition from an AlterPartition to its answer,
   which is at most one partition epoch later: none is skipped.
@@ -11,7 +12,7 @@
 Source: KIP-101, KIP-497, KIP-631.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -35,7 +36,7 @@ def epochs_that_went_back(tables: Tables, facts: Facts) -> Judged:
     """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
     seen = view(tables, facts)
-    told = [*_heartbeats(wire), *_answers(wire)]
+    told = [*_heartbeats(wire), *_answers(wire, seen.partitions)]
     proofs = [*_logs(tables["metadata_log"]), *filter(None, told)]
     cases = len(told) + _step_count(tables["metadata_log"])
     yield METADATA, spelled(NAME, METADATA, proofs, cases=cases, doubt=seen.log.doubt)
@@ -89,7 +90,8 @@ def _partition(history: PartitionHistory) -> Iterator[Proof | None]:
 
 def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
     for before, after in pairwise(broker.registrations()):
-        if after.broker_epoch >= before.broker_epoch:
+        is_same = after.incarnation_id == before.incarnation_id
+        if after.broker_epoch > before.broker_epoch - is_same:
             yield None
             continue
         yield Proof(
@@ -97,7 +99,8 @@ def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
             offsets=(before.metadata_offset, after.metadata_offset),
             values=(before.broker_epoch, after.broker_epoch),
             detail=f"broker {broker.broker_id} registered with broker epoch "
-            f"{before.broker_epoch} at metadata offset {before.metadata_offset}, and with "
+            f"{before.broker_epoch} at metadata offset {before.metadata_offset}, and "
+            f"{'' if is_same else 'another incarnation of it '}with "
             f"{after.broker_epoch} at metadata offset {after.metadata_offset}",
         )
 
@@ -128,7 +131,9 @@ def _forgotten(before: Rpc, rpc: Rpc) -> Proof:
     )
 
 
-def _answers(wire: pa.Table) -> Iterator[Proof | None]:
+def _answers(
+    wire: pa.Table, partitions: Mapping[tuple[str, int], PartitionHistory]
+) -> Iterator[Proof | None]:
     for rpc in rpcs(wire, "AlterPartition"):
         asked = (rpc.of("leader_epoch"), rpc.of("partition_epoch"))
         told = (rpc.answered("leader_epoch"), rpc.answered("partition_epoch"))
@@ -142,7 +147,12 @@ def _answers(wire: pa.Table) -> Iterator[Proof | None]:
             offsets=(),
             values=(*asked, *told),
             frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-            detail=f"{rpc.source} sent an AlterPartition (frame {rpc.frame}) with leader epoch "
-            f"{asked[0]} and partition epoch {asked[1]}, and was answered with {told[0]} and "
-            f"{told[1]} (frame {rpc.answer_frame})",
+            detail=f"{rpc.source} sent an AlterPartition of {_key(rpc, partitions)} (frame "
+            f"{rpc.frame}) with leader epoch {asked[0]} and partition epoch {asked[1]}, and was "
+            f"answered with {told[0]} and {told[1]} by {rpc.target} (frame {rpc.answer_frame})",
         )
+
+
+def _key(rpc: Rpc, partitions: Mapping[tuple[str, int], PartitionHistory]) -> str:
+    known = partitions.get((rpc.of("topic_id"), rpc.of("partition")))
+    return known.key if known is not None else f"{rpc.of('topic')}-{rpc.of('partition')}"

@@ -40,9 +40,10 @@ def _judged(wire: pa.Table) -> Iterator[tuple[int, Proof | None]]:
         if heartbeat.response is None:
             continue
         broker_id = heartbeat.of("broker_id")
-        asked_ns, old = heartbeat.asked_ns, heartbeat.of("broker_epoch")
+        # One that was held on its way reached the controller when it was let go.
+        reached_ns, old = heartbeat.reached_ns or heartbeat.asked_ns, heartbeat.of("broker_epoch")
         for answered_ns, epoch, registration in answered.get(broker_id, ()):
-            if answered_ns < asked_ns and epoch > old:
+            if answered_ns < reached_ns and epoch > old:
                 yield broker_id, _proof(heartbeat, registration) if heartbeat.ok else None
                 break
 
@@ -65,7 +66,8 @@ def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
         values=(old, new),
         frames=(registration.frame, heartbeat.frame),
         detail=f"{heartbeat.target} answered a heartbeat of broker {heartbeat.of('broker_id')} "
-        f"with broker epoch {old}, sent at {clock(heartbeat.asked_ns)} (frame {heartbeat.frame}), "
-        f"after {registration.target} had registered that broker with broker epoch {new} at "
+        f"with broker epoch {old}, passed on to it at "
+        f"{clock(heartbeat.reached_ns or heartbeat.asked_ns)} (frame {heartbeat.frame}), after "
+        f"{registration.target} had registered that broker with broker epoch {new} at "
         f"{clock(registration.answered_ns or 0)} (frame {registration.frame})",
     )

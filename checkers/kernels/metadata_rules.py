@@ -19,6 +19,7 @@ Source: KIP-584 (features), KIP-631, KIP-730 (producer ids), KIP-841, KIP-868; `
 for the levels.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -35,6 +36,7 @@ from checkers.kernels.partition_rules import (
 __all__ = ["breaches"]
 
 _METADATA_VERSION: Final = "metadata.version"
+_SUPPORTED: Final = re.compile(r"(?:^|,)metadata\.version=(\d+)\.\.(\d+)")
 
 _LEVEL_NEEDED: Final[Mapping[str, int]] = {
     "BrokerRegistrationChangeRecord": 6,  # 3.3-IV2
@@ -92,6 +94,20 @@ def _registration(record: MetadataRecord, state: MetadataState) -> Iterator[Brea
     elif epoch is not None and epoch > record.metadata_offset:
         words = f"broker {record.broker_id} registers with broker epoch {epoch}, a later offset"
         yield Breach(key=key, words=words, values=(epoch,))
+
+
+def _knows_the_level(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
+    """A broker is registered only if it supports the metadata.version in force."""
+    level, supported = state.level(_METADATA_VERSION), _SUPPORTED.search(record.value or "")
+    if level is None or supported is None:
+        return
+    least, most = map(int, supported.groups())
+    if not least <= level <= most:
+        words = (
+            f"broker {record.broker_id} registers (broker epoch {record.broker_epoch}), which "
+            f"supports metadata.version levels {least} to {most}, and the level in force is {level}"
+        )
+        yield Breach(key=_broker_key(record), words=words, values=(least, most, level))
 
 
 def _same_epoch(record: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
@@ -182,7 +198,7 @@ def _begun(_: MetadataRecord, state: MetadataState) -> Iterator[Breach]:
 
 
 _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
-    "RegisterBrokerRecord": (_registration,),
+    "RegisterBrokerRecord": (_registration, _knows_the_level),
     "BrokerRegistrationChangeRecord": (_same_epoch, _leads_nothing),
     "FenceBrokerRecord": (_same_epoch, _leads_nothing),
     "UnfenceBrokerRecord": (_same_epoch,),

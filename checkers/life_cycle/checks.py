@@ -12,6 +12,7 @@ from checkers.life_cycle import (
     incarnation_went_back,
     refused_but_running,
     served_while_fenced,
+    unfenced_too_early,
     unsafe_shutdown,
 )
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
@@ -24,6 +25,7 @@ _KERNELS: Final[Mapping[str, ClusterKernel]] = {
     served_while_fenced.NAME: served_while_fenced.served_while_fenced,
     unsafe_shutdown.NAME: unsafe_shutdown.unsafe_shutdowns,
     incarnation_went_back.NAME: incarnation_went_back.incarnations_that_went_back,
+    unfenced_too_early.NAME: unfenced_too_early.unfenced_too_early,
 }
 
 LIFE_CYCLE_CHECKS: Final = tuple(

@@ -82,5 +82,19 @@ LIFE_CYCLE_ENTRIES: Final = (
         strength=Strength.NEVER,
         needs=("metadata_log",),
     ),
+    Entry(
+        id="L8",
+        name="unfenced-too-early",
+        title="A broker was unfenced before it had applied its own registration",
+        kind=Kind.ANOMALY,
+        rule="The metadata log unfences a broker, and by the latest that this can have been "
+        "written, no heartbeat of its registration had been passed on that says it has applied "
+        "the offset of that registration.",
+        meaning="A broker serves clients, and may lead, by metadata from before its own start.",
+        case="an unfencing of a registration of which a heartbeat is on the tape",
+        source="KIP-631, Broker state machine",
+        strength=Strength.NEVER,
+        needs=("metadata_log", "wire"),
+    ),
 )
 """In the order of their ids."""

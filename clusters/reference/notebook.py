@@ -14,15 +14,22 @@ __all__ = ["OBSERVER", "RecordedNotebook"]
 OBSERVER: Final = -1
 """The process number of the harness's own reads."""
 _RECORD_NS: Final = 1_000_000_000
-"""What did not change is on record once a second."""
+"""Of a run of hours. A second is short beside a session time-out."""
 
 
 class RecordedNotebook:
     """A context manager; `observing.Notebook` into a run's raw directory."""
 
     def __init__(
-        self, raw: Path, *, topics: Collection[str], node_of: Callable[[int], NodeName]
+        self,
+        raw: Path,
+        *,
+        topics: Collection[str],
+        node_of: Callable[[int], NodeName],
+        record_ns: int = _RECORD_NS,
     ) -> None:
+        """`record_ns`: what a broker shows unchanged is on record once in so long."""
+        self._record_ns = record_ns
         self._topics = frozenset(topics)
         self._node_of = node_of
         self._reads = ReadBook(raw, writer="observer")
@@ -48,7 +55,7 @@ class RecordedNotebook:
             shown = metadata_items(response)
             items = tuple(one for one in shown if one["topic"] in self._topics)
         if items and (items != last or call_ns >= due_ns):
-            self._last[broker_id] = (call_ns + _RECORD_NS, response.topics, items)
+            self._last[broker_id] = (call_ns + self._record_ns, response.topics, items)
             node = self._node_of(broker_id)
             self._reads.add(
                 OBSERVER,

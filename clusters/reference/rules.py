@@ -209,6 +209,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "KIP-631 fencing",
         "A broker is unfenced only once it has the metadata log up to its own registration.",
         "A broker serves clients by metadata from before its own start.",
+        "unfenced-too-early",
         "illegal-transition",
         "stale-read-after-write",
         "lost-write",

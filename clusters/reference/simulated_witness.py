@@ -182,9 +182,7 @@ def _columns(record: MetadataRecord) -> dict[str, Any]:
                 "broker_epoch": record.broker_epoch,
                 "fenced": record.fenced,
                 "in_controlled_shutdown": record.in_controlled_shutdown,
-                "incarnation_id": text_of(record.incarnation_id)
-                if isinstance(record, RegisterBrokerRecord)
-                else None,
+                **(_registered_as(record) if isinstance(record, RegisterBrokerRecord) else {}),
             }
         case UnregisterBrokerRecord():
             return {"broker_id": record.broker_id, "broker_epoch": record.broker_epoch}
@@ -193,9 +191,7 @@ def _columns(record: MetadataRecord) -> dict[str, Any]:
         case ConfigRecord():
             return _config_columns(record)
         case FeatureLevelRecord():
-            is_kafkas = record.name == METADATA_VERSION
-            level = KAFKA_LEVELS.get(record.level, record.level) if is_kafkas else record.level
-            return {"name": record.name, "value": str(level)}
+            return {"name": record.name, "value": str(_level(record.name, record.level))}
         case ProducerIdsRecord():
             return {
                 "broker_id": record.broker_id,
@@ -206,6 +202,21 @@ def _columns(record: MetadataRecord) -> dict[str, Any]:
             return {"leader": record.leader_id}
         case _:
             return {}
+
+
+def _registered_as(record: RegisterBrokerRecord) -> dict[str, Any]:
+    supported = [
+        f"{name}={_level(name, least)}..{_level(name, most)}"
+        for name, least, most in record.features
+    ]
+    return {
+        "incarnation_id": text_of(record.incarnation_id),
+        "value": ",".join(supported) or None,
+    }
+
+
+def _level(feature: str, level: int) -> int:
+    return KAFKA_LEVELS.get(level, level) if feature == METADATA_VERSION else level
 
 
 def _partition_columns(record: PartitionRecord | PartitionChangeRecord) -> dict[str, Any]:

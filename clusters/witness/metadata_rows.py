@@ -103,6 +103,14 @@ def _partition_change(fields: Fields) -> dict[str, Any]:
     }
 
 
+def _registration(fields: Fields) -> dict[str, Any]:
+    supported = [
+        f"{one['name']}={one['minSupportedVersion']}..{one['maxSupportedVersion']}"
+        for one in fields.get("features") or ()
+    ]
+    return {"value": ",".join(supported)} if supported else {}
+
+
 def _registration_change(fields: Fields) -> dict[str, Any]:
     return {
         "fenced": _FENCING.get(fields.get("fenced", 0)),
@@ -120,6 +128,7 @@ def _config(fields: Fields) -> dict[str, Any]:
 
 _SPECIAL: Final[Mapping[str, Callable[[Fields], dict[str, Any]]]] = {
     "PartitionChangeRecord": _partition_change,
+    "RegisterBrokerRecord": _registration,
     "BrokerRegistrationChangeRecord": _registration_change,
     "FenceBrokerRecord": lambda _: {"fenced": True},
     "UnfenceBrokerRecord": lambda _: {"fenced": False},

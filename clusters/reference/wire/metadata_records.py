@@ -82,7 +82,11 @@ def _registration_fields(record: RegisterBrokerRecord) -> Fields:
             for name, host, port, protocol in record.listeners
         ],
         "features": [
-            {"name": name, "minSupportedVersion": lowest, "maxSupportedVersion": highest}
+            {
+                "name": name,
+                "minSupportedVersion": _kafkas_level(name, lowest),
+                "maxSupportedVersion": _kafkas_level(name, highest),
+            }
             for name, lowest, highest in record.features
         ],
         "rack": record.rack,
@@ -103,7 +107,11 @@ def _registration(fields: Fields) -> RegisterBrokerRecord:
             for one in fields["endPoints"]
         ),
         features=tuple(
-            (one["name"], one["minSupportedVersion"], one["maxSupportedVersion"])
+            (
+                one["name"],
+                _own_level(one["name"], one["minSupportedVersion"]),
+                _own_level(one["name"], one["maxSupportedVersion"]),
+            )
             for one in fields["features"]
         ),
         rack=fields["rack"],
@@ -202,16 +210,21 @@ def _partition_change(fields: Fields) -> PartitionChangeRecord:
 
 
 def _feature_fields(record: FeatureLevelRecord) -> Fields:
-    """On disks a metadata.version is that of Kafka's whose records it has."""
-    kafkas = KAFKA_LEVELS if record.name == METADATA_VERSION else {}
-    return {"name": record.name, "featureLevel": kafkas.get(record.level, record.level)}
+    return {"name": record.name, "featureLevel": _kafkas_level(record.name, record.level)}
 
 
 def _feature(fields: Fields) -> FeatureLevelRecord:
-    level: int = fields["featureLevel"]
-    if fields["name"] == METADATA_VERSION:
-        level = _OWN_LEVELS.get(level, level)
-    return FeatureLevelRecord(fields["name"], level)
+    name = fields["name"]
+    return FeatureLevelRecord(name, _own_level(name, fields["featureLevel"]))
+
+
+def _kafkas_level(name: str, level: int) -> int:
+    """On disks a metadata.version is that of Kafka's whose records it has."""
+    return KAFKA_LEVELS.get(level, level) if name == METADATA_VERSION else level
+
+
+def _own_level(name: str, level: int) -> int:
+    return _OWN_LEVELS.get(level, level) if name == METADATA_VERSION else level
 
 
 def _ids(found: list[int] | None) -> tuple[int, ...] | None:

@@ -5,6 +5,7 @@
     0 leader 1000                       control record: the controller with this id leads
     3 register 2 [incarnation b]        broker 2, fenced, with its offset as broker epoch
     3 register 2 unfenced epoch-is 1    … unless something else is said
+    3 register 2 supports metadata.version=1..7,kraft.version=0..1
     4 unfence 2 / fence 2 / stopping 2 / unregister 2 [epoch-is 3]
     5 topic t                           its topic id is "id-t" (`topic t as id-2` gives another)
     6 partition t-0 replicas 1,2 isr 1,2 leader 1 [leader-epoch 3] [partition-epoch 7]
@@ -39,8 +40,9 @@ A line that starts with `snapshot` is of a snapshot. ISRs may be empty: `isr non
 
     broker-2 showed t-0 leader 1 isr 1,2 [leader-epoch 0] [offset 40] at 5000..5003
 
-`alter` may say `leader-epoch 3` (0 unless said) after its ISR; any line may say `to controller-2`
-after its sender (controller-1 unless said) and `on 7` (its connection; one a sender unless said).
+`alter` may say `leader-epoch 3` (0 unless said) and `under 4` (its broker epoch) after its ISR; any
+line may say `to controller-2` after its sender (controller-1 unless said) and `on 7` (its
+connection; one a sender unless said).
 `fetches` is of data, and under `epoch unread` could not be decoded; of a session it begins one
 unless a session epoch is said.
 """
@@ -254,6 +256,7 @@ def _record(offset: int, verb: str, arguments: list[str], names: dict[str, str])
             "incarnation_id": rest[1] if rest[:1] == ["incarnation"] else f"{subject}-{offset}",
             "fenced": "unfenced" not in rest,
             "in_controlled_shutdown": False,
+            "value": rest[rest.index("supports") + 1] if "supports" in rest else None,
             **_told_epoch(rest),
         }
     if verb == "producer-ids":
@@ -445,6 +448,7 @@ def _alter(words: list[str], answered: list[str], broker: int) -> tuple[Row, Row
     items: Row = {"topic_id": f"id-{topic}", "partition": int(partition)}
     asked: Row = {
         "broker_id": broker,
+        "broker_epoch": int(told["under"]) if "under" in told else None,
         "leader_epoch": int(told.get("leader-epoch", 0)),
         "partition_epoch": int(told["expecting"]),
         "isr": isr,

@@ -333,9 +333,9 @@ CHECKS = (
     Check(
         kernel=bypassed_epoch_checks,
         bad=given(JOINED.format(""), ALTER.format(2, "ok 2")),
-        bad_count=2,
+        bad_count=5,
         good=given(JOINED.format(""), ALTER.format(3, "ok 2")),
-        good_count=2,
+        good_count=5,
         nothing=given(JOINED.format(""), ALTER.format(2, "INELIGIBLE_REPLICA")),
     ),
     Check(
@@ -460,7 +460,7 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
     told = {name for check in CHECKS for name in _names(check)}
     general = {check.entry.name for check in GENERAL_CHECKS}
     reads = {"isr-read-went-back", "stale-isr-read", "nonrepeatable-isr-read"}
-    elsewhere = {*general, *reads, "stuck-isr", "stuck-replica"}
+    elsewhere = {*general, *reads, "stuck-isr", "stuck-replica", "unfenced-too-early"}
     assert told == {entry.name for entry in CONTROL_PLANE.entries} - elsewhere | {
         "acknowledged-below-min-isr"
     }

@@ -72,6 +72,11 @@ def test_the_proof_names_the_offset_and_the_rule() -> None:
         ("10 unfence 3", "9 register 3\n10 unfence 3", "which is not registered"),
         ("10 fence 2 epoch-is 3", "10 fence 2 epoch-is 4", "broker epoch 3, which has 4"),
         ("10 register 2 unfenced", "10 register 2", "registers unfenced"),
+        (
+            "10 register 2 supports kraft.version=0..1,metadata.version=1..16",
+            "10 register 2 supports kraft.version=0..1,metadata.version=1..17",
+            "supports metadata.version levels 1 to 16, and the level in force is 17",
+        ),
         ("10 register 2 epoch-is 3", "10 register 2 epoch-is 10", "not above 4"),
         ("10 register 3 epoch-is 11", "10 register 3 epoch-is 10", "a later offset"),
         ("10 register 3 epoch-is 7", "10 register 3 epoch-is 8", "of an earlier decision"),

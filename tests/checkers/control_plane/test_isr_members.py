@@ -1,5 +1,6 @@
 """C3, C9 and C13: who may be in an ISR, and what an ISR may be."""
 
+import pytest
 from metadata_logs import FACTS, doubts, said, sentence, tables
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
@@ -121,6 +122,46 @@ def test_a_request_that_named_another_epoch_was_not_refused() -> None:
         assert bool(said(judged)) == bad, (epoch, answer)
     unanswered = alter.format(2, "ok 2").partition(" -> ")[0] + " -> nothing"
     assert not said(bypassed_epoch_checks(tables(log, unanswered), FACTS))
+
+
+def test_a_request_whose_sender_had_registered_anew_was_not_refused() -> None:
+    log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
+    alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1,2 under {} -> {} at 1110"
+    assert said(bypassed_epoch_checks(tables(log, alter.format(9, "ok 2")), FACTS))["t-0"] == [
+        sentence("""
+            the AlterPartition of t-0 sent at 1.050 s (frame 0) named its sender, broker 1, with
+            broker epoch 9; it had registered with 1 at metadata offset 1, and controller-1 made the
+            change at metadata offset 11 instead of answering STALE_BROKER_EPOCH
+        """)
+    ]
+    for epoch, answer in ((1, "ok 2"), (-1, "ok 2"), (9, "STALE_BROKER_EPOCH"), (9, "ok 1")):
+        judged = bypassed_epoch_checks(tables(log, alter.format(epoch, answer)), FACTS)
+        assert not said(judged), (epoch, answer)
+
+
+@pytest.mark.parametrize(
+    ("alter", "words"),
+    [
+        (
+            "broker-1 alter t-0 expecting 0 isr 1,2 -> ok 2",
+            "expected partition epoch 0, and it was at 1 since metadata offset 10",
+        ),
+        (
+            "broker-1 alter t-0 expecting 1 isr 1,2 leader-epoch 4 -> ok 2",
+            "named leader epoch 4, and that was 0 since metadata offset 10",
+        ),
+        (
+            "broker-2 alter t-0 expecting 1 isr 1,2 -> ok 2",
+            "came from broker 2, and broker 1 led since metadata offset 10",
+        ),
+    ],
+)
+def test_a_request_out_of_date_was_not_refused(alter: str, words: str) -> None:
+    log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
+    found = said(bypassed_epoch_checks(tables(log, f"at 1050 {alter} at 1110"), FACTS))
+    assert [words in one for one in found["t-0"]] == [True]
+    good = "at 1050 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 1110"
+    assert not said(bypassed_epoch_checks(tables(log, good), FACTS))
 
 
 def test_the_proof_of_a_bypassed_check_names_both_epochs() -> None:

@@ -221,8 +221,8 @@ def test_two_incarnations_are_served_under_one_id() -> None:
     assert shared(beat.format(911, "ok"))["broker 2"] == [
         sentence(
             """
-            controller-1 answered a heartbeat of broker 2 with broker epoch 3, sent at 0.911
-            s (frame 20), after controller-1 had registered that broker with broker epoch 9
+            controller-1 answered a heartbeat of broker 2 with broker epoch 3, passed on to it at
+            0.911 s (frame 20), after controller-1 had registered that broker with broker epoch 9
             at 0.910 s (frame 10)
             """
         )
@@ -230,6 +230,25 @@ def test_two_incarnations_are_served_under_one_id() -> None:
     assert not shared(beat.format(911, "STALE_BROKER_EPOCH"))
     assert not shared(beat.format(910, "ok"))
     assert not shared("at 911 broker-2 heartbeat epoch 3 offset 1 -> nothing")
+    held = "at 500 passed {} broker-2 heartbeat epoch 3 offset 1 -> ok at 950"
+    assert shared(held.format(911))
+    assert not shared(held.format(909))
+
+
+def test_another_incarnation_has_a_higher_broker_epoch() -> None:
+    def told(second: str) -> dict[str, list[str]]:
+        log = f"0 leader 1000\n3 register 2 incarnation a\n9 register 2 incarnation {second}"
+        return said(epochs_that_went_back(tables(log), FACTS))
+
+    assert told("b epoch-is 3")["broker 2"] == [
+        sentence("""
+            broker 2 registered with broker epoch 3 at metadata offset 3, and another incarnation
+            of it with 3 at metadata offset 9
+        """)
+    ]
+    assert not told("a epoch-is 3")  # it amends its registration
+    assert told("a epoch-is 2")
+    assert not told("b")
 
 
 def test_a_tape_without_registrations_tells_nothing_of_identities() -> None:

@@ -29,7 +29,7 @@ REGISTERED = """
 OLD = "at 400 broker-2 to broker-1 fetches t-0 epoch 3 -> nothing"
 LATE = "at 9000 passed 21900 broker-2 to broker-1 fetches t-0 epoch 3 -> nothing"
 NEW = "at {} broker-2 to broker-1 on 9 fetches t-0 epoch 33 -> nothing"
-JOIN = "at 21990 broker-1 alter t-0 expecting 1 isr 1:1,2:33 -> ok 2 at 22010"
+JOIN = "at 21990 broker-1 alter t-0 expecting 1 isr 1:1,2:33 leader-epoch 1 -> ok 2 at 22010"
 DETAIL = (
     "broker-1 proposed broker 2 for the ISR of t-0 under broker epoch 33 at 21.990 s (frame 50); "
     "the Fetches that it had from that replica named broker epoch 3 (since 21.900 s, frame 30), "
@@ -121,7 +121,8 @@ def test_only_followers_that_would_join_under_an_epoch_are_judged() -> None:
 
 def test_a_refused_proposal_is_one_too_and_one_that_is_sent_again_counts_once() -> None:
     refused = JOIN.replace("ok 2", "INELIGIBLE_REPLICA")
-    again = "at 23000 broker-1 to controller-2 on 8 alter t-0 expecting 1 isr 1:1,2:33 -> nothing"
+    lost = JOIN.replace("at 21990 broker-1", "at 23000 broker-1 to controller-2 on 8")
+    again = lost.partition(" -> ")[0] + " -> nothing"
     found = judged(OLD, LATE, refused, again)
     assert len(said(found)["t-0"]) == 1
     assert "none under 33 was ever passed on to it" in said(judged(OLD, refused))["t-0"][0]

@@ -40,6 +40,12 @@ def test_registrations() -> None:
         "fenced": True,
         "in_controlled_shutdown": False,
     }
+    supported = [
+        {"name": "metadata.version", "minSupportedVersion": 7, "maxSupportedVersion": 25},
+        {"name": "kraft.version", "minSupportedVersion": 0, "maxSupportedVersion": 1},
+    ]
+    registered = columns("RegisterBrokerRecord", brokerId=2, features=supported)
+    assert registered["value"] == "metadata.version=7..25,kraft.version=0..1"
     assert columns("RegisterControllerRecord", controllerId=1001, incarnationId="X") == {
         "broker_id": 1001,
         "incarnation_id": "X",

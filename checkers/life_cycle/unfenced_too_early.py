@@ -1,0 +1,110 @@
+"""L8 unfenced-too-early: a broker was unfenced before it had its own registration.
+
+A broker tells by its heartbeats up to which metadata offset it has applied the log, and is unfenced
+by one that says at least the offset of its registration record: from then on it serves clients, and
+what it serves is no older than its own start. The record that unfences it stands in the metadata
+log, and the answer to a heartbeat says so, too. So by the latest that the record can have been
+written, and by the first answer that calls the broker unfenced, a heartbeat of that registration
+that names at least its offset must have been passed on to some controller.
+
+These times err on the side of no accusation: a heartbeat counts from when it was passed on,
+answered or not, an answer from when it arrived at the proxy, and the record as late as its
+controller's clock allows. Not judged are registrations of which no heartbeat is on the tape at all,
+those that share their epoch with another one, and those that are known from a snapshot alone.
+
+Source: KIP-631, "Broker state machine"; `BrokerHeartbeatManager.calculateNextBrokerState`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.anomaly import Proof
+from checkers.control_plane.view import View, clock, counted, doubtful, view
+from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
+from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.kernels.rows import OPEN_NS
+from checkers.kernels.rpcs import Rpc, rpcs
+
+__all__ = ["NAME", "unfenced_too_early"]
+
+NAME: Final = "unfenced-too-early"
+
+_Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
+"""Those that were passed on, by (broker id, broker epoch), in the order of their arrival."""
+
+
+def unfenced_too_early(tables: Tables, facts: Facts) -> Judged:
+    """Unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
+    seen = view(tables, facts)
+    if seen.log.doubt:
+        yield from doubtful(NAME, seen.log.doubt)
+        return
+    heartbeats = _heartbeats(tables["wire"])
+    for broker in seen.brokers.values():
+        key = f"broker {broker.broker_id}"
+        yield key, counted(NAME, key, _judged(broker, heartbeats, seen))
+
+
+def _heartbeats(wire: pa.Table) -> _Heartbeats:
+    found: dict[tuple[int, int], list[Rpc]] = {}
+    for rpc in rpcs(wire, "BrokerHeartbeat"):
+        if rpc.reached_ns is not None and rpc.of("fetch_offset") is not None:
+            place = (rpc.of("broker_id"), rpc.of("broker_epoch"))
+            found.setdefault(place, []).append(rpc)
+    return found
+
+
+def _judged(broker: BrokerHistory, heartbeats: _Heartbeats, seen: View) -> Iterator[Proof | None]:
+    for before, version in pairwise(broker.versions):
+        # An incarnation that amends its registration keeps its epoch: its heartbeats are mixed.
+        is_own = before.registration_offset == version.registration_offset == version.broker_epoch
+        if before.fenced and not version.fenced and is_own and not before.snapshot:
+            told = heartbeats.get((broker.broker_id, version.broker_epoch), ())
+            if told:
+                yield _proof(broker.broker_id, version, told, seen)
+
+
+def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: View) -> Proof | None:
+    by_ns = min(seen.facts.latest_ns(version.timestamp_ms), _told_so_ns(told))
+    before = [one for one in told if (one.reached_ns or 0) <= by_ns]
+    needed = version.registration_offset
+    if any(one.of("fetch_offset") >= needed for one in before):
+        return None
+    first = next((one for one in told if one.of("fetch_offset") >= needed), None)
+    named = (*before[-1:], *((first,) if first is not None else ()))
+    return Proof(
+        offsets=(version.metadata_offset, needed),
+        values=tuple(one.of("fetch_offset") for one in named),
+        frames=tuple(one.frame for one in named),
+        detail=f"broker {broker_id} was unfenced at metadata offset {version.metadata_offset}, by "
+        f"{clock(by_ns)}; {_said(before)}, which is before its own registration at metadata offset "
+        f"{needed}, and {_later(first, needed)}",
+    )
+
+
+def _told_so_ns(told: Sequence[Rpc]) -> int:
+    """When a controller first called this registration unfenced; OPEN_NS if none did."""
+    answers = (one.answered_ns for one in told if one.ok and one.answered("fenced") is False)
+    return min((time_ns for time_ns in answers if time_ns is not None), default=OPEN_NS)
+
+
+def _said(before: Sequence[Rpc]) -> str:
+    if not before:
+        return "no heartbeat of that registration had been passed on"
+    last = before[-1]
+    return (
+        f"its last heartbeat until then said that it had applied {last.of('fetch_offset')} (passed "
+        f"on to {last.target} at {clock(last.reached_ns or 0)}, frame {last.frame})"
+    )
+
+
+def _later(first: Rpc | None, needed: int) -> str:
+    if first is None:
+        return f"none said {needed} or more afterwards"
+    return (
+        f"the first one that said {needed} or more was passed on at "
+        f"{clock(first.reached_ns or 0)} (frame {first.frame})"
+    )
