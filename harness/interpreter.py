@@ -7,7 +7,7 @@ unless the checks find the run invalid.
 
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -55,6 +55,7 @@ from nemesis.steps import (
     Step,
     Wait,
     Word,
+    dealt,
 )
 from nemesis.targets import Scene, resolve
 
@@ -92,7 +93,7 @@ class Interpreter:
     def perform_play(self, play: Play, *, time_limit_s: float) -> None:
         """The steps in order. The first that fails or passes its bound ends the play there."""
         end_s = self._now_s() + time_limit_s
-        for number, step in self._drawn(play):
+        for number, step in dealt(play, self.draw):
             try:
                 done = self._perform(step, end_s)
             except HarnessError as error:
@@ -103,21 +104,6 @@ class Interpreter:
                 words = step_data(step)
                 self.shortfalls.append(f"step {number} of {len(play)} {words}: {reason}")
                 return
-
-    def _drawn(self, play: Play) -> Iterator[tuple[str, Step]]:
-        """Each step to perform with its number, e.g. `4` or `4.2`; choices are drawn on the way."""
-        for number, step in enumerate(play, start=1):
-            if isinstance(step, Repeat | Choose) and step.at_s is not None:
-                yield str(number), Wait(for_s=0.0, at_s=step.at_s)
-            match step:
-                case Repeat(steps=steps, times=times):
-                    for _ in range(times):
-                        yield from ((f"{number}.{inner}", one) for inner, one in self._drawn(steps))
-                case Choose(options=options):
-                    chosen = self._drawn(self.draw.choice(options))
-                    yield from ((f"{number}.{inner}", one) for inner, one in chosen)
-                case _:
-                    yield str(number), step
 
     def perform_mix(self, mix: Mix, *, time_limit_s: float) -> None:
         """Random faults until the time is up."""

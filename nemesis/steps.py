@@ -1,5 +1,6 @@
 """The steps of a play as values: the interpreter says what each does, `play` how it is written."""
 
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -40,6 +41,7 @@ __all__ = [
     "Step",
     "Wait",
     "Word",
+    "dealt",
     "flat",
     "places",
     "uses_clients",
@@ -337,6 +339,22 @@ Step = (
     | Choose
 )
 Play = tuple[Step, ...]
+
+
+def dealt(play: Play, draw: random.Random) -> Iterator[tuple[str, Step]]:
+    """Each step to perform with its number, e.g. `4` or `4.2`; choices are drawn on the way."""
+    for number, step in enumerate(play, start=1):
+        if isinstance(step, Repeat | Choose) and step.at_s is not None:
+            yield str(number), Wait(for_s=0.0, at_s=step.at_s)
+        match step:
+            case Repeat(steps=steps, times=times):
+                for _ in range(times):
+                    yield from ((f"{number}.{inner}", one) for inner, one in dealt(steps, draw))
+            case Choose(options=options):
+                chosen = dealt(draw.choice(options), draw)
+                yield from ((f"{number}.{inner}", one) for inner, one in chosen)
+            case _:
+                yield str(number), step
 
 
 def flat(play: Iterable[Step]) -> Iterable[Step]:
