@@ -11,10 +11,10 @@ schema with `history.schema`, name by name and type by type.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event, Timer
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from checkers.in_process import InProcessFrame, InProcessSession
 from checkers.memory import out_of_memory
 from checkers.storage import file_size, parquet_file, sha256
 from history.failure import HarnessError
@@ -109,6 +110,8 @@ def load_samples(run: RunDirectory) -> pa.Table:
 
 def file_frame(spark: SparkSession, files: Sequence[SealedFile]) -> DataFrame:
     """One row a file: path, digest. Large files have a partition each."""
+    if isinstance(spark, InProcessSession):
+        return cast("DataFrame", spark.rows([asdict(file) for file in files]))
     number = F.col("id") + 1
     paths = F.array(*(F.lit(file.path) for file in files))
     digests = F.array(*(F.lit(file.digest) for file in files))
@@ -137,6 +140,9 @@ def scanned(
 
 def collected(frame: DataFrame, *, schema: pa.Schema, budget_s: float) -> pa.Table:
     """The rows of a small frame. Raises JobError if the job dies or outlasts its budget."""
+    if isinstance(frame, InProcessFrame):
+        found = frame.toArrow()
+        return found.cast(schema) if found.num_columns else schema.empty_table()
     context = frame.sparkSession.sparkContext
     tag, ran_out = "fencepost-check", Event()
 

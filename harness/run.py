@@ -5,7 +5,6 @@ node starts and after each stage, logs lie where the nodes write them, and a fai
 page too. Nothing outlives the call: the warden that owns every process ends with it.
 """
 
-import os
 import shutil
 import signal
 import time
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -31,23 +29,27 @@ from clusters.reference.specs import level_of
 from harness.abilities import There, refuse_missing_abilities
 from harness.disks import with_disks
 from harness.expectation import expectation_for, is_met
+from harness.first_manifest import first_manifest
 from harness.hardships import with_hardships
 from harness.hosts import refuse_unplaceable, with_release_of_image
 from harness.judge import judge
 from harness.lock import only_run
-from harness.machine import machine_facts
 from harness.options import ClusterKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress
 from harness.record import record
-from harness.reference import fitted_to_reference, promises_of, release_like
+from harness.reference import fitted_to_reference, release_like, rules_without
 from harness.scenario import Scenario
 from harness.simulated import prepare_simulated, record_simulated
+from harness.simulated_evidence import ORIGIN_UTC_NS
 from harness.spark_start import SparkStart
+from harness.trials.plan import plan_of
+from harness.trials.recorded import record_trial
+from harness.trials.trial import TrialResult
 from harness.upgrades import with_upgrades
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
-from history.manifest import Manifest, RunState, read_manifest, write_manifest
+from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from report.page import write_page
 
@@ -140,6 +142,8 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
                 scenario, options, prepared, run=run, clock=clock, progress=progress
             ),
         )
+    if scenario.trial is not None:
+        return _trial_stage(scenario, options, progress)
     if options.cluster is ClusterKind.SIMULATED:
         simulated = prepare_simulated(scenario, options)
         return _Stage(
@@ -163,11 +167,31 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
     )
 
 
+def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
+    if options.cluster is not ClusterKind.SIMULATED:
+        raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
+    plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
+    return _Stage(
+        java=find_java(),
+        release=release_like(scenario),
+        level=level_of(scenario.cluster),
+        origin_ns=0,
+        origin_utc_ns=ORIGIN_UTC_NS,
+        record=lambda run: _said(record_trial(plan, rules, run=run), progress),
+    )
+
+
+def _said(result: TrialResult, progress: Progress) -> None:
+    for finding in result.findings[:1]:
+        progress.say(f"the oracle: {finding}")
+
+
 def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirectory:
     """The directory of a run that begins now, with what is known of it."""
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
     run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
-    write_manifest(run.manifest_path, _manifest(scenario, options, run, stage))
+    begins = {"origin_ns": stage.origin_ns, "origin_utc_ns": stage.origin_utc_ns}
+    write_manifest(run.manifest_path, first_manifest(scenario, options, run, **begins))
     return run
 
 
@@ -196,33 +220,6 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
         run=run,
         verdict=verdict,
         as_expected=None if expectation is None else is_met(expectation, verdict),
-    )
-
-
-def _manifest(
-    scenario: Scenario, options: RunOptions, run: RunDirectory, stage: _Stage
-) -> Manifest:
-    of_our_own = options.cluster is not ClusterKind.KAFKA
-    return Manifest(
-        run_id=f"{scenario.name}/{run.root.name}",
-        state=RunState.RUNNING,
-        scenario=scenario.name,
-        title=scenario.title,
-        seed=options.seed,
-        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        origin_ns=stage.origin_ns,
-        origin_utc_ns=stage.origin_utc_ns,
-        command=options.command,
-        fencepost_version=version("fencepost"),
-        machine=machine_facts(),
-        keys=scenario.keys,
-        asked_faults=scenario.asked_faults,
-        drawn=scenario.drawn,
-        required_faults=scenario.require.faults,
-        served_faults=scenario.require.served,
-        required_checks=scenario.require.judged,
-        promises=promises_of(scenario) if of_our_own else scenario.promises,
-        harness_pid=os.getpid(),
     )
 
 

@@ -14,6 +14,7 @@ from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_o
 from harness.border import build, mapping, refuse_unknown, settings, span_s
 from harness.expectation import Expectation, parse_expectations
 from harness.requirement import Requirement, narrowed, parse_requirement
+from harness.trial_spec import Storm, TrialSpec
 from harness.workload_words import RecordsSpec, parse_workloads, path_of_records
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
@@ -60,6 +61,7 @@ _KEYS = [
     "clients_through_proxy",
     "require",
     "expect",
+    "trial",
 ]
 
 
@@ -90,6 +92,8 @@ class Scenario:
     require: Requirement = field(default_factory=Requirement)
     drawn: bool = False
     """Its faults come from a seed, also those that a replay repeats."""
+    trial: TrialSpec | None = None
+    """It is a trial of `fencepost simulate`: what that draws and does itself."""
     clients_through_proxy: bool = False
     """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
 
@@ -141,7 +145,7 @@ class Scenario:
 
     def without_faults(self) -> "Scenario":
         """The control of this scenario: the same cluster and clients, and nothing breaks."""
-        document = self.document.without("nemesis", "play", "require", "expect")
+        document = self.document.without("nemesis", "play", "require", "expect", "trial")
         return replace(
             self,
             document=document,
@@ -150,6 +154,7 @@ class Scenario:
             drawn=False,
             require=Requirement(),
             expect=(),
+            trial=None,
         )
 
 
@@ -213,6 +218,7 @@ def _parse(document: Document) -> Scenario:
         expect=_at("expect", data, parse_expectations, default=()),
         require=require,
         drawn=mix is not None,
+        trial=_at("trial", data, lambda value: _trial(value, data)) if "trial" in data else None,
         clients_through_proxy=_at("clients_through_proxy", data, _boolean, default=False),
     )
 
@@ -266,6 +272,18 @@ def _stage(
         for partition, ids in enumerate(topic.assignment or ())
     }
     return replace(stage, replicas={k: ids for k, ids in replicas.items() if k not in moved})
+
+
+_SCHEDULES: Final = {Storm.PLAY: "play", Storm.MIX: "nemesis"}
+
+
+def _trial(value: object, data: Mapping[str, Any]) -> TrialSpec:
+    spec = build(TrialSpec, mapping(value, example="{storm: windows}"))
+    for key in _SCHEDULES.values():
+        if (key in data) is not (_SCHEDULES.get(spec.storm) == key):
+            there = "has" if key in data else "has no"
+            raise SpecError(("storm",), f"storm {spec.storm}, and the scenario {there} {key}")
+    return spec
 
 
 def _boolean(value: object) -> bool:

@@ -5,19 +5,15 @@ bit for bit; the manifest's versions have the digest of all events. The wall clo
 begins at a fixed moment.
 """
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from clusters.port import NodeName, NodeState
-from clusters.reference.effects import NOTE
 from clusters.reference.notebook import RecordedNotebook
-from clusters.reference.notes import APPENDED_METADATA
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
-from clusters.reference.simulated_witness import AppendTimes, write_simulated_witness
+from clusters.reference.simulated_witness import AppendTimes
 from harness.clients import Together, tables_of
 from harness.observer import observed
 from harness.options import RunOptions
@@ -26,9 +22,16 @@ from harness.recording import Recording, note
 from harness.reference import refuse_what_is_kafkas, release_like, rules_without
 from harness.scenario import Scenario
 from harness.seeds import stream_seed
+from harness.simulated_evidence import (
+    ORIGIN_UTC_NS,
+    SimulatedTime,
+    Stamps,
+    few_collections,
+    recorded_tables,
+    testify,
+)
 from harness.timing import Time
-from history.failure import HarnessError, UsageError
-from history.journal import RowJournal
+from history.failure import UsageError
 from history.run_directory import RunDirectory
 from nemesis.conditions import Observation
 from nemesis.simulated.tape import BufferedTape
@@ -40,12 +43,10 @@ from workloads.produce_poll_spec import ProducePollSpec
 from workloads.simulated.metadata import SimulatedMetadata
 from workloads.simulated.produce_poll import SimulatedProducePoll, recorded
 
-__all__ = ["SimulatedObserver", "SimulatedTime", "prepare_simulated", "record_simulated"]
+__all__ = ["SimulatedObserver", "prepare_simulated", "record_simulated"]
 
-_ORIGIN_UTC_NS: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000_000
 _S: Final = 1_000_000_000
 _STEP_S: Final = 0.01
-_YOUNG_MAX: Final = 200_000
 _METADATA_PROCESSES: Final = 100_000
 """Beyond the processes that clients of records can come to."""
 
@@ -66,7 +67,7 @@ def prepare_simulated(scenario: Scenario, options: RunOptions) -> Simulated:
         raise UsageError(f"{scenario.name}: simulated clients move no partitions")
     rules = rules_without(options.without_rules)
     cluster = build(scenario.cluster, seed=options.seed, rules=rules)
-    return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=_ORIGIN_UTC_NS)
+    return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=ORIGIN_UTC_NS)
 
 
 def record_simulated(
@@ -82,16 +83,16 @@ def record_simulated(
     for ignored in cluster.ignored_settings:
         progress.say(f"{ignored} means nothing to a simulated node")
     times = AppendTimes(simulated.origin_utc_ns)
-    cluster.world.watch(_Stamps(times))
+    cluster.world.watch(Stamps(times))
     with ExitStack() as stack:
-        stack.enter_context(_few_collections())
+        stack.enter_context(few_collections())
         wire = stack.enter_context(_wire(cluster, scenario, run)) if options.wire else None
         cluster.start()
         progress.say(f"{len(cluster.nodes)} nodes are up at {cluster.world.now_ns / _S:.2f} s")
         note(
             run,
             node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
-            recorded=_tables(scenario, wired=options.wire),
+            recorded=recorded_tables(wired=options.wire, clients=tables_of(scenario)),
             stuck_isr_limit_s=scenario.recovery_limit_s,
         )
         cluster.create_topics(scenario.topics)
@@ -119,27 +120,8 @@ def record_simulated(
             ),
         ).go()
         cluster.stop()
-    _testify(cluster, topics, times, run, progress)
+    testify(cluster, topics, times, run=run, say=progress.say)
     note(run, versions=dict(cluster.versions))
-
-
-class SimulatedTime:
-    """`harness.timing.Time` and a clock for journals: the world's time."""
-
-    def __init__(self, cluster: SimulatedCluster) -> None:
-        self._cluster = cluster
-
-    def now_s(self) -> float:
-        """Seconds of the world."""
-        return self._cluster.world.now_ns / _S
-
-    def now_ns(self) -> int:
-        """The same in ns."""
-        return self._cluster.world.now_ns
-
-    def sleep(self, seconds: float) -> None:
-        """Let the world go on for so long."""
-        self._cluster.run(int(seconds * _S))
 
 
 class SimulatedObserver:
@@ -190,38 +172,6 @@ class SimulatedObserver:
         return {node: self._cluster.state(node) for node in self._cluster.nodes}
 
 
-class _Stamps:
-    """A watcher of the world that only notes when metadata were appended."""
-
-    def __init__(self, times: AppendTimes) -> None:
-        self._times = times
-
-    def started(self, node: int) -> None:
-        pass
-
-    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:  # noqa: ARG002
-        assert note[0] == NOTE
-        if note[1] == APPENDED_METADATA:
-            self._times.add(now, note[2], note[3])
-
-    def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        pass
-
-    def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        pass
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """A world is a million small values without cycles, which a collector looks at in vain."""
-    before = gc.get_threshold()
-    gc.set_threshold(_YOUNG_MAX, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 @contextmanager
 def _wire(
     cluster: SimulatedCluster, scenario: Scenario, run: RunDirectory
@@ -235,14 +185,6 @@ def _wire(
         clients=scenario.wires_clients,
     )
     tape.close()
-
-
-def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
-    """The tables of the cluster that this run sets out to record."""
-    seen = ("describes", "metadata_offsets", "quorum_claims")
-    lain = ("metadata_log", "replicas", "replica_records", "node_settings")
-    taped = ("wire",) if wired else ()
-    return tuple(dict.fromkeys((*taped, *seen, *lain, *tables_of(scenario))))
 
 
 def _workload(
@@ -268,27 +210,3 @@ def _workload(
             ),
         )
     return Together(first=first, beside=beside, time=SimulatedTime(cluster))
-
-
-def _testify(
-    cluster: SimulatedCluster,
-    topics: list[str],
-    times: AppendTimes,
-    run: RunDirectory,
-    progress: Progress,
-) -> None:
-    with RowJournal(run.raw, "node_settings") as journal:
-        for node in cluster.nodes:
-            for name, value in sorted(cluster.settings(node).items()):
-                journal.add({"node": node, "name": name, "value": value})
-    disks = {node: cluster.host(node).disk for node in cluster.nodes}
-    try:
-        metadata_count, record_count = write_simulated_witness(
-            disks, topics=topics, times=times, raw=run.raw
-        )
-    except OSError as error:
-        raise HarnessError(f"cannot write what the disks hold in {run.raw}: {error}") from error
-    progress.say(
-        f"the disks hold {metadata_count:,} metadata records and {record_count:,} records of "
-        "replicas"
-    )

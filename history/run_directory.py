@@ -9,6 +9,7 @@ once it is sealed and whole; until then the evidence is in `raw/`.
 """
 
 import re
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,11 +51,31 @@ class RunDirectory:
         """
         refuse_name(scenario)
         run = cls(_make_root(results / scenario, at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")))
-        for directory in (run.raw, run.nodes, run.clients):
-            directory.mkdir()
+        run._fill()
         link_atomically(results / scenario / LATEST, run.root.name)
         link_atomically(results / LATEST, f"{scenario}/{run.root.name}")
         return run
+
+    @classmethod
+    def replace(cls, root: Path) -> "RunDirectory":
+        """An empty directory of a run at `root`; what was there is gone.
+
+        Raises HarnessError if the disk refuses, or if something else than a run is there.
+        """
+        if root.exists() and not (root / "manifest.json").is_file():
+            raise HarnessError(f"{root} is there already, and is no run")
+        run = cls(root)
+        try:
+            shutil.rmtree(root, ignore_errors=True)
+            root.mkdir(parents=True)
+            run._fill()
+        except OSError as error:
+            raise HarnessError(f"cannot make {root}: {error}") from error
+        return run
+
+    def _fill(self) -> None:
+        for directory in (self.raw, self.nodes, self.clients):
+            directory.mkdir()
 
     @property
     def manifest_path(self) -> Path:

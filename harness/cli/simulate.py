@@ -10,6 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from checkers.session import is_local
 from clusters.java import find_java
 from clusters.reference.rules import RULES, Rule
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
@@ -21,8 +22,11 @@ from harness.seeds import SEED_MAX
 from harness.spark_start import SparkStart
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.selftest import Detection, clean_series, detect
+from harness.trials.selftest_page import selftest_page
 from harness.trials.series import Plans, Series, Tally, enough
 from harness.trials.store import store_trial
+from harness.trials.trial import TrialResult
+from history.failure import UsageError
 
 __all__ = ["selftest", "simulate"]
 
@@ -39,6 +43,14 @@ _FAILED: Final = 255
 @click.option("--metadata-version", type=click.Choice(["1", "2", "3"]), help="Of every cluster.")
 @click.option("--without-rule", "off", multiple=True, metavar="RULE", help="Switch a rule off.")
 @click.option("--until", type=click.IntRange(1), default=1, show_default=True, help="So many hits.")
+@click.option(
+    "--store",
+    "store_max",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Trials to store of each anomaly, as runs.",
+)
 @results_option
 @spark_master_option
 @as_json
@@ -50,6 +62,7 @@ def simulate(
     metadata_version: str | None,
     off: tuple[str, ...],
     until: int,
+    store_max: int,
     results: Path,
     spark_master: str,
     as_json: bool,
@@ -57,7 +70,7 @@ def simulate(
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step.
 
     SCENARIO is a name, a file, or `storm`: then each seed draws a small cluster and its faults.
-    The first trials that find something are carried out once more and stored under results.
+    Trials that find something are carried out once more and stored under results, as runs.
     Exit codes: 0 nothing was found, 1 something was, 255 the simulation itself failed.
     """
     rules = rules_without(off)
@@ -69,16 +82,16 @@ def simulate(
         for tally in series.run(until=enough(until)):
             progress.say(_line(tally, seeds))
         repeat = _repeat(scenario, metadata_version, off)
-        stored = [
-            _store(plans(one.seed), off=off, scenario=scenario, repeat=repeat, results=results)
-            for one in tally.suspicious[:_SHOWN_MAX]
-        ]
+        stored = []
+        for one in _worth_storing(tally.suspicious, store_max):
+            progress.say(f"storing seed {one.seed}")
+            stored.append(_store(plans(one.seed), off=off, scenario=scenario, results=results))
     if as_json:
         emit_json(_tally_json(tally) | {"stored": [str(root) for root in stored]})
     else:
         _say_tally(tally, repeat)
         for root in stored:
-            _console().print(f"stored: {root}", soft_wrap=True)
+            _console().print(f"stored: {root} (fencepost check {root})", soft_wrap=True)
     if tally.suspicious:
         return 1
     return _FAILED if tally.crashes else 0
@@ -88,30 +101,58 @@ def simulate(
 @click.option("--seeds", type=click.IntRange(1), default=2000, show_default=True, help="A rule.")
 @click.option("--clean", type=click.IntRange(0), default=20_000, show_default=True)
 @click.option("--hits", type=click.IntRange(1), default=5, show_default=True, help="Are enough.")
+@click.option(
+    "--tries",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="Trials of a rule that the checks judge at most.",
+)
 @click.option("--rule", "chosen", multiple=True, metavar="RULE", help="Only these rules.")
+@click.option(
+    "--write", "page", type=click.Path(path_type=Path), help="Write the table to this page, too."
+)
+@results_option
 @spark_master_option
 @as_json
 def selftest(
-    *, seeds: int, clean: int, hits: int, chosen: tuple[str, ...], spark_master: str, as_json: bool
+    *,
+    seeds: int,
+    clean: int,
+    hits: int,
+    tries: int,
+    chosen: tuple[str, ...],
+    page: Path | None,
+    results: Path,
+    spark_master: str,
+    as_json: bool,
 ) -> int:
-    """Switch each rule of the reference cluster off, and see that it is found out.
+    """Switch each rule of the reference cluster off, and see that a check finds it out.
 
-    Then a series with all rules on, in which nothing may be found. Exit codes: 0 all rules were
-    found out and nobody else was accused, 1 not so.
+    An oracle finds the trials that are worth a record; the checks judge the records. Then a series
+    with all rules on, in which nothing may be found. Exit codes: 0 a check found out each rule and
+    nobody else was accused, 1 not so.
     """
+    if not is_local(spark_master):
+        raise UsageError("selftest records runs on this machine: pass a local --spark-master")
     rules_without(chosen)
     subjects = [rule for rule in RULES if not chosen or rule.name in chosen]
     found: list[Detection] = []
     with terminal_progress() as progress:
         session = _spark(spark_master, progress).session()
         for rule in subjects:
-            found.append(detect(rule, session=session, seeds=seeds, hits=hits))
+            root = results.absolute() / "selftest"
+            found.append(
+                detect(rule, session=session, seeds=seeds, hits=hits, tries=tries, root=root)
+            )
             progress.say(_detection_line(found[-1]))
         tally = Tally()
         if clean:
             tally = clean_series(
                 session=session, seeds=clean, shown=lambda now: progress.say(_line(now, clean))
             )
+    if page is not None:
+        page.write_text(selftest_page(found), encoding="utf-8")
     if as_json:
         emit_json({"rules": [_detection_json(d) for d in found], "clean": _tally_json(tally)})
     else:
@@ -142,14 +183,21 @@ def _plans(scenario: str, metadata_version: str | None) -> Plans:
     return planned
 
 
-def _store(
-    plan: TrialPlan, *, off: Sequence[str], scenario: str, repeat: str, results: Path
-) -> Path:
+def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialResult]:
+    """The first so many of each anomaly, by what each trial found first."""
+    kept: dict[str, list[TrialResult]] = {}
+    for one in suspicious:
+        kept.setdefault(one.findings[0].anomaly, []).append(one)
+    wanted = {one.seed for several in kept.values() for one in several[:count]}
+    return [one for one in suspicious if one.seed in wanted]
+
+
+def _store(plan: TrialPlan, *, off: Sequence[str], scenario: str, results: Path) -> Path:
     """Where the trial was stored: the same seed and rules go to the same place again."""
-    name = "-".join((Path(scenario).stem, f"seed-{plan.seed}", *(f"without-{one}" for one in off)))
+    stem = Path(scenario).stem
+    name = "-".join((stem, f"seed-{plan.seed}", *(f"without-{one}" for one in off)))
     root = results / "trials" / name
-    command = f"{repeat} --first {plan.seed} --seeds 1"
-    store_trial(plan, without_rules=off, command=command, root=root)
+    store_trial(plan, without_rules=off, root=root, name=stem)
     return root
 
 
@@ -192,27 +240,30 @@ def _say_tally(tally: Tally, repeat: str) -> None:
 
 
 def _detection_line(one: Detection) -> str:
-    if not one.detected:
-        return f"{one.rule.name}: NOT found out in {one.trial_count:,} seeds"
-    names = ", ".join(f"{name} ({count})" for name, count in list(one.anomalies.items())[:3])
-    return (
-        f"{one.rule.name}: {len(one.hits)} of {one.trial_count:,} seeds, "
-        f"median {one.seeds_to_detection:g} seeds to detection; {names}"
+    seeds = one.seeds_to_detection
+    oracle = f"the oracle in {len(one.hits)} of {one.trial_count:,} seeds" + (
+        "" if seeds is None else f", median {seeds:g} seeds to detection"
     )
+    if one.found is None:
+        return f"{one.rule.name}: NOT found by a check in {len(one.attempts)} trials; {oracle}"
+    names = ", ".join(one.found.found)
+    return f"{one.rule.name}: {names} ({one.found.play}, seed {one.found.seed}); {oracle}"
 
 
 def _matrix(found: Sequence[Detection]) -> Table:
     table = Table(title="rules switched off, and what found them out", title_justify="left")
-    for name in ("rule", "source", "found in", "median seeds", "shows as"):
+    for name in ("rule", "checks", "play", "seed", "tried", "oracle: found in", "median seeds"):
         table.add_column(name)
     for one in found:
-        seeds = one.seeds_to_detection
+        seeds, attempt = one.seeds_to_detection, one.found
         table.add_row(
             one.rule.name,
-            one.rule.source,
+            "none" if attempt is None else ", ".join(list(attempt.found)[:3]),
+            "" if attempt is None else attempt.play,
+            "" if attempt is None else str(attempt.seed),
+            str(len(one.attempts)),
             f"{len(one.hits)}/{one.trial_count}",
             "never" if seeds is None else f"{seeds:g}",
-            ", ".join(f"{name} {count}" for name, count in list(one.anomalies.items())[:4]),
             style="" if one.detected else "red",
         )
     return table
@@ -234,6 +285,19 @@ def _detection_json(one: Detection) -> dict[str, Any]:
         "anomalies": one.anomalies,
         "crashes": one.crash_count,
         "core_s": round(one.cpu_s, 3),
+        "detected": one.detected,
+        "attempts": [
+            {
+                "play": attempt.play,
+                "seed": attempt.seed,
+                "storm": attempt.storm,
+                "oracle": attempt.oracle,
+                "excused": attempt.excused,
+                "crash": attempt.crash,
+                "checks": dict(attempt.found),
+            }
+            for attempt in one.attempts
+        ],
     }
 
 

@@ -1,8 +1,11 @@
-"""Who reads and changes metadata in a trial, as nodes of the world, and notes it for the oracle."""
+"""Who reads and changes metadata in a trial, as nodes of the world, and notes it for the oracle.
+
+Where the trial is recorded, they write down what they were told, as the metadata workload does.
+"""
 
 import random
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
 from clusters.reference.levels import METADATA_VERSION
@@ -22,8 +25,9 @@ from clusters.reference.messages.control import (
 )
 from clusters.reference.notes import READ_BEGAN, READ_METADATA
 from clusters.simulation.world import WAKE
+from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING
 
-__all__ = ["Administrator", "Reader"]
+__all__ = ["Administrator", "Reader", "Writes"]
 
 _MS: Final = 1_000_000
 _READ_NS: Final = 150 * _MS
@@ -35,8 +39,16 @@ _TOPIC: Final = 2
 class Reader:
     """Asks one broker after the other what it shows, one read open at a time."""
 
-    def __init__(self, brokers: Sequence[int], *, seed: int) -> None:
+    def __init__(
+        self,
+        brokers: Sequence[int],
+        *,
+        seed: int,
+        told: Callable[[int, int, int, MetadataResponse], None] | None = None,
+    ) -> None:
+        """`told`: who writes a read down, by its broker, call and return in ns, and answer."""
         self._brokers = brokers
+        self._told = told
         self._draw = random.Random(f"reader/{seed}")  # noqa: S311
         self._correlation = 0
         self._asked: tuple[int, int] | None = None
@@ -54,6 +66,8 @@ class Reader:
         elif kind == MetadataResponse.kind:
             note = (NOTE, READ_METADATA, self._correlation, self._asked[1], message.metadata_offset)
             effects.append(note)
+            if self._told is not None:
+                self._told(self._asked[1], self._asked[0], now, message)
             self._asked = None
             self.read_count += 1
         else:
@@ -72,6 +86,16 @@ class Reader:
         effects.append((SEND, broker, request))
 
 
+class Writes(Protocol):
+    """Where an administrator's changes are written down."""
+
+    def called(self, now: int, broker: int, change: Any) -> None:
+        """A change is asked for."""
+
+    def returned(self, now: int, answer: Any) -> None:
+        """One was answered."""
+
+
 class Administrator:
     """Changes something through some broker every now and then, answered or not."""
 
@@ -82,8 +106,11 @@ class Administrator:
         seed: int,
         moved: tuple[str, int, tuple[int, ...]] | None,
         upgrades_to: int | None,
+        writes: "Writes | None" = None,
     ) -> None:
+        """`writes`: who writes them down."""
         self._brokers = brokers
+        self._writes = writes
         self._draw = random.Random(f"administrator/{seed}")  # noqa: S311
         self._moved = moved
         self._upgrades_to = upgrades_to
@@ -91,17 +118,22 @@ class Administrator:
         self._topics: list[str] = []
         self.answered_count = 0
 
-    def handle(self, now: int, _source: int, kind: int, _message: Any, effects: Effects) -> None:
+    def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""
         if kind == TICK:
             self._correlation += 1
             broker = self._brokers[int(self._draw.random() * len(self._brokers))]
-            effects.append((SEND, broker, self._change()))
+            change = self._change()
+            effects.append((SEND, broker, change))
+            if self._writes is not None:
+                self._writes.called(now, broker, change)
         if kind in (TICK, START):
             wait_ns = int(_WRITE_NS * (0.5 + self._draw.random()))
             effects.append((WAKE, now + wait_ns))
         elif kind != UNREACHABLE:
             self.answered_count += 1
+            if self._writes is not None:
+                self._writes.returned(now, message)
 
     def _change(self) -> Any:
         draw, number = self._draw, self._correlation
@@ -122,4 +154,5 @@ class Administrator:
             order = list(replicas)
             draw.shuffle(order)
             return AlterReassignmentsRequest(number, ((topic_name, partition, tuple(order)),))
-        return AlterConfigsRequest(number, ((_TOPIC, "t", "retention.ms", str(10_000 + number)),))
+        value = str(COUNTER_BASE + number)
+        return AlterConfigsRequest(number, ((_TOPIC, "t", COUNTER_SETTING, value),))

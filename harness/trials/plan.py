@@ -8,9 +8,8 @@ the same whatever is drawn here, so that steps can be left out of a schedule.
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from typing import Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
 from clusters.reference.levels import LEVEL_EPOCHS
@@ -18,6 +17,7 @@ from clusters.reference.simulated import SimulatedCluster
 from harness.abilities import There, refuse_missing_abilities
 from harness.reference import refuse_what_is_kafkas
 from harness.scenario import Scenario, node_names
+from harness.trial_spec import Storm, TrialSpec
 from harness.trials.stage import why_not_tried
 from history.failure import SpecError, UsageError
 from nemesis.late_fetches import REPLICAS_MIN
@@ -29,54 +29,18 @@ from workloads.produce_poll_spec import Consume, ProducePollSpec
 __all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of"]
 
 
-class Storm(StrEnum):
-    """How faults come."""
-
-    NONE = "none"
-    PLAY = "play"
-    MIX = "mix"
-    WINDOWS = "windows"
-    RELAYS = "relays"
-    LATE_FETCHES = "late-fetches"
-    CHAOS = "chaos"
-    QUORUM = "quorum"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPlan:
+class TrialPlan(TrialSpec):
     """One trial, apart from its rules."""
 
     seed: int
     cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
     records: ProducePollSpec
-    storm: Storm
     mix: MixSpec | None = None
     play: Play | None = None
     faults_s: float = 9.0
     recovery_s: float = 20.0
-    loss: float = 0.0
-    """The share of messages that are lost; as many are duplicated, more come out of order."""
-    drift_ppm: Mapping[NodeName, int] = field(default_factory=dict)
-    """Clocks that run fast or slow."""
-    wipes: float = 0.0
-    """Of the crashes in chaos, the share after which the disk is empty."""
-    administers: bool = True
-    """Whether somebody creates topics, changes settings and moves partitions meanwhile."""
-    upgrades: bool = False
-    """The metadata.version goes up by one on the way."""
-    laggards: bool = False
-    """Now and then a broker is told nothing by the controllers, and is not fenced meanwhile."""
-    duels: bool = False
-    """Two controllers do not hear each other, so that both stand for election."""
-    small_answers: bool = False
-    """An answer to a fetch brings one batch, so that logs are met half way."""
-    regicidal: bool = False
-    """Leaders of the quorum fall one after the other, and elections are quick."""
-    old_software: bool = False
-    """Now and then a broker starts as a version that does not know the present level."""
-    unformatted: bool = False
-    """Now and then a node starts on a disk that is new and was not formatted."""
 
 
 _QUICK: Final[Mapping[str, str]] = {
@@ -169,22 +133,16 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
     refuse_missing_abilities(scenario, There(cluster=SimulatedCluster))
     _refuse_what_is_not_tried(scenario)
     assert isinstance(scenario.workload, ProducePollSpec)
-    storm = Storm.NONE
-    if scenario.play is not None:
-        storm = Storm.PLAY
-    elif scenario.mix is not None:
-        storm = Storm.MIX
     return TrialPlan(
         seed=seed,
         cluster=scenario.cluster,
         topics=scenario.topics,
         records=scenario.workload,
-        storm=storm,
         mix=scenario.mix,
         play=scenario.play,
         faults_s=scenario.time_limit_s,
         recovery_s=scenario.recovery_limit_s,
-        administers=scenario.metadata is not None,
+        **_stated(scenario.trial or _spec_of(scenario)),
     )
 
 
@@ -195,6 +153,20 @@ def _refuse_what_is_not_tried(scenario: Scenario) -> None:
         if (why := why_not_tried(step)) is not None:
             found = SpecError(("play", *place), f"{step_word(step)}: {why}: leave it to a run")
             raise scenario.document.error(found)
+
+
+def _spec_of(scenario: Scenario) -> TrialSpec:
+    """Of a scenario that says nothing of trials."""
+    storm = Storm.NONE
+    if scenario.play is not None:
+        storm = Storm.PLAY
+    elif scenario.mix is not None:
+        storm = Storm.MIX
+    return TrialSpec(storm=storm, administers=scenario.metadata is not None)
+
+
+def _stated(spec: TrialSpec) -> dict[str, Any]:
+    return {field.name: getattr(spec, field.name) for field in fields(TrialSpec)}
 
 
 def _topics(brokers: int) -> tuple[TopicSpec, ...]:

@@ -1,27 +1,29 @@
 """The harness put to the test: each rule switched off has to be found out, and nobody else accused.
 
-For each rule of the reference cluster, trials go on without it until enough of them have found what
-its absence shows as; then a series with all rules on, which must find nothing. A rule that hides
-until the last seed fails the test, as does a clean cluster that is accused.
+For each rule of the reference cluster, trials go on without it until the oracle has found in enough
+of them what its absence shows as. These are recorded, one after the other, until a check of the
+product has found it, too (see `checked`): that is what counts. Then comes a series with all rules
+on, in which nothing may be found. A rule that no check finds fails the test, as does a clean
+cluster that is accused.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from statistics import median
-from typing import Final
 
 from pyspark.sql import SparkSession
 
 from clusters.reference.rules import Rule, Rules
+from harness.trials.checked import Attempt, Subject, attempts
+from harness.trials.examples import LEVELS, PLAYS, STORM, Example, levels_of, subject_of
 from harness.trials.plan import TrialPlan, drawn_plan
 from harness.trials.series import Series, Tally
 from harness.trials.trial import TrialResult
 
-__all__ = ["Detection", "clean_series", "detect", "levels_of"]
-
-_LEVELS: Final = (2, 3)
-"""Below them KIP-903 is not there, and what it prevents happens."""
+__all__ = ["Detection", "clean_series", "detect"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +38,18 @@ class Detection:
     """Trials by what they found, each anomaly once a trial."""
     crash_count: int
     cpu_s: float
+    attempts: tuple[Attempt, ...]
+    """Trials that the checks judged, in order, up to the first in which they found it."""
+
+    @property
+    def found(self) -> Attempt | None:
+        """The trial in which a check found it."""
+        return next((one for one in self.attempts if one.detected), None)
 
     @property
     def detected(self) -> bool:
-        """Whether it was found out at all."""
-        return bool(self.hits)
+        """Whether a check of the product found it out."""
+        return self.found is not None
 
     @property
     def rate(self) -> float:
@@ -56,47 +65,96 @@ class Detection:
         return float(median(b - a for a, b in zip(ends, self.hits, strict=False)))
 
 
-def levels_of(rule: Rule) -> tuple[int, ...]:
-    """The metadata.versions at which the rule is tried."""
-    there = tuple(one for one in _LEVELS if rule.level_min <= one <= rule.level_max)
-    return there or (rule.level_max,)
+def detect(
+    rule: Rule, *, session: SparkSession, seeds: int, hits: int, tries: int, root: Path | None
+) -> Detection:
+    """Switch the rule off and look, for at most so many seeds or until so many hits.
 
-
-def detect(rule: Rule, *, session: SparkSession, seeds: int, hits: int) -> Detection:
-    """Switch the rule off and look, for at most so many seeds or until so many hits."""
-    levels = levels_of(rule)
-
-    def plans(seed: int) -> TrialPlan:
-        return drawn_plan(seed, levels=levels)
-
-    def enough(tally: Tally) -> bool:
-        return len(_hits(rule, tally.suspicious)) >= hits
-
-    series = Series(
-        session=session,
-        plans=plans,
-        rules=Rules().without(rule.name, *rule.beside),
-        first=1,
-        count=seeds,
-    )
-    tally = _last(series.run(until=enough))
+    Of these at most `tries` are judged by the checks, after the rule's own play, if it has one.
+    `root`: where the runs in which they find it are kept; None: nowhere.
+    """
+    search = _Search(rule, session=session, seeds=seeds)
+    search.look(hits)
+    judged = _judged(_subjects(rule, search.found(), root)[:tries], session)
+    while not any(one.detected for one in judged) and len(judged) < tries:
+        known = search.found()
+        if not search.look(len(known) + 1):
+            break
+        more = [_drawn(rule, seed, root) for seed in search.found() if seed not in known]
+        judged += _judged(more[: tries - len(judged)], session)
     return Detection(
         rule=rule,
-        trial_count=tally.trial_count,
-        hits=tuple(sorted(_hits(rule, tally.suspicious))),
+        trial_count=search.tally.trial_count,
+        hits=tuple(search.found()),
         anomalies=dict(
-            Counter(name for one in tally.suspicious for name in one.anomalies).most_common()
+            Counter(name for one in search.tally.suspicious for name in one.anomalies).most_common()
         ),
-        crash_count=len(tally.crashes),
-        cpu_s=tally.cpu_s,
+        crash_count=len(search.tally.crashes),
+        cpu_s=search.tally.cpu_s,
+        attempts=tuple(judged),
     )
+
+
+class _Search:
+    """Seeds without a rule, in which the oracle looks for what that shows as."""
+
+    def __init__(self, rule: Rule, *, session: SparkSession, seeds: int) -> None:
+        self._rule = rule
+        self._session = session
+        self._seeds = seeds
+        self.tally = Tally()
+
+    def found(self) -> list[int]:
+        """The seeds in which it was found, in order."""
+        return sorted(_hits(self._rule, self.tally.suspicious))
+
+    def look(self, hits: int) -> bool:
+        """Go on until there are so many; whether there are."""
+        rule = self._rule
+        before = self.tally.trial_count
+        series = Series(
+            session=self._session,
+            plans=partial(drawn_plan, levels=levels_of(rule)),
+            rules=Rules().without(rule.name, *rule.beside),
+            first=before + 1,
+            count=self._seeds - before,
+        )
+        missing = hits - len(self.found())
+        new = _last(series.run(until=lambda now: len(_hits(rule, now.suspicious)) >= missing))
+        self.tally.merge(new)
+        return len(self.found()) >= hits
+
+
+def _subjects(rule: Rule, seeds: Sequence[int], kept: Path | None) -> list[Subject]:
+    """The rule's own play first, which was made to be quick; then seeds of the storm."""
+    drawn = [_drawn(rule, seed, kept) for seed in seeds]
+    if rule.name not in PLAYS:
+        return drawn
+    own = Example(rule=rule.name, play=PLAYS[rule.name], seed=1)
+    return [subject_of(own, kept_in=kept), *drawn]
+
+
+def _drawn(rule: Rule, seed: int, kept: Path | None) -> Subject:
+    return subject_of(Example(rule=rule.name, play=STORM, seed=seed), kept_in=kept)
+
+
+def _judged(subjects: Sequence[Subject], session: SparkSession) -> list[Attempt]:
+    """As many beside each other as there are cores, up to the first that is found."""
+    at_a_time = session.sparkContext.defaultParallelism
+    judged: list[Attempt] = []
+    for first in range(0, len(subjects), at_a_time):
+        for one in attempts(subjects[first : first + at_a_time], session=session):
+            judged.append(one)
+            if one.detected:
+                return judged
+    return judged
 
 
 def clean_series(*, session: SparkSession, seeds: int, shown: Callable[[Tally], None]) -> Tally:
     """All rules on, all kinds of faults: whatever is found is an accusation without a ground."""
 
     def plans(seed: int) -> TrialPlan:
-        return drawn_plan(seed, levels=_LEVELS)
+        return drawn_plan(seed, levels=LEVELS)
 
     series = Series(session=session, plans=plans, rules=Rules(), first=1, count=seeds)
     tally = Tally()

@@ -62,6 +62,19 @@ class Tally:
         elif result.excused:
             self.excused_count += 1
 
+    def merge(self, other: "Tally") -> None:
+        """Count the trials of a series that went on from this one."""
+        self.trial_count += other.trial_count
+        self.excused_count += other.excused_count
+        self.event_count += other.event_count
+        self.virtual_s += other.virtual_s
+        self.cpu_s += other.cpu_s
+        self.acknowledged_count += other.acknowledged_count
+        for name, count in other.found.items():
+            self.found[name] = self.found.get(name, 0) + count
+        self.crashes += other.crashes
+        self.suspicious += other.suspicious
+
     @property
     def clean_count(self) -> int:
         """Trials that found nothing and lost nothing: they are evidence."""

@@ -43,7 +43,7 @@ from nemesis.steps import (
     Word,
 )
 from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import CLIENTS, flows_of
+from nemesis.topology import CLIENTS, Flows, flows_of
 from nemesis.wire.rules import Delay, Flow, Rule
 
 __all__ = ["Stage", "why_not_tried"]
@@ -83,17 +83,10 @@ def why_not_tried(step: Step) -> str | None:
             return None if word in _FROM or word is Word.RESTART else "a trial does not do it"
         case Await(condition=condition):
             return "a trial looks at no log ends" if log_ends_asked(condition) else None
-        case (
-            CreateTopic()
-            | Reassign()
-            | Finalise()
-            | AddNodes()
-            | RemoveNodes()
-            | Bandwidth()
-            | Repeat()
-            | Choose()
-        ):
+        case CreateTopic() | Reassign() | Finalise() | AddNodes() | RemoveNodes() | Bandwidth():
             return "a trial does not do it"
+        case Repeat() | Choose():
+            return None  # the trial deals their steps out
         case Wait() | Heal() | Lay() | Lift() | Partition() | HealPartition() | MoveLeader():
             return None
     assert_never(step)
@@ -111,7 +104,10 @@ class Stage:
         draw: random.Random,
         told: Callable[[int, Step], None] | None = None,
     ) -> None:
-        """`told`: who is to hear of each step, with the time in ns, before it is done."""
+        """`told`: who is to hear of each deed, with the time in ns, before it is done.
+
+        Deeds are steps without anything left to draw: an act names its node, a rule its parties.
+        """
         self._cluster = cluster
         self._wire = wire
         self._oracle = oracle
@@ -160,7 +156,6 @@ class Stage:
 
     def perform(self, step: Step, *, end_s: float) -> bool:
         """Do it; False if what it waits for did not come by its bound or `end_s`."""
-        self._told(self._cluster.world.now_ns, step)
         match step:
             case Act(word=Word.RESTART):
                 return self._restart(step, end_s)
@@ -206,11 +201,12 @@ class Stage:
         for node in self._cluster.nodes:
             state = self._cluster.state(node)
             if state is NodeState.PAUSED:
-                self._cluster.resume_node(node)
+                self._do(Act(word=Word.RESUME, target=NamedNodes(nodes=(node,))), node)
             elif state is NodeState.DOWN:
-                self._cluster.start_node(node)
+                self._do(Act(word=Word.START, target=NamedNodes(nodes=(node,))), node)
 
     def _move(self, leaders: Mapping[str, int], *, within_s: float) -> None:
+        self._tell(MoveLeader(leaders=leaders, within_s=within_s))
         for key, leader in leaders.items():
             with suppress(HarnessError):  # nobody grants it just now
                 self._cluster.move_leader(key, leader, within_s=within_s)
@@ -239,6 +235,7 @@ class Stage:
         assert act.word in _FROM, f"refused before: {act}"
         if self._cluster.state(node) not in _FROM[act.word]:
             return
+        self._tell(replace(act, target=NamedNodes(nodes=(node,))))
         cluster = self._cluster
         match act.word:
             case Word.KILL:
@@ -264,6 +261,9 @@ class Stage:
                 self._disk_lost(node)
             case _:
                 raise AssertionError(act.word)
+
+    def _tell(self, deed: Step) -> None:
+        self._told(self._cluster.world.now_ns, deed)
 
     def _disk_lost(self, node: NodeName) -> None:
         if role_of(node) is Role.BROKER:
@@ -308,10 +308,13 @@ class Stage:
         }
 
     def _cut(self, name: str, flows: frozenset[Flow]) -> None:
+        self._tell(Partition(name=name, cut=Flows(flows=flows)))
         self._cuts[name] = flows
         self._cluster.world.network.block(self._numbers(flows))
 
     def _mend(self, name: str) -> None:
+        if name in self._cuts:
+            self._tell(HealPartition(name=name))
         healed = self._cuts.pop(name, frozenset())
         others = frozenset().union(*self._cuts.values())
         self._cluster.world.network.unblock(self._numbers(healed - others))
@@ -329,12 +332,14 @@ class Stage:
             action = replace(action, seed=self._draw.getrandbits(32))
         sources, targets = self._names(step.source), self._names(step.target)
         match = replace(step.match, sources=sources, targets=targets)
+        self._tell(replace(step, action=action, source=_named(sources), target=_named(targets)))
         self._laid.append(step.name)
         self._wire.add(Rule(name=step.name, action=action, match=match))
 
     def _lift(self, name: str, *, discard: bool) -> None:
         if self._wire is None or name not in self._laid:
             return  # lifted already, by a heal
+        self._tell(Lift(name=name, discard=discard))
         self._laid.remove(name)
         if discard:
             self._wire.discard(name)
@@ -355,6 +360,12 @@ class Stage:
 
     def _run_until(self, end_s: float) -> None:
         self._cluster.run(max(0, int(end_s * _S) - self._cluster.world.now_ns))
+
+
+def _named(names: tuple[NodeName, ...]) -> Parties:
+    if CLIENTS in names:
+        return Parties(clients=True)
+    return Parties(target=NamedNodes(nodes=names)) if names else Parties()
 
 
 def _nobody_hears(_now: int, _step: Step) -> None:

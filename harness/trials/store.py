@@ -1,47 +1,83 @@
-"""A trial that found something, stored: it is carried out once more with a diary.
+"""Trials as runs: carried out once more, recorded, sealed, and stored with what the oracle found.
 
 Trials write nothing, since nearly all of them find nothing. A seed is a world, so whatever is worth
-a look can be had again, with all that its nodes said and all that was done to them.
+a look can be had again, with all that happened in it, as a run that any command takes.
 """
 
 import json
+import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import yaml
-
-from clusters.reference.rules import Rules
+from harness.first_manifest import first_manifest
+from harness.options import ClusterKind, RunOptions
+from harness.reference import rules_without
+from harness.simulated_evidence import ORIGIN_UTC_NS
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
-from harness.trials.trial import run_trial
+from harness.trials.recorded import record_trial, scenario_of
+from harness.trials.trial import TrialResult
 from history.failure import HarnessError
+from history.manifest import RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
+from history.seal import seal
 
-__all__ = ["store_trial"]
+__all__ = ["StoredTrial", "store_trial"]
 
 
-def store_trial(plan: TrialPlan, *, without_rules: Sequence[str], command: str, root: Path) -> None:
-    """Repeat a trial and write it into `root`: trial.json, play.yaml and notes.jsonl.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTrial:
+    """A trial on the disk."""
 
-    `command` is what repeats it. Raises HarnessError if the disk refuses.
+    run: RunDirectory
+    """Sealed, and not judged."""
+    result: TrialResult
+    """Of the trial as it was recorded: to the end of its schedule."""
+
+
+def store_trial(
+    plan: TrialPlan, *, without_rules: Sequence[str], root: Path, name: str
+) -> StoredTrial:
+    """Repeat a trial and store it at `root`, which it replaces: a run, trial.json, notes.jsonl.
+
+    `name`: of the scenario. Raises HarnessError if the disk refuses.
     """
+    scenario = scenario_of(plan, name=name, title=f"{name}, seed {plan.seed}")
+    run = RunDirectory.replace(root)
+    off = [word for rule in without_rules for word in ("--without-rule", rule)]
+    seed = ["--cluster", "simulated", "--seed", str(plan.seed)]
+    options = RunOptions(
+        results=root.parent,
+        seed=plan.seed,
+        command=shlex.join(["fencepost", "run", str(run.scenario_path), *seed, *off]),
+        cluster=ClusterKind.SIMULATED,
+        without_rules=tuple(without_rules),
+    )
     diary = Diary()
-    result = run_trial(plan, Rules().without(*without_rules), digest=True, diary=diary)
+    try:
+        run.scenario_path.write_text(scenario.document.text, encoding="utf-8")
+        manifest = first_manifest(scenario, options, run, origin_ns=0, origin_utc_ns=ORIGIN_UTC_NS)
+        write_manifest(run.manifest_path, manifest)
+        result = record_trial(plan, rules_without(without_rules), run=run, diary=diary)
+        seal(run)
+        _write_beside(run, result, diary)
+    except OSError as error:
+        raise HarnessError(f"cannot store a trial in {root}: {error}") from error
+    manifest = read_manifest(run.manifest_path)
+    write_manifest(run.manifest_path, replace(manifest, state=RunState.RECORDED, harness_pid=None))
+    return StoredTrial(run=run, result=result)
+
+
+def _write_beside(run: RunDirectory, result: TrialResult, diary: Diary) -> None:
+    """What checks do not read: the oracle's findings, and what every node said became true."""
     told = {
-        "seed": plan.seed,
+        "seed": result.seed,
         "storm": result.storm,
-        "command": command,
-        "without_rules": list(without_rules),
         "findings": [asdict(finding) for finding in result.findings],
         "excused": result.excused,
         "crash": result.crash,
         "digest": result.digest,
-        "plan": asdict(plan),
     }
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        (root / "trial.json").write_text(json.dumps(told, indent=1, default=str) + "\n")
-        (root / "play.yaml").write_text(yaml.safe_dump(diary.steps, sort_keys=False))
-        (root / "notes.jsonl").write_text("".join(f"{line}\n" for line in diary.notes))
-    except OSError as error:
-        raise HarnessError(f"cannot store a trial in {root}: {error}") from error
+    (run.root / "trial.json").write_text(json.dumps(told, indent=1, default=str) + "\n")
+    (run.root / "notes.jsonl").write_text("".join(f"{line}\n" for line in diary.notes))

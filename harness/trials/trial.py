@@ -3,6 +3,9 @@
 Safety first: from the start to the end of the faults and of the healing, what the oracle finds ends
 the trial. Then liveness: with everything mended, the cluster has to be whole within a bound, and
 once it is quiet, what was acknowledged has to be everywhere.
+
+A trial that is recorded is the same world, event by event, until something is found; it goes on to
+the end of its schedule, since those who judge the record may need more than the oracle.
 """
 
 import gc
@@ -23,19 +26,21 @@ from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, build
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
+from harness.trial_spec import Storm
 from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
 from harness.trials.diary import Diary
 from harness.trials.laggards import Laggards
 from harness.trials.misfits import Misfits
-from harness.trials.plan import Storm, TrialPlan
+from harness.trials.plan import TrialPlan
+from harness.trials.recording import TrialRecording
 from harness.trials.stage import Stage
 from history.failure import HarnessError
 from nemesis import late_fetches, relays
 from nemesis.chaos import Chaos
 from nemesis.mix import Mix
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Lay, Partition, Play, Step
+from nemesis.steps import Lay, Partition, Play, Step, dealt
 from nemesis.steps import flat as flat_steps
 from nemesis.topology import Flows
 from nemesis.windows import drawn_window
@@ -50,6 +55,8 @@ STUCK: Final = "stuck-isr"
 _S: Final = 1_000_000_000
 _TICK_NS: Final = 20_000_000
 _QUIET_NS: Final = 700_000_000
+_STILL_BROKEN_NS: Final = 3_000_000_000
+"""What did not heal in time is recorded for a little longer."""
 _WIRED: Final = (Storm.WINDOWS, Storm.RELAYS, Storm.LATE_FETCHES)
 
 
@@ -84,11 +91,14 @@ def run_trial(
     digest: bool = False,
     witnessed: bool = False,
     diary: Diary | None = None,
+    recording: TrialRecording | None = None,
 ) -> TrialResult:
     """Carry a plan out. What fails in the simulation itself is in the result, too."""
     _keep_what_is_there()
     begin_s = time.process_time()
-    trial = _Trial(plan, rules, digest=digest, witnessed=witnessed, diary=diary)
+    trial = _Trial(
+        plan, rules, digest=digest, witnessed=witnessed, diary=diary, recording=recording
+    )
     crash = ""
     try:
         trial.go()
@@ -121,10 +131,18 @@ def _keep_what_is_there() -> None:
 
 class _Trial:
     def __init__(
-        self, plan: TrialPlan, rules: Rules, *, digest: bool, witnessed: bool, diary: Diary | None
+        self,
+        plan: TrialPlan,
+        rules: Rules,
+        *,
+        digest: bool,
+        witnessed: bool,
+        diary: Diary | None,
+        recording: TrialRecording | None,
     ) -> None:
         self._plan = plan
         self._diary = diary
+        self._recording = recording
         self.cluster = build(
             plan.cluster, seed=plan.seed, rules=rules, digest=digest, witnessed=witnessed
         )
@@ -139,17 +157,32 @@ class _Trial:
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
         wire = None
-        if plan.storm in _WIRED or _lays(plan.play or ()) or _delays(plan):
+        self._has_rules = plan.storm in _WIRED or _lays(plan.play or ()) or _delays(plan)
+        if self._has_rules or recording is not None:
             wire = SimulatedWire(
                 self._world,
-                journal=None,
+                journal=None if recording is None else recording.tape,
                 clients_from=CLIENTS_FROM,
                 harness_from=HARNESS_FROM,
+                overhears=recording is not None,
             )
         self._wire = wire
         self._given_up = False
-        told = None if diary is None else diary.step
-        self._stage = Stage(self.cluster, wire=wire, oracle=self.oracle, draw=self._draw, told=told)
+        is_play = plan.storm is Storm.PLAY
+        self._has_misfits = is_play and (plan.old_software or plan.unformatted)
+        """A play then names each node that it starts: it is what became of a drawn schedule."""
+        self._begin_ns = 0
+        """From when on the times of a play count."""
+        self._stage = Stage(
+            self.cluster,
+            wire=wire if self._has_rules else None,
+            oracle=self.oracle,
+            draw=self._draw,
+            told=None if recording is None else recording.deed,
+        )
+        if recording is not None:
+            assert wire is not None
+            recording.begin(self.cluster, wire)
         self._ambush = Ambush(
             self.cluster, self.oracle, self._stage, seed=plan.seed, regicidal=plan.regicidal
         )
@@ -165,6 +198,8 @@ class _Trial:
             self.cluster.configure(node, _configured(configuration, plan))
         if self._diary is not None:
             watcher = self._diary.before(watcher)
+        if self._recording is not None:
+            watcher = self._recording.before(watcher)
         world.watch(watcher, sent=SENT, delivered=DELIVERED)
         if not self._begun():
             return
@@ -174,17 +209,25 @@ class _Trial:
             world.network.trouble(
                 Trouble(loss=plan.loss, duplication=plan.loss, reordering=3 * plan.loss)
             )
+        self._begin_ns = world.now_ns
+        if self._recording is not None:
+            self._recording.faults_begin()
         if plan.duels:
             self._duel()
         self._ambush.begin()
         if plan.laggards:
             self._laggards.begin()
         self._break(world.now_ns + int(plan.faults_s * _S))
+        if self._recording is not None:
+            self._recording.faults_end()
         self._ambush.end()
         self._laggards.end()
         world.network.trouble(None)
         self._stage.heal()
-        self._recover()
+        is_whole = self._recover()
+        if self._recording is not None:
+            self._recording.healed()
+            self._run(0 if is_whole else _STILL_BROKEN_NS)
         workload.stop(timeout_s=20.0)
         self._run(_QUIET_NS)
         if not self.oracle.findings:
@@ -200,7 +243,11 @@ class _Trial:
                 self._found(f"the cluster did not begin: {error}")
             return False
         if self._wire is not None:
-            self._wire.name_topics(self.cluster.view().topic_ids)
+            # To look anew takes time, which a trial without rules does not spend.
+            view = self.cluster.view() if self._has_rules else self.cluster.watch.view
+            self._wire.name_topics({} if view is None else view.topic_ids)
+        if self._recording is not None:
+            self._recording.topics_are_there()
         return True
 
     def _clients(self) -> SimulatedProducePoll:
@@ -209,7 +256,7 @@ class _Trial:
             plan.records,
             self.cluster,
             topics=plan.topics,
-            recorders=counted(),
+            recorders=counted() if self._recording is None else self._recording.recorders,
             seed=plan.seed,
             noted=True,
         )
@@ -220,12 +267,21 @@ class _Trial:
                 ((one.name, 0, one.assignment[0]) for one in plan.topics[1:] if one.assignment),
                 None,
             )
-            clients.place("reader-0", _as_client(Reader(brokers, seed=plan.seed)))
-            clients.place("reader-1", _as_client(Reader(brokers, seed=-plan.seed)))
+            recording = self._recording
+            for number, seed in enumerate((plan.seed, -plan.seed)):
+                told = None if recording is None else recording.reads(number)
+                reader = Reader(brokers, seed=seed, told=told)
+                clients.place(f"reader-{number}", _as_client(reader))
             administrator = Administrator(
-                brokers, seed=plan.seed, moved=moved, upgrades_to=upgrades_to
+                brokers,
+                seed=plan.seed,
+                moved=moved,
+                upgrades_to=upgrades_to,
+                writes=None if recording is None else recording.writes,
             )
             clients.place("administrator", _as_client(administrator))
+        if self._recording is not None:
+            self._recording.workload = workload
         return workload
 
     def _break(self, end_ns: int) -> None:
@@ -233,8 +289,12 @@ class _Trial:
         for step in self._steps(end_ns):
             if step is not None and not self._stage.perform(step, end_s=end_ns / _S):
                 self._after_a_miss()
-            if self.oracle.findings or self._world.now_ns >= end_ns:
+            if self._is_decided() or self._world.now_ns >= end_ns:
                 return
+
+    def _is_decided(self) -> bool:
+        """Whether nobody wants to know more."""
+        return bool(self.oracle.findings) and self._recording is None
 
     def _duel(self) -> None:
         controllers = [n for n in self.cluster.nodes if role_of(n) is Role.CONTROLLER]
@@ -266,10 +326,13 @@ class _Trial:
                 yield from self._as_they_are_due(end_ns)
 
     def _of_play(self, play: Play) -> Iterator[Step | None]:
-        for step in play:
+        for _, step in dealt(play, self._draw):
             if self._given_up:
                 return
-            yield step
+            due_ns = self._begin_ns + round((step.at_s or 0.0) * _S)
+            if due_ns > self._world.now_ns:  # of two at one time, nothing happens in between
+                self._run(due_ns - self._world.now_ns)
+            yield self._unless_misfit(step) if self._has_misfits else step
 
     def _of_plays(
         self, end_ns: int, drawn: Callable[[str, tuple[int, ...]], Play], *, replicas_min: int
@@ -328,21 +391,32 @@ class _Trial:
             else:
                 steps = mix.due(now_s, scene=scene, impaired=self._stage.impaired())
             for step in steps:
-                yield step if self._misfits.allows(step) else None
+                yield self._unless_misfit(step)
             yield None
 
-    def _recover(self) -> None:
-        """Wait until the cluster is whole: it has to be, in time."""
+    def _unless_misfit(self, step: Step) -> Step | None:
+        """The step; none, if a node was started as it should not be in its place."""
+        now_ns, lost = self._world.now_ns, self._misfits.lost
+        is_allowed = self._misfits.allows(step)
+        if self._recording is not None:
+            self._recording.lost(self._misfits.lost - lost)
+            if not is_allowed:
+                self._recording.tried(now_ns, step)
+        return step if is_allowed else None
+
+    def _recover(self) -> bool:
+        """Wait until the cluster is whole: it has to be, in time. Whether it was seen to be."""
         end_ns = self._world.now_ns + int(self._plan.recovery_s * _S)
-        while not self.oracle.findings:
+        while not self._is_decided():
             missing = (self._stage.impaired() | self._unregistered()) - self._misfits.lost
             if not missing:
-                return
+                return True
             if self._world.now_ns >= end_ns:
                 named = ", ".join(sorted(missing))
                 self._found(f"{named} not whole {self._plan.recovery_s:g} s after healing")
-                return
+                return False
             self._run(5 * _TICK_NS)
+        return False
 
     def _unregistered(self) -> frozenset[NodeName]:
         """Brokers that run and are not yet who is registered: what is shown of them is old."""

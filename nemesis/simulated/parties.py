@@ -36,6 +36,15 @@ class Parties:
             return None
         return _dialled(asker.name if self.is_node(asker) else CLIENTS, asked.name)
 
+    def overheard(self, link: Link) -> WireLink | None:
+        """The same of a client's link that is not on the wire."""
+        asker, asked = link.sender, link.receiver
+        if link.answers is not None:
+            asker, asked = asked, asker
+        if self._clients or not self._clients_from <= asker.number < self._harness_from:
+            return None
+        return _dialled(CLIENTS, asked.name)
+
     def is_node(self, host: Host) -> bool:
         """Whether it is one of the cluster's."""
         return host.number < self._clients_from

@@ -92,8 +92,8 @@ class SimulatedWire:
     """An interceptor of a world's network. `client_from`: numbers from here on are clients'.
 
     `harness_from`: from here on they are the harness's own, which no rule concerns. `clients`:
-    whether the links of clients are on the wire, too. Without a `journal` there is no tape, and
-    only what a rule asks for is looked at.
+    whether the links of clients are on the wire, too. `overhears`: what they say is taped, though
+    they are not. Without a `journal` there is no tape, and only what a rule asks for is looked at.
     """
 
     def __init__(
@@ -104,7 +104,9 @@ class SimulatedWire:
         clients_from: int,
         harness_from: int,
         clients: bool = False,
+        overhears: bool = False,
     ) -> None:
+        self._overhears = overhears
         self._world = world
         self._network = world.network
         self._parties = Parties(
@@ -188,7 +190,8 @@ class SimulatedWire:
         """By kind, whether to see frames of this link: what the tape or a rule wants."""
         party = self._parties.link(link)
         if party is None:
-            return NOTHING
+            overheard = self._overhears and self._parties.overheard(link) is not None
+            return self._taped if overheard else NOTHING
         if _place(link) in self._stalled:
             return _ALL
         more = list(self._wanted_by_rules(party, _direction(link)))
@@ -214,6 +217,7 @@ class SimulatedWire:
                 return False  # As nearly all are: nothing more is made of them.
         party = self._parties.link(link)
         if party is None:
+            self._overhear(link, message, request)
             return False
         if self._follows_stalled(link, message, request):
             return True
@@ -228,6 +232,11 @@ class SimulatedWire:
             if fetches is not None:
                 fetches.told(message.replica_epoch, named)
         return False
+
+    def _overhear(self, link: Link, message: Any, request: Any) -> None:
+        party = self._parties.overheard(link) if self._overhears else None
+        if party is not None and self._taped[message.kind]:
+            self._record(self._frame(link, party, message, request), None, Fate.FORWARDED)
 
     def _wanted_by_rules(self, party: WireLink, direction: Direction) -> Iterator[int]:
         for entry in self._book.laid:

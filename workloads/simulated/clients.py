@@ -53,3 +53,7 @@ class Clients:
             if any(client is one for one in clients) and host.state is not HostState.DOWN:
                 client.give_up()
                 self._cluster.world.kill(host)
+
+    def end_all(self) -> None:
+        """End whoever has not ended, with their recordings."""
+        self.end([client for _, client in self._hosts.values()])

@@ -145,6 +145,10 @@ class SimulatedProducePoll:
         self._clients.wait(consumers, within_ns=_CONSUMER_STOP_NS)
         self._clients.end(consumers)
 
+    def abandon(self) -> None:
+        """End every client where it is: the world does not go on."""
+        self._clients.end_all()
+
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
         """Read every key from its first to its last offset; the keys of which this was done."""
         name = "final-reader-0"

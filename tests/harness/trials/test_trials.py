@@ -1,22 +1,19 @@
 """Trials: nothing is found with all rules on, each rule's absence is, and a seed is one world."""
 
-import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import yaml
 
 from clusters.reference.rules import RULES, Rules
 from harness.library import find_scenario
 from harness.scenario import load_scenario
-from harness.trials.plan import Storm, drawn_plan, plan_of
-from harness.trials.selftest import levels_of
+from harness.trial_spec import Storm
+from harness.trials.examples import levels_of
+from harness.trials.plan import drawn_plan, plan_of
 from harness.trials.series import repeated_trial
-from harness.trials.store import store_trial
 from harness.trials.trial import run_trial
 
 BY_NAME = {rule.name: rule for rule in RULES}
@@ -117,22 +114,6 @@ def test_nobody_changes_a_message_that_was_sent(seed: int) -> None:
     # In this mode every message is compared with what it was when it was sent.
     plan = replace(drawn_plan(seed), faults_s=3.0)
     assert run_trial(plan, Rules(), witnessed=True).crash == ""
-
-
-def test_a_trial_that_found_something_is_stored_with_all_that_happened(tmp_path: Path) -> None:
-    plan, off = drawn_plan(1), "epoch_from_offset"
-    found = run_trial(plan, Rules().without(off), digest=True)
-    assert found.findings
-    store_trial(plan, without_rules=(off,), command="again", root=tmp_path / "one")
-    told = json.loads((tmp_path / "one" / "trial.json").read_text())
-    assert (told["command"], told["digest"]) == ("again", found.digest)
-    assert [one["anomaly"] for one in told["findings"]] == [f.anomaly for f in found.findings]
-    notes = [json.loads(line) for line in (tmp_path / "one/notes.jsonl").read_text().splitlines()]
-    assert {note[2] for note in notes} > {"committed-metadata", "leads", "broker-state"}
-    assert notes[-1][0] * 1e9 >= found.findings[0].time_ns
-    steps = yaml.safe_load((tmp_path / "one" / "play.yaml").read_text())
-    assert steps
-    assert all("at" in step for step in steps)
 
 
 def test_a_trial_that_is_repeated_gives_the_same_world() -> None:

@@ -1,0 +1,133 @@
+"""What the product's own checks make of trials: recorded as runs are, judged as runs are.
+
+A rule that is switched off counts as found out by a check once the check calls the record of some
+trial invalid, and does not accuse the very same trial with the rule on. (Where other rules that do
+the same work are off beside it, they are off in both.) Of a trial whose losses nothing survives,
+which the oracle excuses, nothing counts that is about records. Which seeds are worth a record, the
+oracle says, which is several times quicker; that it found something is no answer here.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from checkers.catalogue import entry_of
+from checkers.check import check_run
+from checkers.in_process import in_process_session
+from checkers.verdict import CheckResult, Validity, Verdict
+from clusters.reference.rules import Rule
+from harness.trials.plan import TrialPlan
+from harness.trials.store import StoredTrial, store_trial
+from harness.trials.trial import TrialResult
+
+__all__ = ["Attempt", "Subject", "attempted", "attempts"]
+
+_RECORDS: Final = frozenset({"operations", "records", "replicas", "replica_records"})
+"""Tables that tell of records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A trial to be judged, of a rule switched off."""
+
+    rule: Rule
+    plan: TrialPlan
+    play: str
+    """The scenario that the plan is of; `storm`: its seed's own."""
+    root: Path | None = None
+    """Where to keep the run if something is found; None: nowhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What the checks made of one trial."""
+
+    rule: str
+    play: str
+    seed: int
+    storm: str
+    oracle: str
+    """Its first finding."""
+    excused: bool
+    crash: str
+    found: Mapping[str, str]
+    """By check: the first proof of what no promise allows, with its key. Those that the rule's
+    table names come first; what is found with the rule on as well is left out."""
+    event_count: int
+
+    @property
+    def detected(self) -> bool:
+        """Whether a check found the rule out."""
+        return bool(self.found)
+
+
+def attempts(subjects: Sequence[Subject], *, session: SparkSession) -> list[Attempt]:
+    """Judge these, a Spark task each. In order."""
+    if not subjects:
+        return []
+    context = session.sparkContext
+    return list(context.parallelize(subjects, len(subjects)).map(attempted).collect())
+
+
+def attempted(subject: Subject) -> Attempt:
+    """Record the trial without the rule, and judge it; if anything is found, with the rule, too."""
+    rule, plan = subject.rule, subject.plan
+    off = (rule.name, *rule.beside)
+    with TemporaryDirectory(prefix="fencepost-trial-") as scratch:
+        stored, verdict = _judged(plan, off, Path(scratch) / "off", rule)
+        found = _found(verdict, stored.result)
+        if found:
+            kept, control = _judged(plan, rule.beside, Path(scratch) / "on", rule)
+            also = _found(control, kept.result)
+            found = {name: proof for name, proof in found.items() if name not in also}
+        if found and subject.root is not None:
+            shutil.rmtree(subject.root, ignore_errors=True)
+            shutil.copytree(stored.run.root, subject.root)
+    result = stored.result
+    return Attempt(
+        rule=rule.name,
+        play=subject.play,
+        seed=plan.seed,
+        storm=result.storm,
+        oracle=str(result.findings[0]) if result.findings else "",
+        excused=result.excused,
+        crash=result.crash,
+        found=_ordered(rule, found),
+        event_count=result.event_count,
+    )
+
+
+def _judged(
+    plan: TrialPlan, off: Sequence[str], root: Path, rule: Rule
+) -> tuple[StoredTrial, Verdict]:
+    name = rule.name.replace("_", "-")
+    stored = store_trial(plan, without_rules=off, root=root, name=name)
+    return stored, check_run(stored.run, spark=in_process_session())
+
+
+def _found(verdict: Verdict, result: TrialResult) -> dict[str, str]:
+    return {
+        one.check: _first(one)
+        for one in verdict.checks
+        if one.validity is Validity.INVALID and not (result.excused and _is_about_records(one))
+    }
+
+
+def _is_about_records(result: CheckResult) -> bool:
+    return not _RECORDS.isdisjoint(entry_of(result.check).needs)
+
+
+def _first(result: CheckResult) -> str:
+    """The proof of the first anomaly that nothing allows."""
+    proof = next(one for one in result.examples if not one.allowed)
+    return f"{proof.key}: {proof.detail}"
+
+
+def _ordered(rule: Rule, found: Mapping[str, str]) -> dict[str, str]:
+    named = [name for name in rule.shows_as if name in found]
+    return {name: found[name] for name in dict.fromkeys((*named, *found))}

@@ -1,0 +1,367 @@
+"""A trial on the record: its world fills the tables of a run, and nothing in it changes.
+
+What a run's interpreter and books do, deeds of the stage do here: each is a line of the performed
+play, at its very nanosecond, and a row of `faults` from the deed to the one that ends it. Performed
+again at these times, the play makes the same world (see `trial`).
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import yaml
+
+from clusters.port import NodeName
+from clusters.reference.deferred import Item, ReadBook, metadata_items
+from clusters.reference.errors import ERROR_NAMES, Error
+from clusters.reference.messages.client import MetadataResponse
+from clusters.reference.messages.control import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from clusters.reference.notebook import RecordedNotebook
+from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.simulated_witness import AppendTimes
+from clusters.reference.wire.identifiers import text_of
+from clusters.simulation.world import Watcher
+from harness.recording import note
+from harness.simulated_evidence import (
+    ORIGIN_UTC_NS,
+    SimulatedTime,
+    Stamps,
+    recorded_tables,
+    testify,
+)
+from harness.trials.plan import TrialPlan
+from history.journal import EventJournal, FaultJournal, SampleJournal
+from history.operation import Outcome
+from history.run_directory import RunDirectory
+from nemesis.conditions import Down
+from nemesis.faults.catalogue import FAULTS
+from nemesis.play import step_data
+from nemesis.simulated.tape import BufferedTape
+from nemesis.simulated.wire import SimulatedWire
+from nemesis.steps import Act, Await, Heal, HealPartition, Lay, Lift, Partition, Step, Word
+from nemesis.targets import NamedNodes
+from nemesis.topology import Flows
+from nemesis.wire_words import lay_data
+from workloads.generators.topic_lives import MetadataF
+from workloads.simulated.metadata_writer import COUNTER_BASE
+from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
+
+__all__ = ["TrialRecording", "timed_data"]
+
+_READERS: Final = 100_000
+"""The processes of those who read metadata: beyond those that clients of records can come to."""
+_ADMINISTRATOR: Final = _READERS + 10
+_FINAL_READ_S: Final = 20.0
+_UNKNOWN_TOPIC: Final = ERROR_NAMES[Error.UNKNOWN_TOPIC_OR_PARTITION]
+_TAKES_DOWN: Final = (Word.KILL, Word.STOP, Word.CUT_POWER)
+_NEEDS_DOWN: Final = (Word.START, Word.WIPE, Word.ROLLBACK)
+
+
+class TrialRecording:
+    """Into the raw directory of a run. `finish` it once the trial is over, whatever came of it."""
+
+    def __init__(self, plan: TrialPlan, run: RunDirectory) -> None:
+        self._plan = plan
+        self._run = run
+        self._topics = [topic.name for topic in plan.topics]
+        self.tape = BufferedTape(run.raw)
+        self.recorders: Recorders = recorded(run.raw, _keys(plan))
+        self.workload: SimulatedProducePoll | None = None
+        """Once it has started."""
+        self._times = AppendTimes(ORIGIN_UTC_NS)
+        self._reads = ReadBook(run.raw, writer="readers")
+        self.writes: _Writes | None = None
+        self._play: list[dict[str, object]] = []
+        self._begin_ns: int | None = None
+        """From when on times of the play count, while it goes on."""
+        self._down: set[NodeName] = set()
+        """Whom the play has taken down."""
+
+    def begin(self, cluster: SimulatedCluster, wire: SimulatedWire) -> None:
+        """The cluster is built, and nothing has happened to it yet."""
+        self._cluster = cluster
+        self._time = SimulatedTime(cluster)
+        self._notebook = RecordedNotebook(
+            self._run.raw,
+            topics=self._topics,
+            node_of=cluster.node_of,
+            record_ns=0,  # leases are short here, and so is the trial
+        )
+        self._samples = SampleJournal(self._run.raw, self._time)
+        self._faults = _Faults(FaultJournal(self._run.raw, self._time), wire)
+        if self._plan.administers:
+            self.writes = _Writes(self._run, cluster.node_of)
+
+    def before(self, watcher: Watcher) -> Watcher:
+        """A watcher that notes what a recording needs, and passes everything on."""
+        return Stamps(self._times, watcher)
+
+    def topics_are_there(self) -> None:
+        """From now on what is shown is written down."""
+        self._cluster.watch.notebook = self._notebook
+
+    def reads(self, number: int) -> Callable[[int, int, int, MetadataResponse], None]:
+        """Who writes down what one of the readers is shown."""
+
+        def told(broker: int, call_ns: int, now_ns: int, answer: MetadataResponse) -> None:
+            self._reads.add(
+                _READERS + number,
+                self._cluster.node_of(broker),
+                call_ns=call_ns,
+                return_ns=now_ns,
+                items=(*metadata_items(answer), *self._absent(answer)),
+            )
+
+        return told
+
+    def _absent(self, answer: MetadataResponse) -> Iterator[Item]:
+        """A row of each topic that was to be created, and that a read of all does not show."""
+        shown = {topic[0] for topic in answer.topics}
+        for name in () if self.writes is None else self.writes.created:
+            if name not in shown:
+                yield {"topic": name, "error": _UNKNOWN_TOPIC}
+
+    def faults_begin(self) -> None:
+        """The play begins: its times count from now."""
+        self._begin_ns = self._time.now_ns()
+
+    def faults_end(self) -> None:
+        """The play ends: everything is mended."""
+        self._play_on(self._time.now_ns(), Heal())
+        self._begin_ns = None
+
+    def deed(self, now: int, step: Step) -> None:
+        """Something is done to the cluster."""
+        for one in self._awaited(step):
+            self._play_on(now, one)
+        self._faults.done(step)
+
+    def tried(self, now: int, step: Step) -> None:
+        """A node was started as it should not be, and ended again."""
+        self._play_on(now, step)
+
+    def lost(self, nodes: Collection[NodeName]) -> None:
+        """The disks of these are new, and nobody formatted them."""
+        for node in nodes:
+            self._faults.done(Act(word=Word.WIPE, target=NamedNodes(nodes=(node,))))
+
+    def _play_on(self, now: int, step: Step) -> None:
+        if self._begin_ns is not None:
+            self._play.append(timed_data(replace(step, at_s=(now - self._begin_ns) / 1e9)))
+
+    def _awaited(self, step: Step) -> Iterator[Step]:
+        """The step, and before it that its node is down where none of the play's took it down."""
+        if isinstance(step, Act) and isinstance(step.target, NamedNodes):
+            (node,) = step.target.nodes
+            if step.word in _NEEDS_DOWN and node not in self._down:
+                yield Await(condition=Down(node=node), within_s=1.0)
+            if step.word in _NEEDS_DOWN or step.word in _TAKES_DOWN:
+                self._down.add(node)
+            if step.word is Word.START:
+                self._down.discard(node)
+        yield step
+
+    def healed(self) -> None:
+        """Everything was mended, and the cluster is whole, or late."""
+        self._faults.end_all()
+        note(self._run, healed_ns=self._time.now_ns())
+
+    def finish(self, *, crash: str) -> None:
+        """Read everything back and stop the cluster, or take what a crash left; write the rest."""
+        shortfalls: list[str] = []
+        end_ns = self._time.now_ns()
+        if not crash:
+            try:
+                shortfalls += self._read_back()
+                end_ns = self._time.now_ns()
+                self._cluster.stop()
+            except Exception as error:  # noqa: BLE001  # a rule is off: what there is, is the record
+                crash = f"{type(error).__name__}: {error}"
+        if crash:
+            shortfalls.append(f"the simulation failed: {crash}")
+        self._close()
+        testify(self._cluster, self._topics, self._times, run=self._run, say=_nobody_hears)
+        written = ("metadata_writes",) if self.writes is not None else ()
+        note(
+            self._run,
+            end_ns=end_ns,
+            shortfalls=tuple(shortfalls),
+            node_ids={node: self._cluster.broker_id(node) for node in self._cluster.nodes},
+            recorded=recorded_tables(wired=True, clients=written),
+            stuck_isr_limit_s=self._plan.recovery_s,
+            versions=dict(self._cluster.versions),
+        )
+
+    def _read_back(self) -> list[str]:
+        if self.workload is None:
+            return ["the cluster did not begin"]
+        complete = self.workload.final_read(timeout_s=_FINAL_READ_S)
+        missing = sorted(set(_keys(self._plan)) - set(complete))
+        return [f"final reads are incomplete: {', '.join(missing)}"] if missing else []
+
+    def _close(self) -> None:
+        if self.workload is not None:
+            self.workload.abandon()
+        self._faults.end_all()
+        self._faults.journal.close()
+        self._samples.close()
+        self._notebook.__exit__()
+        self._reads.close()
+        self.tape.close()
+        if self.writes is not None:
+            self.writes.journal.close()
+        self._run.play_path.write_text(yaml.safe_dump(self._play, sort_keys=False, width=100_000))
+
+
+def timed_data(step: Step) -> dict[str, object]:
+    """The step as a play writes it, at its nanosecond."""
+    stated = step_data(replace(step, at_s=None))
+    return stated if step.at_s is None else {"at": f"{step.at_s:.9f}s", **stated}
+
+
+class _Faults:
+    """Rows of `faults`: a deed is one from its time to that of the deed that ends it."""
+
+    def __init__(self, journal: FaultJournal, wire: SimulatedWire) -> None:
+        self.journal = journal
+        self._wire = wire
+        self._nodes: dict[tuple[str, str], list[int]] = {}
+        """Open faults of nodes, by (what heals it, node)."""
+        self._named: dict[str, int] = {}
+        """Open partitions and rules."""
+
+    def done(self, step: Step) -> None:
+        """Note what a deed begins or ends; what it did is seen at once, in virtual time."""
+        match step:
+            case Act(word=word, target=NamedNodes(nodes=(node,))):
+                self._of_node(str(word), str(node))
+            case Partition(name=name, cut=Flows(flows=flows)):
+                self._begin_named(
+                    name, "partition", sorted({node for flow in flows for node in flow})
+                )
+                self.journal.effect(self._named[name], "nothing is passed on")
+            case HealPartition(name=name):
+                self._end_named(name, "frames are passed on again")
+            case Lay(name=name):
+                ends = [*_nodes(step.source), *_nodes(step.target)]
+                self._begin_named(name, next(iter(lay_data(step))), list(dict.fromkeys(ends)))
+            case Lift(name=name):
+                self._see(name)
+                self._end_named(name, "the rule is lifted")
+            case _:
+                pass
+
+    def end_all(self) -> None:
+        """What nothing else has ended ends now."""
+        for name in list(self._named):
+            self._see(name)
+            self._end_named(name, "all was mended")
+        for opened in self._nodes.values():
+            for index in opened:
+                self.journal.end(index, "all was mended")
+        self._nodes.clear()
+
+    def _of_node(self, word: str, node: str) -> None:
+        for index in self._nodes.pop((word, node), ()):
+            self.journal.end(index, f"{node}: {word}")
+        fault = FAULTS.get(word)
+        if fault is not None:
+            index = self.journal.begin(fault.name, [node])
+            self.journal.effect(index, f"{node}: {word}")
+            self._nodes.setdefault((fault.healed_by, node), []).append(index)
+
+    def _begin_named(self, name: str, fault: str, targets: Sequence[str]) -> None:
+        self._end_named(name, "another one took its place")
+        self._named[name] = self.journal.begin(fault, targets)
+
+    def _end_named(self, name: str, evidence: str) -> None:
+        index = self._named.pop(name, None)
+        if index is not None:
+            self.journal.end(index, evidence)
+
+    def _see(self, name: str) -> None:
+        """Whether a rule concerned any frame."""
+        status = self._wire.status().rules.get(name)
+        if name in self._named and status is not None and status.matched_count:
+            self.journal.effect(self._named[name], status.first or "it concerned a frame")
+
+
+class _Writes:
+    """The changes of an administrator, into `metadata_writes`. See `askers.Writes`."""
+
+    def __init__(self, run: RunDirectory, node_of: Callable[[int], str]) -> None:
+        self.journal = EventJournal(run.raw, "metadata_writes", writer="administrator")
+        self._node_of = node_of
+        self._open: dict[int, int] = {}
+        """The numbers of those that have no answer yet, by correlation."""
+        self.created: list[str] = []
+        """Topics that were asked for, in order."""
+
+    def called(self, now: int, broker: int, change: Any) -> None:
+        """A change is asked for; of some kinds the table has no rows."""
+        columns = _written(change)
+        if columns is not None:
+            if columns["f"] is MetadataF.CREATE:
+                self.created.append(str(columns["topic"]))
+            asked = {"process": _ADMINISTRATOR, "node": self._node_of(broker), "call_ns": now}
+            self._open[change.correlation] = self.journal.begin(asked | columns)
+
+    def returned(self, now: int, answer: Any) -> None:
+        """One was answered: an error may have come after it was done."""
+        number = self._open.pop(answer.correlation, None)
+        if number is None:
+            return
+        error, topic_id = _told(answer)
+        ended: dict[str, object] = {
+            "outcome": Outcome.INFO if error else Outcome.OK,
+            "return_ns": now,
+        }
+        self.journal.end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
+
+
+def _written(change: Any) -> dict[str, object] | None:
+    match change:
+        case CreateTopicsRequest():
+            return {"f": MetadataF.CREATE, "topic": change.topics[0].name}
+        case DeleteTopicsRequest():
+            return {"f": MetadataF.DELETE, "topic": change.topics[0][0]}
+        case AlterConfigsRequest():
+            _, topic, _, value = change.changes[0]
+            assert value is not None, "an administrator sets it, and never takes it away"
+            config_value = int(value) - COUNTER_BASE
+            return {"f": MetadataF.ALTER, "topic": topic, "config_value": config_value}
+        case _:
+            return None
+
+
+def _told(answer: Any) -> tuple[int, str | None]:
+    """The error, and the id of a topic that was created."""
+    match answer:
+        case CreateTopicsResponse():
+            _, topic_id, error, *_ = answer.topics[0]
+            return error, None if error else text_of(topic_id)
+        case DeleteTopicsResponse():
+            return answer.topics[0][2], None
+        case AlterConfigsResponse():
+            return answer.resources[0][2], None
+        case _:
+            raise AssertionError(answer)
+
+
+def _keys(plan: TrialPlan) -> tuple[str, ...]:
+    return tuple(key for topic in plan.topics for key in topic.keys)
+
+
+def _nodes(parties: Any) -> tuple[str, ...]:
+    return tuple(map(str, parties.target.nodes)) if parties.target is not None else ()
+
+
+def _nobody_hears(_words: str) -> None:
+    pass

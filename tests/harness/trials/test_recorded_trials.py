@@ -1,0 +1,146 @@
+"""Trials as runs: recorded without a change of their world, stored, and repeated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from checkers.check import check_run
+from checkers.in_process import in_process_session
+from checkers.verdict import Validity, Verdict
+from clusters.reference.rules import Rules
+from harness.library import find_scenario
+from harness.replay import replayed
+from harness.scenario import load_scenario, parse_scenario
+from harness.trial_spec import Storm
+from harness.trials.plan import TrialPlan, drawn_plan, plan_of
+from harness.trials.recorded import scenario_of
+from harness.trials.store import StoredTrial, store_trial
+from harness.trials.trial import TrialResult, run_trial
+from harness.yaml_file import Document
+from history.failure import UsageError
+from history.manifest import RunState, read_manifest
+from history.reader import load_table
+
+STORMS = {
+    Storm.WINDOWS: 2,
+    Storm.RELAYS: 3,
+    Storm.QUORUM: 4,
+    Storm.CHAOS: 15,
+    Storm.MIX: 68,
+    Storm.LATE_FETCHES: 105,
+}
+
+
+def stored(plan: TrialPlan, root: Path, *off: str) -> StoredTrial:
+    return store_trial(plan, without_rules=off, root=root, name="storm")
+
+
+def judged(trial: StoredTrial) -> Verdict:
+    return check_run(trial.run, spark=in_process_session())
+
+
+def violated(verdict: Verdict) -> set[str]:
+    return {one.check for one in verdict.checks if one.validity is Validity.INVALID}
+
+
+@pytest.mark.parametrize(("storm", "seed"), STORMS.items())
+def test_a_recorded_trial_is_the_same_world(storm: Storm, seed: int, tmp_path: Path) -> None:
+    plan = drawn_plan(seed)
+    assert plan.storm is storm
+    recorded, alone = stored(plan, tmp_path / "run").result, run_trial(plan, Rules(), digest=True)
+    assert replace(recorded, cpu_s=0.0) == replace(alone, cpu_s=0.0)
+
+
+def test_what_is_found_is_the_same_and_the_schedule_goes_on(tmp_path: Path) -> None:
+    plan, off = drawn_plan(2), "epoch_from_offset"
+    recorded = stored(plan, tmp_path / "run", off).result
+    alone = run_trial(plan, Rules().without(off))
+    assert recorded.findings[0] == alone.findings[0]
+    assert recorded.virtual_ns > alone.virtual_ns
+
+
+def test_a_stored_trial_is_a_run_that_the_checks_judge(tmp_path: Path) -> None:
+    trial = stored(drawn_plan(2), tmp_path / "run", "epoch_from_offset")
+    manifest = read_manifest(trial.run.manifest_path)
+    assert (manifest.seed, manifest.state) == (2, RunState.RECORDED)
+    assert "--without-rule epoch_from_offset" in manifest.command
+    assert manifest.versions["rules_off"] == "epoch_from_offset"
+    assert load_table(trial.run, "faults").num_rows > 0
+    told = json.loads((trial.run.root / "trial.json").read_text())
+    assert told["findings"][0]["anomaly"] == "epoch-went-back"
+    notes = [json.loads(one) for one in (trial.run.root / "notes.jsonl").read_text().splitlines()]
+    assert {note[2] for note in notes} > {"committed-metadata", "leads", "broker-state"}
+    verdict = judged(trial)
+    assert {"epoch-went-back", "illegal-transition"} <= violated(verdict)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_clean_trial_is_not_accused(seed: int, tmp_path: Path) -> None:
+    assert not violated(judged(stored(drawn_plan(seed), tmp_path / "run")))
+
+
+@pytest.mark.slow
+def test_clean_trials_are_not_accused(tmp_path: Path) -> None:
+    for seed in range(200, 240):
+        trial = stored(drawn_plan(seed), tmp_path / "run")
+        if not trial.result.excused:
+            assert (seed, violated(judged(trial))) == (seed, set())
+
+
+def test_a_plan_is_a_scenario_and_back() -> None:
+    for seed in range(1, 80):
+        plan = drawn_plan(seed)
+        scenario = scenario_of(plan, name="storm", title="Seed after seed")
+        again = plan_of(scenario, seed)
+        drawn = plan.mix if plan.storm is Storm.MIX else None
+        assert again == replace(plan, mix=drawn, topics=again.topics)
+        assert [topic.assignment for topic in again.topics] == [
+            topic.assignment for topic in plan.topics
+        ]
+    plan = plan_of(load_scenario(find_scenario("kip-903"), []), 1)
+    assert plan_of(scenario_of(plan, name="kip-903", title="A play"), 1).play == plan.play
+
+
+def test_a_storm_is_stated_where_its_schedule_is() -> None:
+    scenario = scenario_of(drawn_plan(2), name="storm", title="Seed after seed")
+
+    def said(**changes: object) -> str:
+        data = {**scenario.document.data, **changes}
+        text = yaml.safe_dump(data)
+        with pytest.raises(UsageError) as error:
+            parse_scenario(Document(name="x", text=text, data=data, lines={}, flags={}))
+        return str(error.value)
+
+    assert "storm play, and the scenario has no play" in said(trial={"storm": "play"})
+    assert "storm windows, and the scenario has play" in said(play=[{"wait": "1s"}])
+    assert "trial.strom" in said(trial={"strom": "play"})
+
+
+def worlds(result: TrialResult) -> tuple[object, ...]:
+    """What replays have in common; calls of the harness are events, and not made again."""
+    return (result.virtual_ns, result.acknowledged_count, result.findings, result.crash)
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4, 8, 105])
+def test_the_play_of_a_trial_makes_the_same_world_again(seed: int, tmp_path: Path) -> None:
+    trial = stored(drawn_plan(seed), tmp_path / "first")
+    again = plan_of(replayed(trial.run, kafka=None), seed)
+    assert again.storm is Storm.PLAY
+    second = stored(again, tmp_path / "second")
+    assert worlds(second.result) == worlds(trial.result)
+    # And so does the play of the replay.
+    third = stored(plan_of(replayed(second.run, kafka=None), seed), tmp_path / "third")
+    assert worlds(third.result) == worlds(trial.result)
+
+
+def test_a_step_may_be_left_out_of_the_play(tmp_path: Path) -> None:
+    trial = stored(drawn_plan(2), tmp_path / "run")
+    steps = yaml.safe_load(trial.run.play_path.read_text())
+    kept = [step for step in steps if "pause" not in step and "resume" not in step]
+    assert 0 < len(kept) < len(steps)
+    trial.run.play_path.write_text(yaml.safe_dump(kept))
+    result = run_trial(plan_of(replayed(trial.run, kafka=None), 2), Rules())
+    assert (result.crash, result.findings) == ("", ())
