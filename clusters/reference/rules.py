@@ -297,7 +297,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "Only the leader of a partition may propose its ISR.",
         "A broker changes an ISR that is not its own to judge.",
         "two-leaders",
-        beside=("leader_epoch_compared",),
+        beside=("leader_epoch_bumped", "partition_epoch_compared"),
     ),
     _rule(
         "members_eligible",

@@ -1,14 +1,16 @@
 """What the product's own checks make of trials: recorded as runs are, judged as runs are.
 
 A rule that is switched off counts as found out by a check once the check calls the record of some
-trial invalid, and does not accuse the very same trial with the rule on. (Where other rules that do
-the same work are off beside it, they are off in both.) Of a trial whose losses nothing survives,
-which the oracle excuses, nothing counts that is about records. Which seeds are worth a record, the
-oracle says, which is several times quicker; that it found something is no answer here.
+trial invalid, with a proof of a kind that it has not of the very same trial with the rule on.
+(Where other rules that do the same work are off beside it, they are off in both: what they let
+through may be proven in both, in other words.) Of a trial whose losses nothing survives, which the
+oracle excuses, nothing counts that is about records. Which seeds are worth a record, the oracle
+says, which is several times quicker; that it found something is no answer here.
 """
 
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +31,7 @@ __all__ = ["Attempt", "Subject", "attempted", "attempts"]
 
 _RECORDS: Final = frozenset({"operations", "records", "replicas", "replica_records"})
 """Tables that tell of records."""
+_NUMBERS: Final = re.compile(r"[0-9][0-9.,]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +83,12 @@ def attempted(subject: Subject) -> Attempt:
     off = (rule.name, *rule.beside)
     with TemporaryDirectory(prefix="fencepost-trial-") as scratch:
         stored, verdict = _judged(plan, off, Path(scratch) / "off", rule)
-        found = _found(verdict, stored.result)
+        found = _first_of_each(_proofs(verdict, stored.result))
         if found:
             kept, control = _judged(plan, rule.beside, Path(scratch) / "on", rule)
-            also = _found(control, kept.result)
-            found = {name: proof for name, proof in found.items() if name not in also}
+            also = {_kind(name, proof) for name, proof in _proofs(control, kept.result)}
+            new = [(n, p) for n, p in _proofs(verdict, stored.result) if _kind(n, p) not in also]
+            found = _first_of_each(new)
         if found and subject.root is not None:
             shutil.rmtree(subject.root, ignore_errors=True)
             shutil.copytree(stored.run.root, subject.root)
@@ -110,22 +114,29 @@ def _judged(
     return stored, check_run(stored.run, spark=in_process_session())
 
 
-def _found(verdict: Verdict, result: TrialResult) -> dict[str, str]:
-    return {
-        one.check: _first(one)
-        for one in verdict.checks
-        if one.validity is Validity.INVALID and not (result.excused and _is_about_records(one))
-    }
+def _proofs(verdict: Verdict, result: TrialResult) -> Iterator[tuple[str, str]]:
+    """By check: what proves that no promise allows it."""
+    for one in verdict.checks:
+        if one.validity is Validity.INVALID and not (result.excused and _is_about_records(one)):
+            for proof in one.examples:
+                if not proof.allowed:
+                    yield one.check, f"{proof.key}: {proof.detail}"
+
+
+def _kind(check: str, proof: str) -> tuple[str, str]:
+    """Of a proof: its words, whatever the numbers."""
+    return check, _NUMBERS.sub("#", proof)
+
+
+def _first_of_each(proofs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for check, proof in proofs:
+        found.setdefault(check, proof)
+    return found
 
 
 def _is_about_records(result: CheckResult) -> bool:
     return not _RECORDS.isdisjoint(entry_of(result.check).needs)
-
-
-def _first(result: CheckResult) -> str:
-    """The proof of the first anomaly that nothing allows."""
-    proof = next(one for one in result.examples if not one.allowed)
-    return f"{proof.key}: {proof.detail}"
 
 
 def _ordered(rule: Rule, found: Mapping[str, str]) -> dict[str, str]:

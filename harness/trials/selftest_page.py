@@ -28,6 +28,7 @@ trials it found the rule out. *Proof*: the first one of the check named first.
 """
 _CHECKS_MAX: Final = 4
 _COLUMNS: Final = 7
+_MORE: Final = " more"
 
 
 def selftest_page(found: Sequence[Detection]) -> str:
@@ -43,10 +44,14 @@ def examples_in(page: Path) -> list[tuple[Example, tuple[str, ...]]]:
         if line.startswith("| ") and not line.startswith("| rule |")
     ]
     return [
-        (Example(rule=row[0], play=row[1], seed=int(row[2])), tuple(row[4].split(", ")))
+        (Example(rule=row[0], play=row[1], seed=int(row[2])), _names(row[4]))
         for row in rows
         if len(row) == _COLUMNS and row[2].isdigit()
     ]
+
+
+def _names(cell: str) -> tuple[str, ...]:
+    return tuple(name for name in cell.split(", ") if not name.endswith(_MORE))
 
 
 def _cells(one: Detection) -> Sequence[str]:
@@ -55,7 +60,7 @@ def _cells(one: Detection) -> Sequence[str]:
     if found is None:
         return (one.rule.name, "", "", str(len(one.attempts)), "**none**", oracle, "")
     names = list(found.found)
-    more = [f"{len(names) - _CHECKS_MAX} more"] if len(names) > _CHECKS_MAX else []
+    more = [f"{len(names) - _CHECKS_MAX}{_MORE}"] if len(names) > _CHECKS_MAX else []
     return (
         one.rule.name,
         found.play,
