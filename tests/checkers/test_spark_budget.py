@@ -89,10 +89,10 @@ def _checked(run: RunDirectory, *limits: str) -> dict[str, Any]:
     return json.loads(ended.stdout)[0]["checks"]
 
 
-def test_with_2_gb_and_60_s_all_keys_but_the_impossible_one_get_an_answer(tmp_path: Path) -> None:
+def test_with_2_gb_and_30_s_all_keys_but_the_impossible_one_get_an_answer(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "run")
     _write(run)
-    checks = _checked(run, "--memory", "2G", "--budget", "60s", "--spark-master", "local[2]")
+    checks = _checked(run, "--memory", "2G", "--budget", "30s", "--spark-master", "local[2]")
     answer = checks["nonlinearizable"]
     assert answer["validity"] == "unknown"
     assert answer["reason"].startswith(f"{_KEYS} of {_KEYS + 1} keys checked; ")

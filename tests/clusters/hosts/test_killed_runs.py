@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from killed_runs import LiveRun, fencepost, in_the_middle, someone_waits_for_a_disk
@@ -189,9 +190,27 @@ def named(middle: object) -> str | None:
     return middle.name if isinstance(middle, Middle) else None
 
 
-@pytest.mark.parametrize("warden_too", [False, True], ids=["harness", "harness and warden"])
+def by_wardens(middle: Any) -> bool:
+    """Whether it is tried what a warden mends by itself; `clean` undoes the same, for all."""
+    one = middle if isinstance(middle, Middle) else middle.values[0]
+    return one.name in ("processes", "hard-disks", "containers")
+
+
+@pytest.mark.parametrize("middle", filter(by_wardens, MIDDLES), ids=named)
+def test_a_warden_whose_harness_was_killed_leaves_the_machine_as_it_was(
+    middle: Middle, until: Callable[..., bool], tmp_path: Path
+) -> None:
+    the_machine_is_as_it_was(middle, until, tmp_path, warden_too=False)
+
+
 @pytest.mark.parametrize("middle", MIDDLES, ids=named)
-def test_the_machine_is_as_it_was(
+def test_after_harness_and_warden_were_killed_the_machine_is_cleaned(
+    middle: Middle, until: Callable[..., bool], tmp_path: Path
+) -> None:
+    the_machine_is_as_it_was(middle, until, tmp_path, warden_too=True)
+
+
+def the_machine_is_as_it_was(
     middle: Middle, until: Callable[..., bool], tmp_path: Path, *, warden_too: bool
 ) -> None:
     if (why := middle.why_not()) is not None:
