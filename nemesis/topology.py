@@ -11,13 +11,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations, product
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from clusters.port import NodeName, Role, role_of
 from history.failure import HarnessError
 from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
+
+if TYPE_CHECKING:
+    # Half a second is too much for who only reads a scenario: it is imported where it is used.
+    import networkx as nx
 
 __all__ = [
     "CLIENTS",
@@ -136,6 +139,8 @@ Cut = Isolate | Groups | OneWay | Shaped | Flows
 
 def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
     """Every node reaches every other; clients and brokers reach each other."""
+    import networkx as nx  # noqa: PLC0415
+
     graph: nx.DiGraph[NodeName] = nx.DiGraph()
     known = tuple(nodes)
     graph.add_edges_from(permutations(known, 2))
@@ -167,6 +172,8 @@ def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[Nod
 
     Ties go to the group with the first controller: where it is, the cluster goes on.
     """
+    import networkx as nx  # noqa: PLC0415
+
     graph = whole_network(nodes)
     graph.remove_node(CLIENTS)
     graph.remove_edges_from(flow for flow in flows if CLIENTS not in flow)
@@ -219,6 +226,8 @@ def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> froz
 
 def _majority_ring(order: Sequence[NodeName]) -> frozenset[Flow]:
     """Each reaches its nearest neighbours on the ring, as many as make a majority with itself."""
+    import networkx as nx  # noqa: PLC0415
+
     count = len(order)
     reach = (count // 2 + 1) // 2
     ring = nx.circulant_graph(count, list(range(1, reach + 1)))

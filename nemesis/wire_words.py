@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
 from history.failure import SpecError, UsageError
@@ -184,6 +183,8 @@ def _api(data: Mapping[str, object]) -> str:
 
 
 def _error(data: Mapping[str, object]) -> str:
+    from kio.schema.errors import ErrorCode  # noqa: PLC0415  # it takes a third of a second
+
     names = [code.name.upper() for code in ErrorCode]
     name = str(data.get("with"))
     if name not in names:

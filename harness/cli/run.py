@@ -1,4 +1,8 @@
-"""`fencepost run` and `fencepost replay`."""
+"""`fencepost run` and `fencepost replay`.
+
+What it takes to run is imported once the scenario is read: that takes seconds, and whatever is
+wrong with the scenario or a flag is to be said before.
+"""
 
 import shlex
 from dataclasses import replace
@@ -8,14 +12,11 @@ from typing import Any
 import click
 
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
-from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
-from harness.default_cluster import default_cluster
 from harness.library import find_scenario
 from harness.options import ClusterKind, HostKind, RunOptions
 from harness.outcome import RunOutcome
 from harness.progress import Progress, terminal_progress
 from harness.replay import replayed
-from harness.run import run_scenario
 from harness.scenario import Scenario, load_scenario
 from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError, UsageError
@@ -99,6 +100,9 @@ def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any)
     loaded = load_scenario(find_scenario(scenario), _overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
+    from harness.cli.verdicts import exit_code_of, outcome_json  # noqa: PLC0415  # see above
+    from harness.default_cluster import default_cluster  # noqa: PLC0415
+
     first = seed if seed is not None else new_seed()
     outcomes = []
     with terminal_progress() as progress:
@@ -138,6 +142,8 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
+    from harness.cli.verdicts import exit_code_of, outcome_json  # noqa: PLC0415  # see above
+
     with terminal_progress() as progress:
         options = options_from(flags, seed=seed, command=command)
         outcome = _run_one(scenario, options, progress, last=True, aside=as_json)
@@ -150,6 +156,9 @@ def _run_one(
     scenario: Scenario, options: RunOptions, progress: Progress, *, last: bool, aside: bool
 ) -> RunOutcome | HarnessError:
     """Run once. In a series a failed run is a result and the series goes on; alone it is raised."""
+    from harness.cli.verdicts import say_verdict  # noqa: PLC0415  # see above
+    from harness.run import run_scenario  # noqa: PLC0415
+
     progress.say(f"{scenario.title} (repeat: {options.command})")
     try:
         outcome = run_scenario(scenario, options, progress)

@@ -1,6 +1,8 @@
 """The command line without a cluster: what it prints, and its exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,24 @@ def test_wrong_use_is_one_line_and_254(
     assert err.count("\n") == 1
     assert out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_scenario_is_refused_before_what_takes_seconds_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("name: bad\ntopics: [{name: t, replication_factor: 9}]\n")
+    code = (
+        "import sys\n"
+        "from harness.cli.main import main\n"
+        "try:\n"
+        f"    main(['run', {str(tmp_path / 'bad.yaml')!r}])\n"
+        "finally:\n"
+        "    print(*{'bokeh', 'networkx', 'pandas', 'paramiko', 'pyspark', 'scipy'} & {*sys.modules})"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 254
+    assert "bad.yaml:2: topics[0].replication_factor" in ended.stderr
+    assert ended.stdout.strip() == ""
 
 
 def test_no_command_at_all_is_wrong_use_and_shows_the_help(
