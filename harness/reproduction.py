@@ -114,9 +114,15 @@ class Series:
 
     @property
     def label(self) -> str:
-        """`4.3.1`, or `4.3.1 at metadata.version 3.3`."""
+        """`4.3.1`, or `4.3.1 at metadata.version 3.3`, or `4.3.1, docker`."""
         at = f" at metadata.version {self.metadata_version}" if self.metadata_version else ""
-        return f"{self.release}{at}"
+        on = f", {self.host}" if self.host else ""
+        return f"{self.release}{at}{on}"
+
+    @property
+    def host(self) -> str:
+        """Where the nodes ran; empty: as processes of this machine."""
+        return self.versions.get("host", "")
 
     @property
     def rate(self) -> Rate:

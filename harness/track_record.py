@@ -1,9 +1,9 @@
 """The track record: a table drawn from reproductions that are kept in the repository.
 
-`results/track-record/*.json` are stored reproductions, copied whole. Of each scenario, release and
-metadata.version the newest series counts, and older ones are not pooled with it: scenarios and
-checks change, and a rate is one of a state of both. The README has the table between two markers,
-and a test that it is the one that is drawn from the files.
+`results/track-record/*.json` are stored reproductions, copied whole. Of each scenario, release,
+metadata.version and kind of host the newest series counts, and older ones are not pooled with it:
+scenarios and checks change, and a rate is one of a state of both. The README has the table between
+two markers, and a test that it is the one that is drawn from the files.
 """
 
 import shlex
@@ -71,7 +71,7 @@ def without_series(
     proven = {
         (reproduction.scenario, series.release, series.metadata_version)
         for reproduction, series in _newest(recorded)
-        if series.standing is Standing.AS_EXPECTED
+        if series.standing is Standing.AS_EXPECTED and not series.host
     }
     for scenario in scenarios:
         for release in tried_releases(scenario.expect):
@@ -121,10 +121,10 @@ def _without_results(command: str) -> str:
 
 
 def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Series]]:
-    seen: set[tuple[str, str, str | None]] = set()
+    seen: set[tuple[str, str, str | None, str]] = set()
     for reproduction in recorded:
         for series in reproduction.series:
-            key = (reproduction.scenario, series.release, series.metadata_version)
+            key = (reproduction.scenario, series.release, series.metadata_version, series.host)
             if series.runs and key not in seen:
                 seen.add(key)
                 yield reproduction, series

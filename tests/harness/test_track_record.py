@@ -110,6 +110,21 @@ def test_the_newest_series_of_a_release_counts(tmp_path: Path) -> None:
     assert "1 March" not in text
 
 
+def test_each_kind_of_host_has_a_row_of_its_own_and_proves_nothing_of_the_others(
+    tmp_path: Path,
+) -> None:
+    local = reproduction(tmp_path, hits=4)
+    in_docker = [replace(one, versions={**one.versions, "host": "docker"}) for one in local.series]
+    both = [replace(local, series=tuple(in_docker), command="docker"), local]
+    text = table(both)
+    assert "| `trial` (KAFKA-1) | 3.4.1, docker | fires | 4/4 |" in text
+    assert "| `trial` (KAFKA-1) | 3.4.1 | fires | 4/4 |" in text
+    claim = Expectation(releases=SpecifierSet(""), validity=Validity.VALID, tried=("3.4.1",))
+    trial = replace(load_scenario(find_scenario("smoke"), []), name="trial", expect=(claim,))
+    assert list(without_series([trial], both[:1]))
+    assert not list(without_series([trial], both))
+
+
 def test_a_series_joins_the_record_under_its_scenario_and_time(tmp_path: Path) -> None:
     made = reproduction(tmp_path, hits=4)
     kept = add_to_track_record(tmp_path / "20260301T080000Z.json", tmp_path / "record")
