@@ -110,7 +110,7 @@ def simulate(
 )
 @click.option("--rule", "chosen", multiple=True, metavar="RULE", help="Only these rules.")
 @click.option(
-    "--write", "page", type=click.Path(path_type=Path), help="Write the table to this page, too."
+    "--write", "page", type=click.Path(path_type=Path), help="Write it into the table of this page."
 )
 @results_option
 @spark_master_option
@@ -152,7 +152,8 @@ def selftest(
                 session=session, seeds=clean, shown=lambda now: progress.say(_line(now, clean))
             )
     if page is not None:
-        page.write_text(selftest_page(found), encoding="utf-8")
+        before = page.read_text(encoding="utf-8") if page.exists() else ""
+        page.write_text(selftest_page(found, before=before), encoding="utf-8")
     if as_json:
         emit_json({"rules": [_detection_json(d) for d in found], "clean": _tally_json(tally)})
     else:

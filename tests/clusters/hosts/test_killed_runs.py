@@ -196,7 +196,7 @@ def by_wardens(middle: Any) -> bool:
     return one.name in ("processes", "hard-disks", "containers")
 
 
-@pytest.mark.parametrize("middle", filter(by_wardens, MIDDLES), ids=named)
+@pytest.mark.parametrize("middle", [*filter(by_wardens, MIDDLES)], ids=named)
 def test_a_warden_whose_harness_was_killed_leaves_the_machine_as_it_was(
     middle: Middle, until: Callable[..., bool], tmp_path: Path
 ) -> None:

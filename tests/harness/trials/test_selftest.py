@@ -8,9 +8,11 @@ from checkers.catalogue import CATALOGUE
 from clusters.reference.rules import RULES
 from harness.trials.checked import attempted
 from harness.trials.examples import Example, subject_of
-from harness.trials.selftest_page import examples_in
+from harness.trials.selftest import Detection
+from harness.trials.selftest_page import examples_in, selftest_page
 
-LINES = examples_in(Path(__file__).parents[3] / "docs/selftest.md")
+PAGE = Path(__file__).parents[3] / "docs/selftest.md"
+LINES = examples_in(PAGE)
 
 
 def test_the_page_names_each_rule_and_only_checks_that_there_are() -> None:
@@ -23,6 +25,20 @@ def test_the_page_names_each_rule_and_only_checks_that_there_are() -> None:
 def test_a_rule_switched_off_is_found_out_by_a_check(
     example: Example, checks: tuple[str, ...]
 ) -> None:
-    found = attempted(subject_of(example)).found
-    assert checks[0] in found
-    assert found[checks[0]], "a proof says who did what"
+    """And by the oracle, which says of thousands of seeds which are worth a record."""
+    attempt = attempted(subject_of(example))
+    assert checks[0] in attempt.found
+    assert attempt.oracle
+
+
+def test_a_rule_that_is_tried_again_gets_a_new_line_and_the_others_keep_theirs() -> None:
+    rule = RULES[3]
+    nothing = Detection(
+        rule=rule, trial_count=8, hits=(), anomalies={}, crash_count=0, cpu_s=1.0, attempts=()
+    )
+    page = PAGE.read_text()
+    again = selftest_page([nothing], before=page)
+    rows = [line for line in again.splitlines() if line.startswith("| ")]
+    changed = [line for line in rows if line not in page.splitlines()]
+    assert changed == [f"| {rule.name} |  |  | 0 | **none** | 0/8 |  |"]
+    assert len(rows) == len(RULES) + 1
