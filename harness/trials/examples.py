@@ -28,6 +28,7 @@ PLAYS: Final[Mapping[str, str]] = {
     "high_watermark_of_maximal_isr": "held-join",
     "growth_needs_high_watermark": "late-catch-up",
     "growth_needs_epoch_start": "behind-the-epoch",
+    "answer_epoch_checked": "late-answer",
     "only_leader_alters": "deposed-leader",
 }
 """By rule: a scenario of the library that was made to show soon what it prevents."""
