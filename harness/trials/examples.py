@@ -25,6 +25,7 @@ PLAYS: Final[Mapping[str, str]] = {
     "broker_ends_lease": "cut-off",
     "fenced_serves_nobody": "cut-off",
     "fenced_leaves_isr": "cut-off",
+    "commit_in_own_epoch": "old-records",
     "high_watermark_of_maximal_isr": "held-join",
     "growth_needs_high_watermark": "late-catch-up",
     "growth_needs_epoch_start": "behind-the-epoch",
