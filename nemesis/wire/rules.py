@@ -73,8 +73,8 @@ class Clause:
 
     `field` is a column of the `wire` table (`isr`, `topic`, `partition`, `leader_epoch`, `error`,
     `committed`, `transactional_id`, …), or one of: `key` (`topic-partition`), `metadata` (a Fetch
-    of the metadata log), `record_type` (a Fetch response that carries a metadata record of this
-    type, e.g. "PartitionChangeRecord").
+    of the metadata log), `record_type` (the types of the metadata records that a Fetch response
+    carries, e.g. "PartitionChangeRecord": to include one, or to be that one alone).
     """
 
     field: str
