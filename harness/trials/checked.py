@@ -1,9 +1,9 @@
 """What the product's own checks make of trials: recorded as runs are, judged as runs are.
 
 A rule that is switched off counts as found out by a check once the check calls the record of some
-trial invalid, with a proof of a kind that it has not of the very same trial with the rule on.
-(Where other rules that do the same work are off beside it, they are off in both: what they let
-through may be proven in both, in other words.) Of a trial whose losses nothing survives, which the
+trial invalid, and not that of the very same trial with the rule on. (Where other rules that do the
+same work are off beside it, they are off in both. If every check then accuses both, a proof counts
+that is of a kind which the control has not.) Of a trial whose losses nothing survives, which the
 oracle excuses, nothing counts that is about records. Which seeds are worth a record, the oracle
 says, which is several times quicker; that it found something is no answer here.
 """
@@ -31,7 +31,7 @@ __all__ = ["Attempt", "Subject", "attempted", "attempts"]
 
 _RECORDS: Final = frozenset({"operations", "records", "replicas", "replica_records"})
 """Tables that tell of records."""
-_NUMBERS: Final = re.compile(r"[0-9][0-9.,]*")
+_NUMBERS: Final = re.compile(r"\[[0-9, ]*\]|[0-9][0-9.,]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,7 @@ def attempted(subject: Subject) -> Attempt:
         found = _first_of_each(_proofs(verdict, stored.result))
         if found:
             kept, control = _judged(plan, rule.beside, Path(scratch) / "on", rule)
-            also = {_kind(name, proof) for name, proof in _proofs(control, kept.result)}
-            new = [(n, p) for n, p in _proofs(verdict, stored.result) if _kind(n, p) not in also]
-            found = _first_of_each(new)
+            found = _beyond(found, _proofs(verdict, stored.result), _proofs(control, kept.result))
         if found and subject.root is not None:
             shutil.rmtree(subject.root, ignore_errors=True)
             shutil.copytree(stored.run.root, subject.root)
@@ -121,6 +119,18 @@ def _proofs(verdict: Verdict, result: TrialResult) -> Iterator[tuple[str, str]]:
             for proof in one.examples:
                 if not proof.allowed:
                     yield one.check, f"{proof.key}: {proof.detail}"
+
+
+def _beyond(
+    found: Mapping[str, str],
+    proofs: Iterable[tuple[str, str]],
+    control: Iterable[tuple[str, str]],
+) -> dict[str, str]:
+    """What the control has not: by check, or if it has them all, by the kind of proof."""
+    known = list(control)
+    names, kinds = {name for name, _ in known}, {_kind(*one) for one in known}
+    new = {name: proof for name, proof in found.items() if name not in names}
+    return new or _first_of_each(one for one in proofs if _kind(*one) not in kinds)
 
 
 def _kind(check: str, proof: str) -> tuple[str, str]:
