@@ -46,7 +46,13 @@ def violated(verdict: Verdict) -> set[str]:
     return {one.check for one in verdict.checks if one.validity is Validity.INVALID}
 
 
-@pytest.mark.parametrize(("storm", "seed"), STORMS.items())
+@pytest.mark.parametrize(
+    ("storm", "seed"),
+    [
+        pytest.param(storm, seed, marks=[] if storm is Storm.RELAYS else pytest.mark.slow)
+        for storm, seed in STORMS.items()
+    ],
+)
 def test_a_recorded_trial_is_the_same_world(storm: Storm, seed: int, tmp_path: Path) -> None:
     plan = drawn_plan(seed)
     assert plan.storm is storm
@@ -124,7 +130,9 @@ def worlds(result: TrialResult) -> tuple[object, ...]:
     return (result.virtual_ns, result.acknowledged_count, result.findings, result.crash)
 
 
-@pytest.mark.parametrize("seed", [2, 3, 4, 8, 105])
+@pytest.mark.parametrize(
+    "seed", [2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4, 8, 105))]
+)
 def test_the_play_of_a_trial_makes_the_same_world_again(seed: int, tmp_path: Path) -> None:
     trial = stored(drawn_plan(seed), tmp_path / "first")
     again = plan_of(replayed(trial.run, kafka=None), seed)

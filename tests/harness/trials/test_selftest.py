@@ -13,6 +13,7 @@ from harness.trials.selftest_page import examples_in, selftest_page
 
 PAGE = Path(__file__).parents[3] / "docs/selftest.md"
 LINES = examples_in(PAGE)
+SOON = ("epoch_from_offset", "stale_epoch_refused", "only_leader_alters")
 
 
 def test_the_page_names_each_rule_and_only_checks_that_there_are() -> None:
@@ -21,7 +22,13 @@ def test_the_page_names_each_rule_and_only_checks_that_there_are() -> None:
     assert named <= {entry.name for entry in CATALOGUE}
 
 
-@pytest.mark.parametrize(("example", "checks"), LINES, ids=[one.rule for one, _ in LINES])
+@pytest.mark.parametrize(
+    ("example", "checks"),
+    [
+        pytest.param(*line, id=line[0].rule, marks=[] if line[0].rule in SOON else pytest.mark.slow)
+        for line in LINES
+    ],
+)
 def test_a_rule_switched_off_is_found_out_by_a_check(
     example: Example, checks: tuple[str, ...]
 ) -> None:
