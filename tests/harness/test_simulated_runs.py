@@ -17,6 +17,7 @@ from history.schema import RUN_TABLES
 
 FENCEPOST = (sys.executable, "-m", "harness.cli")
 SIMULATED = ("--cluster", "simulated", "--seed", "7", "--alongside", "--json")
+_SEED_2 = ("--cluster", "simulated", "--seed", "2", "--alongside", "--json")
 _KIP_903 = ("run", "kip-903", *SIMULATED)
 
 
@@ -98,6 +99,25 @@ def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(
         )
         assert ended.violated == stale
         assert ended.said["as_expected"] is True
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_what_a_trial_found_is_a_run_for_check_report_replay_and_run(
+    fencepost: Fencepost, tmp_path: Path
+) -> None:
+    off = ("--without-rule", "epoch_from_offset")
+    trial = ("simulate", "storm", "--first", "2", "--seeds", "1", *off)
+    assert fencepost(*trial, results=tmp_path).returncode == 1
+    (stored,) = (tmp_path / "trials").iterdir()
+    checked = fencepost("check", str(stored), "--json", results=tmp_path)
+    assert {"epoch-went-back", "illegal-transition"} == checked.violated
+    assert fencepost("report", str(stored), results=tmp_path).returncode == 0
+    assert (stored / "report.html").is_file()
+    replayed = fencepost("replay", str(stored), "--alongside", "--json", results=tmp_path)
+    assert replayed.violated == checked.violated
+    again = fencepost("run", str(stored / "scenario.yaml"), *_SEED_2, *off, results=tmp_path)
+    assert again.violated == checked.violated
 
 
 @pytest.mark.spark
