@@ -29,8 +29,8 @@ def test_a_clean_cluster_is_not_accused(first: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_clean_cluster_is_not_accused_in_hundreds_of_seeds(fuzz_seeds: range) -> None:
-    for seed in fuzz_seeds[:300]:
+def test_a_clean_cluster_is_not_accused_in_many_seeds(fuzz_seeds: range) -> None:
+    for seed in fuzz_seeds[:150]:
         result = run_trial(drawn_plan(seed), Rules())
         assert (result.seed, result.crash, result.findings) == (seed, "", ())
 
