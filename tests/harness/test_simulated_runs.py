@@ -87,6 +87,13 @@ def test_e08_the_race_loses_data_wherever_its_rules_are_not(
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_e08_a_change_of_the_controller_opens_nothing(fencepost: Fencepost, tmp_path: Path) -> None:
+    ended = fencepost("run", "kip-903-controller-change", *SIMULATED, results=tmp_path)
+    assert ended.said["validity"] == "valid"
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_v06_the_documents_trace_goes_back_below_level_3_and_not_at_it(
     fencepost: Fencepost, tmp_path: Path
 ) -> None:
