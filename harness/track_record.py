@@ -101,23 +101,36 @@ def with_table(path: Path, text: str, *, markers: tuple[str, str] = (BEGIN, END)
 def _portable(found: Reproduction) -> Reproduction:
     """The reproduction without the places of this machine."""
     series = tuple(
-        replace(one, runs=tuple(_portable_run(run) for run in one.runs)) for one in found.series
+        replace(
+            one,
+            runs=tuple(_portable_run(run) for run in one.runs),
+            versions={name: _named(name, value) for name, value in one.versions.items()},
+        )
+        for one in found.series
     )
-    return replace(found, command=_without_results(found.command), series=series)
+    return replace(found, command=_portable_command(found.command), series=series)
 
 
 def _portable_run(run: SeriesRun) -> SeriesRun:
     place = "/".join(Path(run.run).parts[-2:]) if run.run else None
     reason = run.reason.replace(run.run, place) if run.run and place else run.reason
-    return replace(run, run=place, reason=reason, command=_without_results(run.command))
+    return replace(run, run=place, reason=reason, command=_portable_command(run.command))
 
 
-def _without_results(command: str) -> str:
+def _portable_command(command: str) -> str:
+    """Without the place of results; an inventory by its name."""
     words = shlex.split(command)
     if "--results" in words:
         at = words.index("--results")
         del words[at : at + 2]
+    if "--inventory" in words:
+        at = words.index("--inventory") + 1
+        words[at] = _named("inventory", words[at])
     return shlex.join(words)
+
+
+def _named(name: str, value: str) -> str:
+    return Path(value).name if name == "inventory" else value
 
 
 def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Series]]:

@@ -34,6 +34,14 @@ def test_the_page_shows_the_claims_and_the_records_that_are_kept() -> None:
     assert shown == claims_table(read_claims(ROOT / "results/claims.toml"), RECORDS), "make docs"
 
 
+def test_every_claim_has_the_record_that_proves_it() -> None:
+    claims = read_claims(ROOT / "results/claims.toml")
+    records = {name: read_record(name, RECORDS) for name in claims}
+    proven = {name for name, record in records.items() if record and record.proves(claims[name])}
+    missing = [f"fencepost claim {name}" for name in claims if name not in proven]
+    assert not missing, "or claim it no longer"
+
+
 def test_what_came_of_the_command_is_kept(tmp_path: Path) -> None:
     claimed, heard = claim("print(1); print(); print(2 + 2)"), list[str]()
     record = prove("sums", claimed, say=heard.append)

@@ -60,6 +60,14 @@ def test_every_release_that_a_scenario_names_has_its_series() -> None:
     assert not missing, "or say no longer that it was tried"
 
 
+def test_kip_903_is_on_record_on_every_kind_of_host() -> None:
+    recorded = read_track_record(ROOT / "results/track-record")
+    text = table(recorded)
+    for host in ("", ", docker", ", netns", ", ssh"):
+        for release, says in (("3.4.1", "fires"), ("4.3.1", "holds")):
+            assert f"| `kip-903` (KAFKA-14139) | {release}{host} | {says} |" in text
+
+
 def test_a_release_that_a_scenario_names_needs_a_series_that_is_as_expected(
     tmp_path: Path,
 ) -> None:
@@ -123,6 +131,18 @@ def test_each_kind_of_host_has_a_row_of_its_own_and_proves_nothing_of_the_others
     trial = replace(load_scenario(find_scenario("smoke"), []), name="trial", expect=(claim,))
     assert list(without_series([trial], both[:1]))
     assert not list(without_series([trial], both))
+
+
+def test_an_inventory_is_on_record_by_its_name(tmp_path: Path) -> None:
+    made = reproduction(tmp_path, hits=4)
+    place = str(tmp_path / "machines.yaml")
+    series = [replace(one, versions={**one.versions, "inventory": place}) for one in made.series]
+    command = f"{COMMAND} --host ssh --inventory {place} --results {tmp_path}"
+    path = tmp_path / "20260301T080000Z.json"
+    write_reproduction(path, replace(made, command=command, series=tuple(series)))
+    kept = add_to_track_record(path, tmp_path / "record")
+    assert read_reproduction(kept).command == f"{COMMAND} --host ssh --inventory machines.yaml"
+    assert str(tmp_path) not in kept.read_text()
 
 
 def test_a_series_joins_the_record_under_its_scenario_and_time(tmp_path: Path) -> None:
