@@ -1,4 +1,4 @@
-"""What checks ask of a Spark session, done by the process that calls, one task after the other.
+"""A Spark session's part for checks, done by the calling process, one task after the other.
 
 Inside a Spark task there is no session, and a run may be so small that it is one task's work: the
 self-test judges hundreds of them, a task each. The checks and all that weighs their answers are the
@@ -34,7 +34,7 @@ class InProcessSession:
 
     @property
     def sparkContext(self) -> "InProcessSession":  # noqa: N802  # Spark's
-        """Who knows how many tasks run beside each other."""
+        """Itself: it knows how many tasks run beside each other."""
         return self
 
     def range(self, start: int, end: int, _step: int, _tasks: int) -> "InProcessFrame":
@@ -53,7 +53,7 @@ class InProcessFrame:
     table: pa.Table
 
     def mapInArrow(self, kernel: Kernel, _schema: object) -> "InProcessFrame":  # noqa: N802
-        """What a kernel makes of the batches; it is called now."""
+        """The rows that a kernel makes of the batches; it is called now."""
         batches = list(kernel(iter(self.table.to_batches())))
         return InProcessFrame(pa.Table.from_batches(batches) if batches else pa.table({}))
 

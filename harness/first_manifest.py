@@ -1,4 +1,4 @@
-"""What is known of a run before anything of it has happened."""
+"""The manifest of a run before anything of it has happened."""
 
 import os
 from datetime import UTC, datetime

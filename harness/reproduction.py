@@ -121,7 +121,7 @@ class Series:
 
     @property
     def host(self) -> str:
-        """Where the nodes ran; empty: as processes of this machine."""
+        """The kind of host that the nodes ran on; empty: processes of this machine."""
         return self.versions.get("host", "")
 
     @property

@@ -190,8 +190,10 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     """The directory of a run that begins now, with what is known of it."""
     run = RunDirectory.create(options.results, scenario.name, datetime.now(UTC))
     run.scenario_path.write_text(scenario.document.resolved(), encoding="utf-8")
-    begins = {"origin_ns": stage.origin_ns, "origin_utc_ns": stage.origin_utc_ns}
-    write_manifest(run.manifest_path, first_manifest(scenario, options, run, **begins))
+    manifest = first_manifest(
+        scenario, options, run, origin_ns=stage.origin_ns, origin_utc_ns=stage.origin_utc_ns
+    )
+    write_manifest(run.manifest_path, manifest)
     return run
 
 

@@ -1,4 +1,4 @@
-"""What every recording in virtual time keeps of its cluster, beside what its clients record.
+"""The evidence that every recording in virtual time keeps of its cluster, beside its clients'.
 
 A run and a trial that is recorded fill the same tables: when metadata were appended is noted as the
 world goes on, what nodes were told and what lies on their disks is written at the end.

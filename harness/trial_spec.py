@@ -1,4 +1,4 @@
-"""What a trial has beside a scenario: how its faults come, and what else makes life hard.
+"""The part of a trial beyond a scenario: how its faults come, and what else makes life hard.
 
 A trial of `fencepost simulate` is a plan; stored, it is a scenario with these words under `trial`,
 so that a run in virtual time carries out the very same world, and records it.

@@ -226,13 +226,10 @@ def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> froz
 
 def _majority_ring(order: Sequence[NodeName]) -> frozenset[Flow]:
     """Each reaches its nearest neighbours on the ring, as many as make a majority with itself."""
-    import networkx as nx  # noqa: PLC0415
-
     count = len(order)
     reach = (count // 2 + 1) // 2
-    ring = nx.circulant_graph(count, list(range(1, reach + 1)))
     return frozenset(
         (order[one], order[other])
         for one, other in permutations(range(count), 2)
-        if not ring.has_edge(one, other)
+        if min((one - other) % count, (other - one) % count) > reach
     )

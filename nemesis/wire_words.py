@@ -10,13 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kio.schema.index import api_key_map
+from kio.schema.errors import ErrorCode
 
 from history.failure import SpecError, UsageError
 from nemesis.stage import Stage
 from nemesis.steps import Lay, Parties
 from nemesis.targets import Choice, Target, parse_target, target_data
 from nemesis.topology import CLIENTS
+from nemesis.wire.apis import API_KEYS
 from nemesis.wire.matching import CLAUSE_FIELDS, refuse_impossible
 from nemesis.wire.rules import (
     Action,
@@ -40,9 +41,7 @@ from nemesis.words import did_you_mean, duration_s, duration_text, rule_name
 
 __all__ = ["API_NAMES", "RULE_WORDS", "lay_data", "parse_lay", "rule_word"]
 
-API_NAMES: Final = tuple(
-    "".join(part.capitalize() for part in name.split("_")) for name in api_key_map.values()
-)
+API_NAMES: Final = tuple(API_KEYS)
 
 RULE_WORDS: Final = {
     "hold": Hold,
@@ -183,8 +182,6 @@ def _api(data: Mapping[str, object]) -> str:
 
 
 def _error(data: Mapping[str, object]) -> str:
-    from kio.schema.errors import ErrorCode  # noqa: PLC0415  # it takes a third of a second
-
     names = [code.name.upper() for code in ErrorCode]
     name = str(data.get("with"))
     if name not in names:

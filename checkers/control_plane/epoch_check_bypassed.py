@@ -71,37 +71,38 @@ def _judged(history: PartitionHistory, requests: Requests, seen: View) -> Iterat
 
 
 def _of_partition(request: Rpc, before: PartitionVersion) -> Iterator[_Claim]:
-    """What is compared with the partition as it was, what tells most first."""
-    since = f"since metadata offset {before.metadata_offset}"
-    if request.of("broker_id") is not None and before.leader != NO_LEADER:
+    """Claims about the partition as it was, the one that tells most first."""
+    sender, leader_epoch = request.of("broker_id"), request.of("leader_epoch")
+    expected = request.of("partition_epoch")
+    claims = [
+        (
+            leader_epoch,
+            before.leader_epoch,
+            f"named leader epoch {leader_epoch}, and that was {before.leader_epoch}",
+            "FENCED_LEADER_EPOCH",
+        ),
+        (
+            expected,
+            before.partition_epoch,
+            f"expected partition epoch {expected}, and it was at {before.partition_epoch}",
+            "INVALID_UPDATE_VERSION",
+        ),
+    ]
+    if sender is not None and before.leader != NO_LEADER:
+        words = f"came from broker {sender}, and broker {before.leader} led"
+        claims.insert(0, (sender, before.leader, words, "INVALID_REQUEST"))
+    for named, in_force, words, refusal in claims:
         yield _Claim(
-            named=request.of("broker_id"),
-            in_force=before.leader,
-            words=f"came from broker {request.of('broker_id')}, and broker {before.leader} led "
-            f"{since}",
+            named=named,
+            in_force=in_force,
+            words=f"{words} since metadata offset {before.metadata_offset}",
             offset=before.metadata_offset,
-            refusal="INVALID_REQUEST",
+            refusal=refusal,
         )
-    yield _Claim(
-        named=request.of("leader_epoch"),
-        in_force=before.leader_epoch,
-        words=f"named leader epoch {request.of('leader_epoch')}, and that was "
-        f"{before.leader_epoch} {since}",
-        offset=before.metadata_offset,
-        refusal="FENCED_LEADER_EPOCH",
-    )
-    yield _Claim(
-        named=request.of("partition_epoch"),
-        in_force=before.partition_epoch,
-        words=f"expected partition epoch {request.of('partition_epoch')}, and it was at "
-        f"{before.partition_epoch} {since}",
-        offset=before.metadata_offset,
-        refusal="INVALID_UPDATE_VERSION",
-    )
 
 
 def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator[_Claim]:
-    """What is compared with the registrations of the sender and of the members."""
+    """Claims about the registrations of the sender and of the members."""
     sender = request.of("broker_id")
     of_sender = (sender, request.of("broker_epoch"), f"its sender, broker {sender},", _STALE)
     members = zip(request.of("isr") or (), request.of("isr_epochs") or (), strict=False)

@@ -1,25 +1,24 @@
 """`fencepost run` and `fencepost replay`.
 
-What it takes to run is imported once the scenario is read: that takes seconds, and whatever is
-wrong with the scenario or a flag is to be said before.
+What it takes to run (`harness.cli.running`) is imported once the scenario is read: that takes
+seconds, and whatever is wrong with the scenario or a flag is to be said before.
 """
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.cli.options import as_json, emit_json, results_option, spark_master_option
+from harness.cli.options import as_json, results_option, spark_master_option
 from harness.library import find_scenario
 from harness.options import ClusterKind, HostKind, RunOptions
-from harness.outcome import RunOutcome
-from harness.progress import Progress, terminal_progress
+from harness.progress import Progress
 from harness.replay import replayed
-from harness.scenario import Scenario, load_scenario
+from harness.scenario import load_scenario
 from harness.seeds import SEED_MAX, new_seed
-from history.failure import HarnessError, UsageError
 from history.manifest import read_manifest
 from history.run_directory import find_run
 
@@ -100,22 +99,19 @@ def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any)
     loaded = load_scenario(find_scenario(scenario), _overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
-    from harness.cli.verdicts import exit_code_of, outcome_json  # noqa: PLC0415  # see above
-    from harness.default_cluster import default_cluster  # noqa: PLC0415
+    from harness.cli.running import default_cluster, run_all  # noqa: PLC0415  # see above
 
     first = seed if seed is not None else new_seed()
-    outcomes = []
-    with terminal_progress() as progress:
+
+    def options(progress: Progress) -> Iterator[RunOptions]:
         if flags["cluster"] is None:
             flags["cluster"] = default_cluster(loaded, progress.say)
         for number in range(runs):
             this_seed = (first + number - 1) % SEED_MAX + 1
             words = _repeat_words(scenario, this_seed, flags)
-            options = options_from(flags, seed=this_seed, command=words)
-            outcomes.append(_run_one(loaded, options, progress, last=runs == 1, aside=as_json))
-    if as_json:
-        emit_json([outcome_json(outcome) for outcome in outcomes])
-    return exit_code_of(outcomes)
+            yield options_from(flags, seed=this_seed, command=words)
+
+    return run_all(loaded, options, alone=runs == 1, as_json=as_json)
 
 
 @click.command()
@@ -142,35 +138,10 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
     words += _cluster_words(flags)
     command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
-    from harness.cli.verdicts import exit_code_of, outcome_json  # noqa: PLC0415  # see above
+    from harness.cli.running import run_all  # noqa: PLC0415  # see above
 
-    with terminal_progress() as progress:
-        options = options_from(flags, seed=seed, command=command)
-        outcome = _run_one(scenario, options, progress, last=True, aside=as_json)
-    if as_json:
-        emit_json([outcome_json(outcome)])
-    return exit_code_of([outcome])
-
-
-def _run_one(
-    scenario: Scenario, options: RunOptions, progress: Progress, *, last: bool, aside: bool
-) -> RunOutcome | HarnessError:
-    """Run once. In a series a failed run is a result and the series goes on; alone it is raised."""
-    from harness.cli.verdicts import say_verdict  # noqa: PLC0415  # see above
-    from harness.run import run_scenario  # noqa: PLC0415
-
-    progress.say(f"{scenario.title} (repeat: {options.command})")
-    try:
-        outcome = run_scenario(scenario, options, progress)
-    except UsageError:
-        raise
-    except HarnessError as error:
-        if last:
-            raise
-        progress.say(f"the run failed: {error}")
-        return error
-    say_verdict(outcome, aside=aside)
-    return outcome
+    options = options_from(flags, seed=seed, command=command)
+    return run_all(scenario, lambda _: [options], alone=True, as_json=as_json)
 
 
 def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:

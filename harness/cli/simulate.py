@@ -248,7 +248,8 @@ def _detection_line(one: Detection) -> str:
     if one.found is None:
         return f"{one.rule.name}: NOT found by a check in {len(one.attempts)} trials; {oracle}"
     names = ", ".join(one.found.found)
-    return f"{one.rule.name}: {names} ({one.found.play}, seed {one.found.seed}); {oracle}"
+    example = one.found.example
+    return f"{one.rule.name}: {names} ({example.play}, seed {example.seed}); {oracle}"
 
 
 def _matrix(found: Sequence[Detection]) -> Table:
@@ -260,8 +261,8 @@ def _matrix(found: Sequence[Detection]) -> Table:
         table.add_row(
             one.rule.name,
             "none" if attempt is None else ", ".join(list(attempt.found)[:3]),
-            "" if attempt is None else attempt.play,
-            "" if attempt is None else str(attempt.seed),
+            "" if attempt is None else attempt.example.play,
+            "" if attempt is None else str(attempt.example.seed),
             str(len(one.attempts)),
             f"{len(one.hits)}/{one.trial_count}",
             "never" if seeds is None else f"{seeds:g}",
@@ -289,8 +290,8 @@ def _detection_json(one: Detection) -> dict[str, Any]:
         "detected": one.detected,
         "attempts": [
             {
-                "play": attempt.play,
-                "seed": attempt.seed,
+                "play": attempt.example.play,
+                "seed": attempt.example.seed,
                 "storm": attempt.storm,
                 "oracle": attempt.oracle,
                 "excused": attempt.excused,

@@ -1,11 +1,11 @@
-"""Who reads and changes metadata in a trial, as nodes of the world, and notes it for the oracle.
+"""Readers and changers of metadata in a trial: nodes of the world that note for the oracle.
 
 Where the trial is recorded, they write down what they were told, as the metadata workload does.
 """
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
 from clusters.reference.levels import METADATA_VERSION
@@ -25,9 +25,10 @@ from clusters.reference.messages.control import (
 )
 from clusters.reference.notes import READ_BEGAN, READ_METADATA
 from clusters.simulation.world import WAKE
+from harness.trials.write_book import WriteBook
 from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING
 
-__all__ = ["Administrator", "Reader", "Writes"]
+__all__ = ["Administrator", "Reader"]
 
 _MS: Final = 1_000_000
 _READ_NS: Final = 150 * _MS
@@ -46,7 +47,7 @@ class Reader:
         seed: int,
         told: Callable[[int, int, int, MetadataResponse], None] | None = None,
     ) -> None:
-        """`told`: who writes a read down, by its broker, call and return in ns, and answer."""
+        """`told`: what writes a read down, by its broker, call and return in ns, and answer."""
         self._brokers = brokers
         self._told = told
         self._draw = random.Random(f"reader/{seed}")  # noqa: S311
@@ -86,16 +87,6 @@ class Reader:
         effects.append((SEND, broker, request))
 
 
-class Writes(Protocol):
-    """Where an administrator's changes are written down."""
-
-    def called(self, now: int, broker: int, change: Any) -> None:
-        """A change is asked for."""
-
-    def returned(self, now: int, answer: Any) -> None:
-        """One was answered."""
-
-
 class Administrator:
     """Changes something through some broker every now and then, answered or not."""
 
@@ -106,9 +97,9 @@ class Administrator:
         seed: int,
         moved: tuple[str, int, tuple[int, ...]] | None,
         upgrades_to: int | None,
-        writes: "Writes | None" = None,
+        writes: WriteBook | None = None,
     ) -> None:
-        """`writes`: who writes them down."""
+        """`writes`: where they are written down."""
         self._brokers = brokers
         self._writes = writes
         self._draw = random.Random(f"administrator/{seed}")  # noqa: S311

@@ -1,4 +1,4 @@
-"""What the nodes of a trial said became true, written down."""
+"""The notes of a trial's nodes on what became true, written down."""
 
 import json
 from dataclasses import dataclass, field

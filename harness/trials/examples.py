@@ -6,16 +6,14 @@ rule does its work.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from clusters.reference.rules import RULES, Rule
 from harness.library import find_scenario
 from harness.scenario import load_scenario
-from harness.trials.checked import Subject
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 
-__all__ = ["LEVELS", "PLAYS", "STORM", "Example", "levels_of", "subject_of"]
+__all__ = ["LEVELS", "PLAYS", "STORM", "Example", "example_of", "levels_of"]
 
 STORM: Final = "storm"
 LEVELS: Final = (2, 3)
@@ -33,34 +31,35 @@ PLAYS: Final[Mapping[str, str]] = {
     "only_leader_alters": "deposed-leader",
 }
 """By rule: a scenario of the library that was made to show soon what it prevents."""
-
 _BY_NAME: Final = {rule.name: rule for rule in RULES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A trial, by what it takes to have it again."""
+    """A trial of a rule switched off, by what it takes to have it again."""
 
-    rule: str
+    rule: Rule
     play: str
-    """A scenario of the library, or `storm`."""
+    """A scenario of the library, or `storm`: the seed's own."""
     seed: int
+
+    def plan(self) -> TrialPlan:
+        """Draw its plan."""
+        if self.play == STORM:
+            return drawn_plan(self.seed, levels=levels_of(self.rule))
+        return plan_of(load_scenario(find_scenario(self.play), []), self.seed)
+
+    def __str__(self) -> str:
+        """Return its name, under which its run is kept."""
+        return f"{self.rule.name}-{self.play}-{self.seed}"
+
+
+def example_of(rule: str, play: str, seed: int) -> Example:
+    """Find the rule by its name; KeyError if there is none."""
+    return Example(rule=_BY_NAME[rule], play=play, seed=seed)
 
 
 def levels_of(rule: Rule) -> tuple[int, ...]:
-    """The metadata.versions at which the rule is tried."""
+    """List the metadata.versions at which the rule is tried."""
     there = tuple(one for one in LEVELS if rule.level_min <= one <= rule.level_max)
     return there or (rule.level_max,)
-
-
-def subject_of(example: Example, *, kept_in: Path | None = None) -> Subject:
-    """The trial to be judged; `kept_in`: where its run goes, under its name, if it is found."""
-    rule = _BY_NAME[example.rule]
-    root = None if kept_in is None else kept_in / f"{example.rule}-{example.play}-{example.seed}"
-    return Subject(rule=rule, plan=_plan(example, rule), play=example.play, root=root)
-
-
-def _plan(example: Example, rule: Rule) -> TrialPlan:
-    if example.play == STORM:
-        return drawn_plan(example.seed, levels=levels_of(rule))
-    return plan_of(load_scenario(find_scenario(example.play), []), example.seed)

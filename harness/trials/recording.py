@@ -15,18 +15,9 @@ from clusters.port import NodeName
 from clusters.reference.deferred import Item, ReadBook, metadata_items
 from clusters.reference.errors import ERROR_NAMES, Error
 from clusters.reference.messages.client import MetadataResponse
-from clusters.reference.messages.control import (
-    AlterConfigsRequest,
-    AlterConfigsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
 from clusters.reference.notebook import RecordedNotebook
 from clusters.reference.simulated import SimulatedCluster
 from clusters.reference.simulated_witness import AppendTimes
-from clusters.reference.wire.identifiers import text_of
 from clusters.simulation.world import Watcher
 from harness.recording import note
 from harness.simulated_evidence import (
@@ -37,27 +28,35 @@ from harness.simulated_evidence import (
     testify,
 )
 from harness.trials.plan import TrialPlan
-from history.journal import EventJournal, FaultJournal, SampleJournal
-from history.operation import Outcome
+from harness.trials.write_book import WriteBook
+from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
 from nemesis.conditions import Down
 from nemesis.faults.catalogue import FAULTS
 from nemesis.play import step_data
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Act, Await, Heal, HealPartition, Lay, Lift, Partition, Step, Word
+from nemesis.steps import (
+    Act,
+    Await,
+    Heal,
+    HealPartition,
+    Lay,
+    Lift,
+    MoveLeader,
+    Partition,
+    Step,
+    Word,
+)
 from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
 from nemesis.wire_words import lay_data
-from workloads.generators.topic_lives import MetadataF
-from workloads.simulated.metadata_writer import COUNTER_BASE
 from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
 
 __all__ = ["TrialRecording", "timed_data"]
 
 _READERS: Final = 100_000
 """The processes of those who read metadata: beyond those that clients of records can come to."""
-_ADMINISTRATOR: Final = _READERS + 10
 _FINAL_READ_S: Final = 20.0
 _UNKNOWN_TOPIC: Final = ERROR_NAMES[Error.UNKNOWN_TOPIC_OR_PARTITION]
 _TAKES_DOWN: Final = (Word.KILL, Word.STOP, Word.CUT_POWER)
@@ -77,12 +76,12 @@ class TrialRecording:
         """Once it has started."""
         self._times = AppendTimes(ORIGIN_UTC_NS)
         self._reads = ReadBook(run.raw, writer="readers")
-        self.writes: _Writes | None = None
+        self.writes: WriteBook | None = None
         self._play: list[dict[str, object]] = []
         self._begin_ns: int | None = None
         """From when on times of the play count, while it goes on."""
         self._down: set[NodeName] = set()
-        """Whom the play has taken down."""
+        """Nodes that the play has taken down."""
 
     def begin(self, cluster: SimulatedCluster, wire: SimulatedWire) -> None:
         """The cluster is built, and nothing has happened to it yet."""
@@ -97,7 +96,7 @@ class TrialRecording:
         self._samples = SampleJournal(self._run.raw, self._time)
         self._faults = _Faults(FaultJournal(self._run.raw, self._time), wire)
         if self._plan.administers:
-            self.writes = _Writes(self._run, cluster.node_of)
+            self.writes = WriteBook(self._run.raw, process=_READERS + 10, node_of=cluster.node_of)
 
     def before(self, watcher: Watcher) -> Watcher:
         """A watcher that notes what a recording needs, and passes everything on."""
@@ -108,7 +107,7 @@ class TrialRecording:
         self._cluster.watch.notebook = self._notebook
 
     def reads(self, number: int) -> Callable[[int, int, int, MetadataResponse], None]:
-        """Who writes down what one of the readers is shown."""
+        """Return the writer of what one of the readers is shown."""
 
         def told(broker: int, call_ns: int, now_ns: int, answer: MetadataResponse) -> None:
             self._reads.add(
@@ -255,11 +254,13 @@ class _Faults:
             case Lift(name=name):
                 self._see(name)
                 self._end_named(name, "the rule is lifted")
+            case MoveLeader():
+                pass  # it is done at once: nothing stays broken
             case _:
-                pass
+                raise AssertionError(step)
 
     def end_all(self) -> None:
-        """What nothing else has ended ends now."""
+        """End every fault that nothing else has ended."""
         for name in list(self._named):
             self._see(name)
             self._end_named(name, "all was mended")
@@ -291,68 +292,6 @@ class _Faults:
         status = self._wire.status().rules.get(name)
         if name in self._named and status is not None and status.matched_count:
             self.journal.effect(self._named[name], status.first or "it concerned a frame")
-
-
-class _Writes:
-    """The changes of an administrator, into `metadata_writes`. See `askers.Writes`."""
-
-    def __init__(self, run: RunDirectory, node_of: Callable[[int], str]) -> None:
-        self.journal = EventJournal(run.raw, "metadata_writes", writer="administrator")
-        self._node_of = node_of
-        self._open: dict[int, int] = {}
-        """The numbers of those that have no answer yet, by correlation."""
-        self.created: list[str] = []
-        """Topics that were asked for, in order."""
-
-    def called(self, now: int, broker: int, change: Any) -> None:
-        """A change is asked for; of some kinds the table has no rows."""
-        columns = _written(change)
-        if columns is not None:
-            if columns["f"] is MetadataF.CREATE:
-                self.created.append(str(columns["topic"]))
-            asked = {"process": _ADMINISTRATOR, "node": self._node_of(broker), "call_ns": now}
-            self._open[change.correlation] = self.journal.begin(asked | columns)
-
-    def returned(self, now: int, answer: Any) -> None:
-        """One was answered: an error may have come after it was done."""
-        number = self._open.pop(answer.correlation, None)
-        if number is None:
-            return
-        error, topic_id = _told(answer)
-        ended: dict[str, object] = {
-            "outcome": Outcome.INFO if error else Outcome.OK,
-            "return_ns": now,
-        }
-        self.journal.end(number, ended | ({"topic_id": topic_id} if topic_id else {}))
-
-
-def _written(change: Any) -> dict[str, object] | None:
-    match change:
-        case CreateTopicsRequest():
-            return {"f": MetadataF.CREATE, "topic": change.topics[0].name}
-        case DeleteTopicsRequest():
-            return {"f": MetadataF.DELETE, "topic": change.topics[0][0]}
-        case AlterConfigsRequest():
-            _, topic, _, value = change.changes[0]
-            assert value is not None, "an administrator sets it, and never takes it away"
-            config_value = int(value) - COUNTER_BASE
-            return {"f": MetadataF.ALTER, "topic": topic, "config_value": config_value}
-        case _:
-            return None
-
-
-def _told(answer: Any) -> tuple[int, str | None]:
-    """The error, and the id of a topic that was created."""
-    match answer:
-        case CreateTopicsResponse():
-            _, topic_id, error, *_ = answer.topics[0]
-            return error, None if error else text_of(topic_id)
-        case DeleteTopicsResponse():
-            return answer.topics[0][2], None
-        case AlterConfigsResponse():
-            return answer.resources[0][2], None
-        case _:
-            raise AssertionError(answer)
 
 
 def _keys(plan: TrialPlan) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from clusters.reference.rules import Rule, Rules
-from harness.trials.checked import Attempt, Subject, attempts
-from harness.trials.examples import LEVELS, PLAYS, STORM, Example, levels_of, subject_of
+from harness.trials.checked import Attempt, attempts
+from harness.trials.examples import LEVELS, PLAYS, STORM, Example, levels_of
 from harness.trials.plan import TrialPlan, drawn_plan
 from harness.trials.series import Series, Tally
 from harness.trials.trial import TrialResult
@@ -75,13 +75,14 @@ def detect(
     """
     search = _Search(rule, session=session, seeds=seeds)
     search.look(hits)
-    judged = _judged(_subjects(rule, search.found(), root)[:tries], session)
+    judge = partial(_judged, session=session, kept_in=root)
+    judged = judge([*_own(rule), *_drawn(rule, search.found())][:tries])
     while not any(one.detected for one in judged) and len(judged) < tries:
         known = search.found()
         if not search.look(len(known) + 1):
             break
-        more = [_drawn(rule, seed, root) for seed in search.found() if seed not in known]
-        judged += _judged(more[: tries - len(judged)], session)
+        more = _drawn(rule, [seed for seed in search.found() if seed not in known])
+        judged += judge(more[: tries - len(judged)])
     return Detection(
         rule=rule,
         trial_count=search.tally.trial_count,
@@ -125,25 +126,24 @@ class _Search:
         return len(self.found()) >= hits
 
 
-def _subjects(rule: Rule, seeds: Sequence[int], kept: Path | None) -> list[Subject]:
-    """The rule's own play first, which was made to be quick; then seeds of the storm."""
-    drawn = [_drawn(rule, seed, kept) for seed in seeds]
-    if rule.name not in PLAYS:
-        return drawn
-    own = Example(rule=rule.name, play=PLAYS[rule.name], seed=1)
-    return [subject_of(own, kept_in=kept), *drawn]
+def _own(rule: Rule) -> list[Example]:
+    """The rule's own play, if it has one: it was made to be quick."""
+    return [Example(rule=rule, play=PLAYS[rule.name], seed=1)] if rule.name in PLAYS else []
 
 
-def _drawn(rule: Rule, seed: int, kept: Path | None) -> Subject:
-    return subject_of(Example(rule=rule.name, play=STORM, seed=seed), kept_in=kept)
+def _drawn(rule: Rule, seeds: Sequence[int]) -> list[Example]:
+    return [Example(rule=rule, play=STORM, seed=seed) for seed in seeds]
 
 
-def _judged(subjects: Sequence[Subject], session: SparkSession) -> list[Attempt]:
+def _judged(
+    examples: Sequence[Example], *, session: SparkSession, kept_in: Path | None
+) -> list[Attempt]:
     """As many beside each other as there are cores, up to the first that is found."""
     at_a_time = session.sparkContext.defaultParallelism
     judged: list[Attempt] = []
-    for first in range(0, len(subjects), at_a_time):
-        for one in attempts(subjects[first : first + at_a_time], session=session):
+    for first in range(0, len(examples), at_a_time):
+        batch = examples[first : first + at_a_time]
+        for one in attempts(batch, session=session, kept_in=kept_in):
             judged.append(one)
             if one.detected:
                 return judged

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.reference.rules import RULES
-from harness.trials.examples import Example
+from harness.trials.examples import Example, example_of
 from harness.trials.selftest import Detection
 
 __all__ = ["examples_in", "selftest_page"]
@@ -48,7 +48,7 @@ def examples_in(page: Path) -> list[tuple[Example, tuple[str, ...]]]:
         if line.startswith("| ") and not line.startswith("| rule |")
     ]
     return [
-        (Example(rule=row[0], play=row[1], seed=int(row[2])), _names(row[4]))
+        (example_of(row[0], row[1], int(row[2])), _names(row[4]))
         for row in rows
         if len(row) == _COLUMNS and row[2].isdigit()
     ]
@@ -67,8 +67,8 @@ def _cells(one: Detection) -> Sequence[str]:
     more = [f"{len(names) - _CHECKS_MAX}{_MORE}"] if len(names) > _CHECKS_MAX else []
     return (
         one.rule.name,
-        found.play,
-        str(found.seed),
+        found.example.play,
+        str(found.example.seed),
         str(len(one.attempts)),
         ", ".join([*names[:_CHECKS_MAX], *more]),
         oracle,

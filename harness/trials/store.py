@@ -70,7 +70,7 @@ def store_trial(
 
 
 def _write_beside(run: RunDirectory, result: TrialResult, diary: Diary) -> None:
-    """What checks do not read: the oracle's findings, and what every node said became true."""
+    """Evidence that checks do not read: the oracle's findings, and every node's notes."""
     told = {
         "seed": result.seed,
         "storm": result.storm,
