@@ -22,6 +22,8 @@ from checkers.kernels.key_log import Setting, key_log
 from checkers.kernels.key_survey import Grain
 from checkers.synthetic import LIES, Recipe, synthetic_history
 
+pytestmark = pytest.mark.slow
+
 Row = dict[str, Any]
 
 _FINE = Grain(block_offsets=1, segment_rows=3)

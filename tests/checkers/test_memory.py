@@ -7,6 +7,8 @@ import pytest
 
 from checkers.memory import MAPPED_BYTES, machine_memory_bytes, share_bytes, worker_limit_bytes
 
+pytestmark = pytest.mark.slow
+
 _WORKER = """
 import json, resource, sys
 import numpy as np

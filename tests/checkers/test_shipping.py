@@ -9,6 +9,8 @@ import pytest
 import checkers.shipping
 from checkers.shipping import PACKAGES, code_archive
 
+pytestmark = pytest.mark.slow
+
 _ELSEWHERE = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -14,6 +14,8 @@ from checkers.synthetic_models import MODEL_LIES, ModelRecipe, model_pieces, mod
 from checkers.synthetic_objects import FS
 from history.models import Model
 
+pytestmark = pytest.mark.slow
+
 BUDGET = Budget(seconds=60, bytes=1 << 30)
 MODELS = st.sampled_from(list(FS))
 LIES = [(model, lie) for model, lies in MODEL_LIES.items() for lie in lies]

@@ -26,6 +26,8 @@ from history.run_directory import RunDirectory
 from history.schema import MODEL_OPERATIONS
 from history.seal import seal
 
+pytestmark = pytest.mark.slow
+
 Line = dict[str, Any]
 REGISTERS = (Model.VERSIONED_REGISTER, Model.REGISTER, Model.LOG, Model.SET, Model.COUNTER)
 

@@ -20,7 +20,7 @@ from checkers.forensics import Fate, Forensics, Loss, MetadataNote, write_forens
 from report.forensics import MEANINGS, stories_at
 from report.page import write_page
 
-pytestmark = pytest.mark.usefixtures("without_plots")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("without_plots")]
 
 STORY = RunSpec(
     seconds=24,

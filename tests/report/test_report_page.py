@@ -18,6 +18,8 @@ from history.manifest import RunState, read_manifest, write_manifest
 from report.page import write_page
 from report.timeline import BIN_COUNT_MAX
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = "</script><script>alert(1)</script>"
 ONLOAD = "<img src=x onerror=alert(1)>"
 

@@ -31,6 +31,8 @@ from report.page import write_page
 from report.reading import read_run
 from report.sequence import Scene, Window, scene_of
 
+pytestmark = pytest.mark.slow
+
 STORY = RunSpec(
     seconds=24,
     rate=20,

@@ -20,7 +20,7 @@ from clusters.port import NodeName, NodeState
 Until = Callable[..., bool]
 
 WHY_NOT = why_no_namespaces()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 ONE, TWO = NodeName("broker-1"), NodeName("broker-2")
 

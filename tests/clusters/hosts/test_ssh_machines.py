@@ -21,7 +21,10 @@ from clusters.port import NodeState
 from history.failure import HarnessError, UsageError
 
 _BOUND_S = 60.0
-pytestmark = pytest.mark.skipif(why_no_sshd() is not None, reason=str(why_no_sshd()))
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(why_no_sshd() is not None, reason=str(why_no_sshd())),
+]
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +157,6 @@ def test_closing_leaves_no_process_over_there(connection: Connection, tmp_path: 
         warden.signal(pid, signal.SIGTERM)
 
 
-@pytest.mark.slow
 def test_a_harness_killed_with_9_leaves_nothing_over_there(sshd: Sshd, tmp_path: Path) -> None:
     script = tmp_path / "harness.py"
     script.write_text(

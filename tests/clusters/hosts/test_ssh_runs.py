@@ -15,6 +15,8 @@ from history.manifest import read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory
 
+pytestmark = pytest.mark.slow
+
 _TIMEOUT_S = 300
 
 
@@ -36,7 +38,6 @@ def _fencepost(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
 def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
     machines: tuple[Sshd, ...], inventory: Path, tmp_path: Path
@@ -62,7 +63,6 @@ def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
 
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.skipif(why_no_machines() is not None, reason=str(why_no_machines()))
 def test_power_is_lost_over_there_without_root(inventory: Path, tmp_path: Path) -> None:
     ended = _fencepost(

@@ -15,6 +15,8 @@ from clusters.hosts.warden import Warden
 from clusters.port import NodeState
 from history.failure import HarnessError
 
+pytestmark = pytest.mark.slow
+
 Until = Callable[..., bool]
 
 IGNORES_SIGTERM = "trap '' TERM; echo ready; while :; do sleep 0.05; done"

@@ -17,6 +17,8 @@ from clusters.processes.cluster import ProcessCluster
 from clusters.reference.processes import ReferenceCluster
 from history.failure import HarnessError
 
+pytestmark = pytest.mark.slow
+
 Until = Callable[..., bool]
 
 
@@ -64,7 +66,6 @@ def test_no_other_trouble_comes_to_such_a_disk(reference: ProcessCluster) -> Non
         reference.trouble_disk(TWO, DiskTrouble.FULL, stall_s=0)
 
 
-@pytest.mark.slow
 def test_a_node_that_did_not_preload_the_library_loses_nothing_and_the_run_fails(
     tmp_path: Path,
 ) -> None:
@@ -79,7 +80,6 @@ def test_a_node_that_did_not_preload_the_library_loses_nothing_and_the_run_fails
 
 
 @pytest.mark.kafka
-@pytest.mark.slow
 def test_kafka_loses_what_all_acknowledged_and_keeps_what_it_synced(
     tmp_path: Path, until: Until
 ) -> None:

@@ -18,6 +18,8 @@ from clusters.port import ClusterSpec
 from clusters.reference.processes import ReferenceCluster
 from history.clock import Clock
 
+pytestmark = pytest.mark.slow
+
 needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
 _QUIET = {"log_level": 0}
 

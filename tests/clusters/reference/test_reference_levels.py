@@ -15,6 +15,8 @@ from clusters.reference.processes import ReferenceCluster
 from clusters.reference.wire.entities import built, request_type, response_type
 from history.clock import Clock
 
+pytestmark = pytest.mark.slow
+
 ONE, CONTROLLER = NodeName("broker-1"), NodeName("controller-1")
 _VERSIONS, _FEATURES = 18, 57
 

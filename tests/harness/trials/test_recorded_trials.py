@@ -24,6 +24,8 @@ from history.failure import UsageError
 from history.manifest import RunState, read_manifest
 from history.reader import load_table
 
+pytestmark = pytest.mark.slow
+
 STORMS = {
     Storm.WINDOWS: 2,
     Storm.RELAYS: 3,
@@ -88,7 +90,6 @@ def test_a_clean_trial_is_not_accused(seed: int, tmp_path: Path) -> None:
     assert not violated(judged(stored(drawn_plan(seed), tmp_path / "run")))
 
 
-@pytest.mark.slow
 def test_clean_trials_are_not_accused(tmp_path: Path) -> None:
     for seed in range(200, 240):
         trial = stored(drawn_plan(seed), tmp_path / "run")

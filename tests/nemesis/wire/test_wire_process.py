@@ -41,6 +41,8 @@ from nemesis.wire.rules import (
 from nemesis.wire.status import RuleStatus, WireStatus
 from nemesis.wire.wire import Wire
 
+pytestmark = pytest.mark.slow
+
 JOINS = Rule(name="join", action=Hold(), match=Match(api="AlterPartition"))
 
 

@@ -12,6 +12,8 @@ from clusters.reference.configuration import MS, S
 from clusters.reference.notes import QUORUM_LEADER
 from clusters.reference.rules import Rules
 
+pytestmark = pytest.mark.slow
+
 _SEEDS_TO_FIND = {
     "one_vote": 100,
     "vote_for_longest": 50,
@@ -37,7 +39,6 @@ def test_storms_leave_one_leader_an_epoch_and_every_committed_record() -> None:
     assert not broken
 
 
-@pytest.mark.slow
 def test_two_thousand_storms_leave_every_committed_record(fuzz_seeds: range) -> None:
     broken = {seed: what for seed in fuzz_seeds[:2_000] if (what := found(seed, Rules()))}
     assert not broken
@@ -58,7 +59,6 @@ def test_storms_find_the_bug_of_each_rule_that_is_switched_off(rule: str) -> Non
     assert any(found(seed, rules) for seed in range(_SEEDS_TO_FIND[rule])), rule
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rule", _RARE)
 def test_storms_find_the_rarer_bugs_too(rule: str) -> None:
     rules = Rules().without(rule)
