@@ -20,7 +20,6 @@ from harness.options import HostKind
 from harness.scenario import Scenario
 from history.failure import SpecError
 from nemesis.conditions import Registered, log_ends_asked
-from nemesis.faults.catalogue import ABILITIES
 from nemesis.mix import EPISODE_WORDS
 from nemesis.play import step_word
 from nemesis.simulated.wire import why_no_such_rule
@@ -47,6 +46,7 @@ from nemesis.steps import (
     Word,
     places,
 )
+from nemesis.verbs.catalogue import ABILITIES
 
 __all__ = ["There", "refuse_missing_abilities", "why_not"]
 

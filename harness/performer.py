@@ -15,10 +15,10 @@ from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
 from nemesis.conditions import Observation
-from nemesis.faults.catalogue import FAULTS
 from nemesis.kinds import kind_of
 from nemesis.steps import Act, Word
 from nemesis.targets import NamedNodes
+from nemesis.verbs.catalogue import FAULTS
 
 __all__ = ["OpenFault", "Performer"]
 

@@ -8,9 +8,9 @@ which kind they are of. Where plays have a word for a kind, that is its name.
 from collections.abc import Iterable
 from typing import Final
 
-from nemesis.faults.catalogue import FAULTS
 from nemesis.mix import EPISODES, MixSpec
 from nemesis.steps import Act, Bandwidth, Lay, Means, Partition, Step, Word, flat
+from nemesis.verbs.catalogue import FAULTS
 from nemesis.wire.rules import Watch
 from nemesis.wire_words import RULE_WORDS, rule_word
 

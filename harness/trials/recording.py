@@ -32,7 +32,6 @@ from harness.trials.write_book import WriteBook
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
 from nemesis.conditions import Down
-from nemesis.faults.catalogue import FAULTS
 from nemesis.play import step_data
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
@@ -50,6 +49,7 @@ from nemesis.steps import (
 )
 from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
+from nemesis.verbs.catalogue import FAULTS
 from nemesis.wire_words import lay_data
 from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
 

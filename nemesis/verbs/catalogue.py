@@ -4,19 +4,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from clusters.abilities import Pauses, Skews, Snapshots, Squeezes, Starts, Throttles, TroublesDisks
-from nemesis.faults.cut_power import CUT_POWER
-from nemesis.faults.disk_troubles import DISK_TROUBLES
-from nemesis.faults.fault import Fault
-from nemesis.faults.flip_bit import FLIP_BIT
-from nemesis.faults.kill import KILL
-from nemesis.faults.pause import PAUSE
-from nemesis.faults.restart import RESTART
-from nemesis.faults.rollback import ROLLBACK
-from nemesis.faults.skew import SKEW
-from nemesis.faults.squeeze import SQUEEZE
-from nemesis.faults.stop import STOP
-from nemesis.faults.throttle import THROTTLE
-from nemesis.faults.wipe import WIPE
+from nemesis.verbs.cut_power import CUT_POWER
+from nemesis.verbs.disk_troubles import DISK_TROUBLES
+from nemesis.verbs.fault import Fault
+from nemesis.verbs.flip_bit import FLIP_BIT
+from nemesis.verbs.kill import KILL
+from nemesis.verbs.pause import PAUSE
+from nemesis.verbs.restart import RESTART
+from nemesis.verbs.rollback import ROLLBACK
+from nemesis.verbs.skew import SKEW
+from nemesis.verbs.squeeze import SQUEEZE
+from nemesis.verbs.stop import STOP
+from nemesis.verbs.throttle import THROTTLE
+from nemesis.verbs.wipe import WIPE
 
 __all__ = ["ABILITIES", "FAULTS"]
 

@@ -2,8 +2,8 @@
 
 from clusters.abilities import Kills, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
+from nemesis.verbs.fault import Fault, one_by_one, require_state
 
 __all__ = ["KILL"]
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from clusters.abilities import LosesPower, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.faults.fault import Fault, require_state
 from nemesis.steps import Act
+from nemesis.verbs.fault import Fault, require_state
 
 __all__ = ["CUT_POWER"]
 

@@ -2,8 +2,8 @@
 
 from clusters.abilities import Throttles
 from clusters.port import Cluster, NodeName
-from nemesis.faults.fault import Fault, one_by_one
 from nemesis.steps import Act, Share
+from nemesis.verbs.fault import Fault, one_by_one
 
 __all__ = ["THROTTLE"]
 

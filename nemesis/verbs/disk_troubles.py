@@ -2,8 +2,8 @@
 
 from clusters.abilities import TroublesDisks
 from clusters.port import Cluster, DiskTrouble, NodeName
-from nemesis.faults.fault import Fault, one_by_one
 from nemesis.steps import Act, Word
+from nemesis.verbs.fault import Fault, one_by_one
 
 __all__ = ["DISK_TROUBLES"]
 

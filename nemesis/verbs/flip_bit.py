@@ -6,8 +6,8 @@ only where it recovers a log after an unclean end, and where a consumer or a fol
 
 from clusters.abilities import BitFlips, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.faults.fault import Fault, one_by_one, require_state
 from nemesis.steps import Act
+from nemesis.verbs.fault import Fault, one_by_one, require_state
 
 __all__ = ["FLIP_BIT"]
 
