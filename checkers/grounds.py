@@ -3,7 +3,7 @@
 A cluster that does nothing breaks no promise, and faults that did nothing prove nothing. A run
 without any fault (a control) has its grounds in sends, polls and final reads alone.
 
-Faults are asked for by kind (`nemesis.kinds`), and are judged by kind:
+Faults are asked for by kind (`nemesis.verbs.registry`), and are judged by kind:
 
 - of all the kinds that a run was asked for, one at least took effect, and each that the scenario
   demands;

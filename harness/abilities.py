@@ -7,51 +7,26 @@ goes unasked, so that an interpreter never meets one that it would have to leave
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final
 
-from clusters.abilities import DisturbsPackets, FormatsByTool, LogEnds
-from clusters.evolution import ChangesMembers, ChangesReleases
+from clusters.abilities import DisturbsPackets
+from clusters.evolution import ChangesMembers
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.packets import why_no_rules
 from clusters.port import Cluster
 from clusters.reference.simulated import SimulatedCluster
-from harness.operator import ability_for
 from harness.options import HostKind
 from harness.scenario import Scenario
 from history.failure import SpecError
-from nemesis.conditions import Registered, log_ends_asked
-from nemesis.mix import EPISODE_WORDS
 from nemesis.play import step_word
 from nemesis.simulated.wire import why_no_such_rule
-from nemesis.steps import (
-    Act,
-    AddNodes,
-    Await,
-    Bandwidth,
-    Choose,
-    CreateTopic,
-    Finalise,
-    Heal,
-    HealPartition,
-    Lay,
-    Lift,
-    Means,
-    MoveLeader,
-    Partition,
-    Reassign,
-    RemoveNodes,
-    Repeat,
-    Step,
-    Wait,
-    Word,
-    places,
-)
-from nemesis.verbs.catalogue import ABILITIES
+from nemesis.steps import Choose, Repeat, places
+from nemesis.verbs.registry import EPISODES, verb_of
+from nemesis.verbs.step import Step
+from nemesis.wire.rules import Action, Match
 
 __all__ = ["There", "refuse_missing_abilities", "why_not"]
 
-_ON_THIS_MACHINE: Final = frozenset({Word.SKEW, Word.THROTTLE, Word.SQUEEZE, Word.FLIP_BIT})
-"""What is done to files and processes of this machine, wherever else the nodes may be."""
 _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
 
 
@@ -68,6 +43,23 @@ class There:
         """Why it cannot do what takes these, by the first that it has not; None if it can."""
         missing = (one for one in abilities if not issubclass(self.cluster, one))
         return next((f"it lacks the ability {one.__name__}" for one in missing), None)
+
+    @property
+    def why_no_wire(self) -> str | None:
+        """Why nothing can be done to what links carry; None if it can."""
+        return None if self.wired else _NO_WIRE
+
+    @property
+    def why_not_here(self) -> str | None:
+        """Why nothing can be done by files and processes of this machine; None if it can."""
+        is_elsewhere = self.host is HostKind.SSH
+        return "it is done on this machine, and the nodes are on others" if is_elsewhere else None
+
+    def why_no_rule(self, action: Action, match: Match) -> str | None:
+        """Why the wire cannot have such a rule; None if it can."""
+        if issubclass(self.cluster, SimulatedCluster):
+            return why_no_such_rule(action, match)
+        return None
 
     @property
     def why_no_packets(self) -> str | None:
@@ -106,61 +98,10 @@ def _asked(
 
 
 def why_not(step: Step, there: There) -> str | None:
-    """Why this step cannot be done there; None if it can."""
-    match step:
-        case Act():
-            return _why_not_act(step, there)
-        case Await(condition=Registered()):
-            return None if there.wired else _NO_WIRE
-        case Await(condition=condition):
-            return there.lacks(LogEnds) if log_ends_asked(condition) else None
-        case Lay():
-            return _why_not_laid(step, there)
-        case Bandwidth() | Partition(by=Means.PACKETS):
-            return there.why_no_packets
-        case Partition(by=None):
-            return there.why_no_cut
-        case Partition():
-            return None if there.wired else _NO_WIRE
-        case CreateTopic() | MoveLeader() | Reassign() | Finalise() | AddNodes() | RemoveNodes():
-            return there.lacks(ability_for(step))
-        case Wait() | Heal() | HealPartition() | Lift():
-            return None  # it ends what was done before
-        case Repeat() | Choose():
-            return None  # its own steps are asked about one by one
-    assert_never(step)
-
-
-def _why_not_act(act: Act, there: There) -> str | None:
-    further = (
-        *(() if act.release is None else (ChangesReleases,)),
-        *((FormatsByTool,) if act.by_tool else ()),
-    )
-    return _why_not_word(act.word, there) or there.lacks(*further)
-
-
-def _why_not_word(word: Word, there: There) -> str | None:
-    if there.host is HostKind.SSH and word in _ON_THIS_MACHINE:
-        return "it is done on this machine, and the nodes are on others"
-    return there.lacks(*ABILITIES[word])
-
-
-def _why_not_laid(step: Lay, there: There) -> str | None:
-    if not there.wired:
-        return _NO_WIRE
-    if issubclass(there.cluster, SimulatedCluster):
-        return why_no_such_rule(step.action, step.match)
-    return None
+    """Why this step cannot be done there; None if it can. Of a block, each step is asked about."""
+    return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not(step, there)
 
 
 def _why_not_drawn(kind: str, there: There) -> str | None:
-    match kind:
-        case "delay":
-            return None if there.wired else _NO_WIRE
-        case "partition":
-            return there.why_no_cut
-        case "packets" | "bandwidth":
-            return there.why_no_packets
-        case _:
-            found = (_why_not_word(word, there) for word in EPISODE_WORDS[kind])
-            return next(filter(None, found), None)
+    found = (why_not(step, there) for step in EPISODES[kind].example())
+    return next(filter(None, found), None)

@@ -10,11 +10,12 @@ from clusters.port import Disks
 from harness.options import HostKind, RunOptions
 from harness.scenario import Scenario
 from history.failure import HarnessError, UsageError
-from nemesis.steps import DISK_WORDS, Word
+from nemesis.verbs.registry import kinds_taking
+from nemesis.verbs.takes import Takes
 
 __all__ = ["with_disks"]
 
-_TROUBLES: Final = DISK_WORDS - {Word.CUT_POWER}
+_OF_DISKS: Final = frozenset({Takes.DISKS, Takes.DISK_IMAGES})
 
 
 def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
@@ -26,7 +27,7 @@ def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], Non
     if options.cluster.in_virtual_time:
         return scenario
     asked = scenario.cluster.disks
-    if not scenario.needs_disks and asked is Disks.SHARED:
+    if not _OF_DISKS & scenario.takes and asked is Disks.SHARED:
         return scenario
     disks = asked if asked is not Disks.SHARED else _best(scenario, options)
     if disks is Disks.IMAGE and (why := _why_no_images(options)):
@@ -43,7 +44,7 @@ def with_disks(scenario: Scenario, options: RunOptions, say: Callable[[str], Non
 
 def _best(scenario: Scenario, options: RunOptions) -> Disks:
     """A real file system decides what is lost, where there can be one."""
-    if _why_no_images(options) is None or _TROUBLES & scenario.words:
+    if _why_no_images(options) is None or Takes.DISK_IMAGES in scenario.takes:
         return Disks.IMAGE
     return Disks.FOLLOWED
 
@@ -55,7 +56,7 @@ def _why_no_images(options: RunOptions) -> str | None:
 
 
 def _refuse_unfollowable(scenario: Scenario) -> None:
-    if troubles := sorted(_TROUBLES & scenario.words):
+    if troubles := sorted(kinds_taking(Takes.DISK_IMAGES) & set(scenario.asked_faults)):
         raise UsageError(f"{scenario.name}: {troubles[0]} needs disks: image, not followed")
     try:
         follow_library()

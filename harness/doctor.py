@@ -31,15 +31,23 @@ from harness.doctor_hosts import (
 from harness.finding import Finding
 from harness.inventory_file import load_inventory
 from history.failure import HarnessError
-from nemesis.mix import DISK_EPISODES, NETWORK_EPISODES
+from nemesis.verbs.registry import EPISODES, kinds_taking
+from nemesis.verbs.takes import Takes
 
 __all__ = ["examine"]
 
 _MEMORY_BYTES_MIN = 4 << 30
 """Four JVMs of 300 MB, Spark's of 1 GB, and clients."""
 _DISK_BYTES_MIN = 2 << 30
-_OF_POWER = ("cut_power", "torn")
-_OF_PROCESSES = ("kill", "pause", "restart", "roll", "wipe", "rollback", "flip_bit")
+
+
+def _taking(takes: Takes) -> tuple[str, ...]:
+    """The kinds of fault that take this, in the order of their names."""
+    return tuple(sorted(kinds_taking(takes)))
+
+
+_OF_POWER = _taking(Takes.DISKS)
+_OF_PROCESSES = tuple(kind for kind in EPISODES if not any(kind in _taking(one) for one in Takes))
 
 
 def examine(results: Path, inventory: Path | None = None) -> list[Finding]:
@@ -145,7 +153,7 @@ def _simulator() -> Finding:
 def _link_addresses() -> Finding:
     """Linux has all of 127.0.0.0/8 on its loopback; a sandbox may not."""
     address = local_link_address(0, 1)
-    faults = tuple(sorted(NETWORK_EPISODES))
+    faults = _taking(Takes.PROXY)
     try:
         with socket.socket() as listener:
             listener.bind((address, 0))
@@ -177,7 +185,7 @@ def _own_disks() -> Finding:
         found=why or "one was made, lost its power and came back",
         way_out="" if why is None else "fill_disk, stall_disk and the like take them",
         needed=False,
-        faults=tuple(sorted(DISK_EPISODES.difference(_OF_POWER))),
+        faults=_taking(Takes.DISK_IMAGES),
     )
 
 
@@ -205,7 +213,7 @@ def _power() -> Finding:
 
 
 def _clocks() -> Finding:
-    faults = ("skew",)
+    faults = _taking(Takes.CLOCKS)
     try:
         ahead_s = clock_trial()
     except HarnessError as error:
@@ -223,7 +231,7 @@ def _clocks() -> Finding:
 
 
 def _groups() -> Finding:
-    faults = ("throttle", "squeeze")
+    faults = _taking(Takes.GROUPS)
     try:
         found = parents()
     except HarnessError as error:

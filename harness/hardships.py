@@ -1,19 +1,15 @@
 """What a scenario's nodes are started with so that its faults can be done to them."""
 
 from dataclasses import replace
-from typing import Final
 
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.clocks.library import clock_library
 from harness.options import RunOptions
 from harness.scenario import Scenario
 from history.failure import HarnessError, UsageError
-from nemesis.steps import Word
+from nemesis.verbs.takes import Takes
 
 __all__ = ["with_hardships"]
-
-_CLOCKS: Final = frozenset({Word.SKEW})
-_GROUPS: Final = frozenset({Word.THROTTLE, Word.SQUEEZE})
 
 
 def with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
@@ -25,8 +21,8 @@ def with_hardships(scenario: Scenario, options: RunOptions) -> Scenario:
         return scenario
     cluster = replace(
         scenario.cluster,
-        own_clocks=scenario.cluster.own_clocks or bool(_CLOCKS & scenario.words),
-        own_groups=scenario.cluster.own_groups or bool(_GROUPS & scenario.words),
+        own_clocks=scenario.cluster.own_clocks or Takes.CLOCKS in scenario.takes,
+        own_groups=scenario.cluster.own_groups or Takes.GROUPS in scenario.takes,
     )
     try:
         if cluster.own_clocks:

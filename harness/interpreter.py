@@ -7,16 +7,15 @@ unless the checks find the run invalid.
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Any
 
 from clusters.abilities import LogEnds
 from clusters.evolution import Follows, members_of
 from clusters.port import Cluster, NodeName, Role, role_of
 from harness.network import Network
 from harness.observer import Looks, whole_nodes
-from harness.operator import administer
 from harness.performer import Performer
 from harness.played import PerformedPlay
 from harness.timing import RealTime, Time
@@ -33,31 +32,13 @@ from nemesis.conditions import (
 )
 from nemesis.mix import Mix
 from nemesis.play import step_data
-from nemesis.steps import (
-    Act,
-    AddNodes,
-    Admin,
-    Await,
-    Bandwidth,
-    Choose,
-    CreateTopic,
-    Finalise,
-    Heal,
-    HealPartition,
-    Lay,
-    Lift,
-    MoveLeader,
-    Partition,
-    Play,
-    Reassign,
-    RemoveNodes,
-    Repeat,
-    Step,
-    Wait,
-    Word,
-    dealt,
-)
+from nemesis.steps import Play, dealt
 from nemesis.targets import Scene, resolve
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.members import RemoveNodes
+from nemesis.verbs.registry import verb_of
+from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.wait import Wait
 
 __all__ = ["Interpreter"]
 
@@ -85,6 +66,8 @@ class Interpreter:
     time: Time = field(default_factory=RealTime)
     shortfalls: list[str] = field(default_factory=list)
     _begin_s: float = field(init=False)
+    _end_s: float = math.inf
+    """The time by which the step under way has to end."""
 
     def __post_init__(self) -> None:
         """Begin to count."""
@@ -139,64 +122,52 @@ class Interpreter:
             self._until(lambda _: False, min(step.at_s, end_s))
         if self._now_s() >= end_s:
             raise HarnessError("the time limit of the run passed")
-        match step:
-            case Wait(for_s=for_s):
-                self.played.note(replace(step, at_s=self._now_s()))
-                self._until(lambda _: False, min(self._now_s() + for_s, end_s))
-            case Await(condition=condition, within_s=within_s):
-                self.played.note(replace(step, at_s=self._now_s()))
-                return self._await(condition, min(self._now_s() + within_s, end_s))
-            case Heal():
-                return self._heal_all(end_s)
-            case Act(word=Word.RESTART):
-                return self._restart(step)
-            case Act():
-                self._act(step)
-            case (
-                CreateTopic() | MoveLeader() | Reassign() | Finalise() | AddNodes() | RemoveNodes()
-            ):
-                self._administer(step)
-            case Lay() | Lift() | Partition() | Bandwidth() | HealPartition():
-                self._on_the_wire(step)
-            case Repeat() | Choose():
-                raise AssertionError(f"its steps are performed one by one: {step}")
-            case _:
-                assert_never(step)
+        self._end_s = end_s
+        return verb_of(step).perform(step, self)
+
+    def wait(self, step: Wait) -> bool:
+        """Let time pass, no longer than the run lasts."""
+        self.played.note(replace(step, at_s=self._now_s()))
+        self._until(lambda _: False, min(self._now_s() + step.for_s, self._end_s))
         return True
 
-    def _on_the_wire(self, step: Lay | Lift | Partition | Bandwidth | HealPartition) -> None:
-        now_s = self._now_s()
-        scene = self._scene(self.observer.latest())
-        match step:
-            case Lay():
-                self.network.lay(step, scene=scene, draw=self.draw, now_s=now_s)
-            case Lift():
-                self.network.lift(step, now_s=now_s)
-            case Partition():
-                self.network.partition(step, scene=scene, draw=self.draw, now_s=now_s)
-            case Bandwidth():
-                self.network.limit(step, scene=scene, draw=self.draw, now_s=now_s)
-            case HealPartition():
-                self.network.heal(step, now_s=now_s)
-            case _:
-                assert_never(step)
-
-    def _administer(self, step: Admin) -> None:
+    def await_condition(self, step: Await) -> bool:
+        """Go on when the condition holds; False if it does not within the bound."""
         self.played.note(replace(step, at_s=self._now_s()))
-        administer(self.cluster, step)
+        return self._await(step.condition, min(self._now_s() + step.within_s, self._end_s))
+
+    def heal_all(self) -> bool:
+        """Undo whatever is broken, and wait until everything is whole."""
+        return self._heal_all(self._end_s)
+
+    def on_the_wire(self, step: Step) -> bool:
+        """Do to the network what the step says, and see it."""
+        scene = self._scene(self.observer.latest())
+        self.network.perform(step, scene=scene, draw=self.draw, now_s=self._now_s())
+        return True
+
+    def administer(self, step: Step, do: Callable[[Cluster, Any], None]) -> bool:
+        """Do what an operator would, and see its end."""
+        self.played.note(replace(step, at_s=self._now_s()))
+        do(self.cluster, step)
         if isinstance(step, RemoveNodes):
             self.performer.forget(step.nodes)
+        return True
 
-    def _act(self, act: Act) -> None:
-        nodes = resolve(act.target, self._scene(self.observer.latest()), self.draw)
-        if act.seed is None and (act.torn or act.word is Word.FLIP_BIT):
-            act = replace(act, seed=self.draw.getrandbits(32))
-        self.performer.perform(act, nodes, now_s=self._now_s())
+    def act(self, step: OnNodes) -> bool:
+        """Do it to the nodes that its target comes to, all together or one after the other."""
+        nodes = resolve(step.target, self._scene(self.observer.latest()), self.draw)
+        deed = verb_of(step).deed
+        assert deed is not None, "it is done to nodes"
+        if deed.one_by_one:
+            return self._in_turn(step, nodes)
+        self.performer.perform(deed.draws(step, self.draw), nodes, now_s=self._now_s())
+        return True
 
-    def _restart(self, act: Act) -> bool:
+    def _in_turn(self, step: OnNodes, nodes: Sequence[NodeName]) -> bool:
         """Each in turn; whether the last, too, was seen back in time."""
-        for node in resolve(act.target, self._scene(self.observer.latest()), self.draw):
-            self.performer.perform(act, (node,), now_s=self._now_s())
+        for node in nodes:
+            self.performer.perform(step, (node,), now_s=self._now_s())
             end_s = self._now_s() + _RESTART_S
             if role_of(node) is Role.CONTROLLER and isinstance(self.cluster, Follows):
                 self.cluster.await_follower(node, within_s=_RESTART_S)
@@ -235,9 +206,9 @@ class Interpreter:
 
     def _heal_all(self, end_s: float) -> bool:
         self.network.heal_all(now_s=self._now_s())
-        for acts in (self.performer.mend_all, self.performer.heal_all):
-            for act in acts():
-                self._act(act)
+        for steps in (self.performer.mend_all, self.performer.heal_all):
+            for step in steps():
+                self.act(step)
         return self._await(AllRecovered(), end_s)
 
     def _until(self, reached: Callable[[Observation], bool], end_s: float) -> bool:

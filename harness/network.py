@@ -14,10 +14,15 @@ from harness.partitions import Partitions
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
-from nemesis.kinds import kind_of
-from nemesis.steps import Bandwidth, HealPartition, Lay, Lift, Parties, Partition
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import CLIENTS
+from nemesis.verbs.bandwidth import Bandwidth
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.registry import kind_of, verb_of
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.step import Parties, Step
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import (
     Clause,
@@ -30,7 +35,6 @@ from nemesis.wire.rules import (
     Watch,
 )
 from nemesis.wire.status import WireStatus
-from nemesis.wire_words import rule_word
 
 __all__ = ["Network", "registration_watch", "watch_name"]
 
@@ -97,6 +101,22 @@ class Network:
             self._topic_ids |= topic_ids
             self._wire.name_topics(topic_ids)
 
+    def perform(self, step: Step, *, scene: Scene, draw: random.Random, now_s: float) -> None:
+        """Do what the step says, and see its effect or its end."""
+        match step:
+            case Lay():
+                self.lay(step, scene=scene, draw=draw, now_s=now_s)
+            case Lift():
+                self.lift(step, now_s=now_s)
+            case Partition():
+                self._partitions.cut(step, scene=scene, draw=draw, now_s=now_s)
+            case Bandwidth():
+                self._partitions.limit(step, scene=scene, draw=draw, now_s=now_s)
+            case HealPartition():
+                self._partitions.heal(step, now_s=now_s)
+            case _:
+                raise AssertionError(step)
+
     def lay(self, step: Lay, *, scene: Scene, draw: random.Random, now_s: float) -> None:
         """Lay the rule: from now on it concerns what matches."""
         wire = self._require_wire()
@@ -109,7 +129,7 @@ class Network:
             action = replace(action, seed=draw.getrandbits(32))
         done = replace(step, action=action, source=source, target=target, at_s=now_s)
         self._played.note(done)
-        word = rule_word(step)
+        word = verb_of(step).word
         ends = [str(node) for node in dict.fromkeys((*_ends(source), *_ends(target)))]
         index = None
         if not isinstance(step.action, Watch):
@@ -123,7 +143,7 @@ class Network:
         wire = self._require_wire()
         rule = self._rules.get(step.name)
         if rule is None:
-            raise HarnessError(f"there is no rule {step.name} to {_lift_word(step)}")
+            raise HarnessError(f"there is no rule {step.name} to {step.word}")
         self._played.note(replace(step, at_s=now_s))
         self.settle()
         if step.discard:
@@ -136,20 +156,6 @@ class Network:
         del self._rules[step.name]
         if rule.index is not None:
             self._journal.end(rule.index, evidence)
-
-    def partition(
-        self, step: Partition, *, scene: Scene, draw: random.Random, now_s: float
-    ) -> None:
-        """Cut the flows, and see by probes that they are cut."""
-        self._partitions.cut(step, scene=scene, draw=draw, now_s=now_s)
-
-    def limit(self, step: Bandwidth, *, scene: Scene, draw: random.Random, now_s: float) -> None:
-        """Bound what nodes send, and measure it."""
-        self._partitions.limit(step, scene=scene, draw=draw, now_s=now_s)
-
-    def heal(self, step: HealPartition, *, now_s: float) -> None:
-        """End the partition or the bound of this name, and see that it is over."""
-        self._partitions.heal(step, now_s=now_s)
 
     def heal_all(self, *, now_s: float) -> None:
         """End every rule, every partition and every bound."""
@@ -204,7 +210,3 @@ def _ends(parties: Parties) -> tuple[NodeName, ...]:
     if parties.clients:
         return (CLIENTS,)
     return parties.target.nodes if isinstance(parties.target, NamedNodes) else ()
-
-
-def _lift_word(step: Lift) -> str:
-    return "discard" if step.discard else "release"

@@ -17,10 +17,12 @@ from harness.cutting import Cutter, PacketCutter, ProxyCutter, awake, those
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
-from nemesis.kinds import kind_of
-from nemesis.steps import Bandwidth, HealPartition, Means, Partition
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import CLIENTS, Flows, cut_off, flows_of
+from nemesis.verbs.bandwidth import Bandwidth
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.partition import Means, Partition
+from nemesis.verbs.registry import kind_of
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Flow, Link
 

@@ -7,32 +7,22 @@ is appended to the performed play before it is tried, with the time and the node
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from clusters.abilities import Pauses, Skews, Snapshots, Squeezes, Starts, Throttles, TroublesDisks
-from clusters.evolution import ChangesReleases, members_of
+from clusters.evolution import members_of
 from clusters.port import Cluster, NodeName, NodeState
 from harness.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
 from nemesis.conditions import Observation
-from nemesis.kinds import kind_of
-from nemesis.steps import Act, Word
 from nemesis.targets import NamedNodes
-from nemesis.verbs.catalogue import FAULTS
+from nemesis.verbs.pause import Resume
+from nemesis.verbs.registry import VERBS, kind_of, verb_of
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed, Verb
 
 __all__ = ["OpenFault", "Performer"]
-
-_HOLDING_ON = frozenset({Word.UNSKEW, Word.UNTHROTTLE, Word.UNSQUEEZE})
-"""What ends a fault that no process dies of, and that outlives each."""
-_MENDING = _HOLDING_ON | {Word.MEND_DISK}
-"""What is done to a node whether it runs or not."""
-_HEALED = {
-    Word.START: "runs again, brokers are unfenced",
-    Word.RESUME: "goes on, brokers are unfenced",
-    Word.MEND_DISK: "its disk is whole again, it runs, brokers are unfenced",
-    **dict.fromkeys(_HOLDING_ON, "runs, brokers are unfenced"),
-}
-"""What was seen when a fault ended, by the word that healed it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +31,7 @@ class OpenFault:
 
     index: int
     name: str
-    healed_by: str
+    healed_by: "Verb[Any]"
     broken: set[NodeName]
     """Nodes whose heal was not yet performed."""
     healing: set[NodeName]
@@ -61,18 +51,17 @@ class Performer:
         self._played = played
         self.open_faults: list[OpenFault] = []
 
-    def perform(self, act: Act, nodes: Sequence[NodeName], *, now_s: float) -> None:
-        """Do the act to the nodes and see its effect. HarnessError if that was not to be seen."""
-        self._played.note(replace(act, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
-        if act.word in FAULTS:
-            self._break(act, nodes)
-        elif act.word is Word.SNAPSHOT:
-            assert isinstance(self._cluster, Snapshots)
+    def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
+        """Do it to the nodes and see its effect. HarnessError if that was not to be seen."""
+        self._played.note(replace(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
+        verb, deed = _verb_and_deed(step)
+        if verb.fault:
+            self._break(step, nodes)
+        elif deed.heals_as:
             for node in nodes:
-                self._cluster.snapshot_node(node, act.label)
+                self._mend(step, node)
         else:
-            for node in nodes:
-                self._mend(act, node)
+            deed.do(self._cluster, nodes, step)
 
     @property
     def open_labels(self) -> tuple[str, ...]:
@@ -82,37 +71,37 @@ class Performer:
             for fault in self.open_faults
         )
 
-    def mend_all(self) -> list[Act]:
-        """The acts that would end what holds for nodes whether they run or not.
+    def mend_all(self) -> list[OnNodes]:
+        """The steps that would end what holds for nodes whether they run or not.
 
         Nodes that died of their disk are started when it is mended.
         """
         broken = {
-            (Word(fault.healed_by), node)
+            (fault.healed_by.word, node)
             for fault in self.open_faults
-            if fault.healed_by in _MENDING
+            if not _deed(fault.healed_by).whether_it_runs
             for node in fault.broken
         }
-        return [Act(word=word, target=NamedNodes(nodes=(node,))) for word, node in sorted(broken)]
+        return [VERBS[word].step(target=NamedNodes(nodes=(node,))) for word, node in sorted(broken)]
 
-    def heal_all(self) -> list[Act]:
-        """The acts that would undo the rest: resume the paused, start those that are down."""
+    def heal_all(self) -> list[OnNodes]:
+        """The steps that would undo the rest: resume the paused, start those that are down."""
         states = {node: self._cluster.state(node) for node in members_of(self._cluster)}
-        words = {NodeState.PAUSED: Word.RESUME, NodeState.DOWN: Word.START}
+        steps = {NodeState.PAUSED: Resume, NodeState.DOWN: Start}
         return [
-            Act(word=words[state], target=NamedNodes(nodes=(node,)))
+            steps[state](target=NamedNodes(nodes=(node,)))
             for node, state in states.items()
-            if state in words
+            if state in steps
         ]
 
     def settle(self, now: Observation) -> None:
         """End the faults whose heal this observation shows."""
         for fault in list(self.open_faults):
-            if fault.healed_by == Word.MEND_DISK:
+            if _deed(fault.healed_by).starts_late_dead:
                 self._start_late_dead(fault)
             fault.healing = {node for node in fault.healing if not _is_back(node, now)}
             if not fault.healing and not fault.broken:
-                evidence = [*fault.mended, _HEALED[Word(fault.healed_by)]]
+                evidence = [*fault.mended, _deed(fault.healed_by).heals_as]
                 self._journal.end(fault.index, "; ".join(evidence))
                 self.open_faults.remove(fault)
 
@@ -121,7 +110,7 @@ class Performer:
         ours = {
             node
             for fault in self.open_faults
-            if fault.healed_by not in _HOLDING_ON
+            if not _deed(fault.healed_by).holds_on
             for node in fault.broken
         }
         return tuple(
@@ -130,33 +119,33 @@ class Performer:
             if node not in ours and self._cluster.state(node) is NodeState.DOWN
         )
 
-    def _break(self, act: Act, nodes: Sequence[NodeName]) -> None:
-        self._overtake(act.word, nodes)
-        fault = FAULTS[act.word]
+    def _break(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
+        verb, deed = _verb_and_deed(step)
+        self._overtake(verb.word, nodes)
         targets = [str(node) for node in nodes]
-        index = self._journal.begin(fault.name, targets, kind=kind_of(act))
+        index = self._journal.begin(verb.word, targets, kind=kind_of(step))
         opened = OpenFault(
             index=index,
-            name=fault.name,
-            healed_by=fault.healed_by,
+            name=verb.word,
+            healed_by=VERBS[deed.healed_by],
             broken=set(nodes),
             healing=set(),
         )
         self.open_faults.append(opened)
-        self._journal.effect(index, fault.inject(self._cluster, nodes, act))
-        if fault.mends_itself:
-            self._begin_healing(fault.healed_by, nodes)
+        self._journal.effect(index, deed.do(self._cluster, nodes, step))
+        if deed.mends_itself:
+            self._begin_healing(opened.healed_by, nodes)
 
     def _start_late_dead(self, fault: OpenFault) -> None:
         """A node may be about to die of its disk when that is mended. Once it is started again."""
-        assert isinstance(self._cluster, TroublesDisks)
         for node in sorted(fault.healing - fault.late):
             if self._cluster.state(node) is NodeState.DOWN:
                 fault.late.add(node)
                 fault.mended.append(f"{node} ended after it was mended")
-                self._cluster.mend_disk(node)
+                again = fault.healed_by.step(target=NamedNodes(nodes=(node,)))
+                _deed(fault.healed_by).do(self._cluster, (node,), again)
 
-    def _overtake(self, word: Word, nodes: Sequence[NodeName]) -> None:
+    def _overtake(self, word: str, nodes: Sequence[NodeName]) -> None:
         """End the faults that were mended on these nodes, which nobody will see whole again."""
         for fault in list(self.open_faults):
             overtaken = fault.healing.intersection(nodes)
@@ -166,45 +155,15 @@ class Performer:
                 self._journal.end(fault.index, evidence)
                 self.open_faults.remove(fault)
 
-    def _mend(self, act: Act, node: NodeName) -> None:
-        shown = self._mended(act, node)
-        if act.word not in _MENDING and self._cluster.state(node) is not NodeState.RUNNING:
-            raise HarnessError(f"{node}: does not run after {act.word}")
+    def _mend(self, step: OnNodes, node: NodeName) -> None:
+        verb, deed = _verb_and_deed(step)
+        shown = deed.do(self._cluster, (node,), step)
+        if deed.whether_it_runs and self._cluster.state(node) is not NodeState.RUNNING:
+            raise HarnessError(f"{node}: does not run after {verb.word}")
         for fault in self.open_faults:
-            if fault.healed_by == act.word and node in fault.broken:
-                fault.mended += shown
-        self._begin_healing(act.word, (node,))
-
-    def _mended(self, act: Act, node: NodeName) -> list[str]:
-        """Do it; what it showed by itself."""
-        cluster = self._cluster
-        match act.word:
-            case Word.START:
-                assert isinstance(cluster, Starts)
-                if act.release is not None:
-                    assert isinstance(cluster, ChangesReleases)
-                    cluster.change_release(node, act.release)
-                cluster.start_node(node)
-            case Word.RESUME:
-                assert isinstance(cluster, Pauses)
-                cluster.resume_node(node)
-            case Word.MEND_DISK:
-                assert isinstance(cluster, TroublesDisks)
-                found = cluster.state(node)
-                cluster.mend_disk(node)
-                return [f"{node} had ended" if found is NodeState.DOWN else f"{node} went on"]
-            case Word.UNSKEW:
-                assert isinstance(cluster, Skews)
-                return [cluster.unskew_node(node)]
-            case Word.UNTHROTTLE:
-                assert isinstance(cluster, Throttles)
-                return [cluster.unthrottle_node(node)]
-            case Word.UNSQUEEZE:
-                assert isinstance(cluster, Squeezes)
-                return [cluster.unsqueeze_node(node)]
-            case _:
-                raise AssertionError(act.word)
-        return []
+            if shown and fault.healed_by is verb and node in fault.broken:
+                fault.mended.append(shown)
+        self._begin_healing(verb, (node,))
 
     def forget(self, nodes: Sequence[NodeName]) -> None:
         """End the faults of nodes that are members no more: nobody will see them whole."""
@@ -215,11 +174,21 @@ class Performer:
                 self._journal.end(fault.index, "no member of the cluster any more")
                 self.open_faults.remove(fault)
 
-    def _begin_healing(self, word: str, nodes: Sequence[NodeName]) -> None:
+    def _begin_healing(self, verb: "Verb[Any]", nodes: Sequence[NodeName]) -> None:
         for fault in self.open_faults:
-            if fault.healed_by == word:
+            if fault.healed_by is verb:
                 fault.healing |= fault.broken.intersection(nodes)
                 fault.broken -= set(nodes)
+
+
+def _verb_and_deed(step: OnNodes) -> "tuple[Verb[Any], Deed[Any]]":
+    verb = verb_of(step)
+    return verb, _deed(verb)
+
+
+def _deed(verb: "Verb[Any]") -> "Deed[Any]":
+    assert verb.deed is not None, f"{verb.word} is done to nodes"
+    return verb.deed
 
 
 def _is_back(node: NodeName, now: Observation) -> bool:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from nemesis.play import Step, step_data
+from nemesis.play import step_data
+from nemesis.verbs.step import Step
 
 __all__ = ["PerformedPlay"]
 

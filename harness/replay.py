@@ -18,12 +18,16 @@ from harness.trial_spec import Storm
 from harness.yaml_file import Document
 from history.failure import UsageError
 from history.run_directory import RunDirectory
-from nemesis.steps import Word
+from nemesis.verbs.registry import VERBS
 
 __all__ = ["replayed"]
 
 _STARTING = (Storm.CHAOS, Storm.MIX, Storm.PLAY)
 """Storms all of whose starts may be those of misfits: in others only some are, or none."""
+_START = "start"
+_TAKE_DOWN = tuple(
+    verb.word for verb in VERBS.values() if verb.deed is not None and verb.deed.takes_down
+)
 _SLACK_S = 60.0
 """A replay may run late: an election takes as long as it takes."""
 
@@ -58,9 +62,9 @@ def _repeatable(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     down: set[str] = set()
     kept = []
     for step in steps:
-        for word in (Word.KILL, Word.STOP, Word.CUT_POWER):
+        for word in _TAKE_DOWN:
             down |= _nodes(step.get(word))
-        started = _nodes(step.get(Word.START))
+        started = _nodes(step.get(_START))
         if started <= down:
             kept.append(step)
         down -= started

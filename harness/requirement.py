@@ -16,12 +16,13 @@ from checkers.catalogue import Kind, names_of
 from harness.border import mapping, refuse_unknown
 from harness.yaml_file import Document
 from history.failure import SpecError
-from nemesis.kinds import KINDS
+from nemesis.verbs.registry import KINDS
 from nemesis.words import did_you_mean, duration_s
 
 __all__ = ["Requirement", "narrowed", "parse_requirement"]
 
 _ANOMALIES = names_of(Kind.ANOMALY)
+_WHAT = {"faults": "fault", "served": "fault", "judged": "anomaly"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +45,9 @@ def parse_requirement(value: object) -> Requirement:
     data = mapping(value, example="{faults: [kill], judged: [lost-write]}")
     refuse_unknown(data, ["faults", "served", "judged"])
     return Requirement(
-        faults=_words(data, "faults", KINDS, what="fault"),
-        served=_words(data, "served", KINDS, what="fault") if "served" in data else None,
-        judged=_words(data, "judged", _ANOMALIES, what="anomaly"),
+        faults=_words(data, "faults", KINDS, example="kill"),
+        served=_words(data, "served", KINDS, example="kill") if "served" in data else None,
+        judged=_words(data, "judged", _ANOMALIES, example=_ANOMALIES[0]),
     )
 
 
@@ -91,14 +92,14 @@ def _refuse_unasked(requirement: Requirement, asked: Sequence[str]) -> None:
 
 
 def _words(
-    data: Mapping[str, object], key: str, known: Sequence[str], *, what: str
+    data: Mapping[str, object], key: str, known: Sequence[str], *, example: str
 ) -> tuple[str, ...]:
     found = data.get(key, [])
     if not isinstance(found, list):
-        raise SpecError((key,), f"expected a list, e.g. [{known[0]}]; found {found!r}")
+        raise SpecError((key,), f"expected a list, e.g. [{example}]; found {found!r}")
     for index, word in enumerate(found):
         if word not in known:
             raise SpecError(
-                (key, index), f"unknown {what} {word!r}; {did_you_mean(str(word), known)}"
+                (key, index), f"unknown {_WHAT[key]} {word!r}; {did_you_mean(str(word), known)}"
             )
     return tuple(map(str, found))

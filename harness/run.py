@@ -39,6 +39,7 @@ from harness.outcome import RunOutcome
 from harness.progress import Progress
 from harness.record import record
 from harness.reference import fitted_to_reference, release_like, rules_without
+from harness.reports import write_page
 from harness.scenario import Scenario
 from harness.simulated import prepare_simulated, record_simulated
 from harness.simulated_evidence import ORIGIN_UTC_NS
@@ -51,7 +52,6 @@ from history.clock import Clock
 from history.failure import HarnessError, UsageError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
-from report.page import write_page
 
 __all__ = ["CLUSTERS", "InterruptedRunError", "record_scenario", "run_scenario"]
 

@@ -19,21 +19,15 @@ from harness.workload_words import RecordsSpec, parse_workloads, path_of_records
 from harness.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
-from nemesis.kinds import kinds_of_mix, kinds_of_play
-from nemesis.mix import DISK_EPISODES, EPISODE_WORDS, EPISODES, MixSpec
+from nemesis.mix import MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
-from nemesis.steps import (
-    Play,
-    Reassign,
-    RemoveNodes,
-    Word,
-    flat,
-    uses_clients,
-    uses_disks,
-    words_of,
-)
+from nemesis.steps import Play, flat, kinds_of_play, takes_of, uses_clients
 from nemesis.targets import parse_target
+from nemesis.verbs.members import RemoveNodes
+from nemesis.verbs.reassign import Reassign
+from nemesis.verbs.registry import EPISODES
+from nemesis.verbs.takes import Takes
 from nemesis.words import did_you_mean, duration_s
 from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec
@@ -117,20 +111,15 @@ class Scenario:
         return self.metadata.settle_ms / 1000 + _SETTLED_READS_S
 
     @property
-    def needs_disks(self) -> bool:
-        """Whether a step or a drawn fault is done to a disk of a node's own."""
+    def takes(self) -> frozenset[Takes]:
+        """What its nodes have to be started with, for its steps and the faults that are drawn."""
         drawn = self.mix.faults if self.mix is not None else ()
-        return uses_disks(self.play or ()) or bool(DISK_EPISODES.intersection(drawn))
-
-    @property
-    def words(self) -> frozenset[Word]:
-        """What may be done to its nodes, by a step or a drawn fault."""
-        drawn = self.mix.faults if self.mix is not None else ()
-        return words_of(self.play or ()).union(*(EPISODE_WORDS.get(one, ()) for one in drawn))
+        examples = (step for kind in drawn for step in EPISODES[kind].example())
+        return takes_of((*(self.play or ()), *examples))
 
     @property
     def asked_faults(self) -> tuple[str, ...]:
-        """The kinds of fault that a run of it is asked for (`nemesis.kinds`)."""
+        """The kinds of fault that a run of it is asked for (`nemesis.verbs.registry`)."""
         return _asked(self.mix, self.play)
 
     @property
@@ -224,7 +213,7 @@ def _parse(document: Document) -> Scenario:
 
 
 def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
-    return kinds_of_play(play or ()) if mix is None else kinds_of_mix(mix)
+    return kinds_of_play(play or ()) if mix is None else tuple(dict.fromkeys(mix.faults))
 
 
 def _require(value: object, document: Document, asked: tuple[str, ...]) -> Requirement:

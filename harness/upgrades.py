@@ -7,7 +7,10 @@ from clusters.kafka.prepared import Prepared
 from clusters.kafka.upgrade_preparation import with_levels, with_release
 from harness.scenario import Scenario
 from history.failure import SpecError, UsageError
-from nemesis.steps import Act, Finalise, Step, flat
+from nemesis.steps import flat
+from nemesis.verbs.finalise import Finalise
+from nemesis.verbs.start import StartsAnew
+from nemesis.verbs.step import Step
 
 __all__ = ["with_upgrades"]
 
@@ -19,7 +22,7 @@ def with_upgrades(scenario: Scenario, prepared: Prepared, progress: Progress) ->
     """
     ready = prepared
     for index, step in _steps(scenario):
-        if isinstance(step, Act) and step.release is not None:
+        if isinstance(step, StartsAnew) and step.release is not None:
             try:
                 ready = with_release(ready, step.release, spec=scenario.cluster, progress=progress)
             except UsageError as error:

@@ -11,15 +11,23 @@ mix it is a pure state machine: time and scene are arguments, and what it return
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from clusters.port import NodeName, Role, role_of
-from nemesis.mix_network import drawn_partition
-from nemesis.steps import Act, HealPartition, Partition, Step, Word
+from nemesis.drawn_cuts import drawn_cut
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import Flows
+from nemesis.verbs.cut_power import CutPower
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.pause import Pause, Resume
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.stop import Stop
+from nemesis.verbs.wipe import Wipe
 
 __all__ = ["Chaos"]
 
@@ -27,11 +35,11 @@ _SPELL_S: Final = (0.5, 3.0)
 _GAPS_S: Final = (0.03, 0.1, 0.3, 0.8)
 """Mean times between two steps; one is drawn for each spell."""
 _PARTITIONS_MAX: Final = 2
-_STRIKES: Final = {
-    "crash": (Word.KILL, Word.KILL, Word.CUT_POWER),
-    "power": (Word.CUT_POWER,),
-    "freeze": (Word.PAUSE,),
-    "any": (Word.KILL, Word.CUT_POWER, Word.PAUSE, Word.STOP),
+_STRIKES: Final[Mapping[str, tuple[type[OnNodes], ...]]] = {
+    "crash": (Kill, Kill, CutPower),
+    "power": (CutPower,),
+    "freeze": (Pause,),
+    "any": (Kill, CutPower, Pause, Stop),
 }
 
 
@@ -50,10 +58,10 @@ class Chaos:
     _spell_end_s: float = 0.0
     _gap_s: float = 0.3
     _among: tuple[NodeName, ...] = ()
-    _strikes: tuple[Word, ...] = ()
+    _strikes: tuple[type[OnNodes], ...] = ()
     _mends: float = 0.6
     _cuts: float = 0.2
-    _down: dict[NodeName, Word] = field(default_factory=dict)
+    _down: dict[NodeName, type[OnNodes]] = field(default_factory=dict)
     """Who is broken, and by what."""
     _cut: list[str] = field(default_factory=list)
     _count: int = 0
@@ -95,24 +103,23 @@ class Chaos:
         return self._strike(draw.choice(whole)) if whole else []
 
     def _strike(self, node: NodeName) -> list[Step]:
-        word = self.draw.choice(self._strikes)
-        if word is Word.CUT_POWER and role_of(node) is Role.BROKER:
+        strike, target = self.draw.choice(self._strikes), NamedNodes(nodes=(node,))
+        if strike is CutPower and role_of(node) is Role.BROKER:
             # Several brokers without power at once lose records by design: that is for few.
-            word = Word.CUT_POWER if self.draw.random() < self.wipes else Word.KILL
-        found: list[Step] = [_act(word, node)]
-        if word is Word.STOP:
+            strike = CutPower if self.draw.random() < self.wipes else Kill
+        found: list[Step] = [strike(target=target)]
+        if strike is Stop:
             # It takes its leave, and comes back at once: a rolling restart.
-            return [*found, _act(Word.START, node)]
-        self._down[node] = word
-        wiped = word is Word.KILL and role_of(node) is Role.BROKER
+            return [*found, Start(target=target)]
+        self._down[node] = strike
+        wiped = strike is Kill and role_of(node) is Role.BROKER
         if wiped and self.draw.random() < self.wipes:
-            target = NamedNodes(nodes=(node,))
-            found.append(Act(word=Word.WIPE, target=target, keep_directory_id=True))
+            found.append(Wipe(target=target, keep_directory_id=True))
         return found
 
-    def _mend(self, node: NodeName) -> Act:
-        word = self._down.pop(node)
-        return _act(Word.RESUME if word is Word.PAUSE else Word.START, node)
+    def _mend(self, node: NodeName) -> Step:
+        mend = Resume if self._down.pop(node) is Pause else Start
+        return mend(target=NamedNodes(nodes=(node,)))
 
     def _on_the_network(self, scene: Scene) -> list[Step]:
         if self._cut and (len(self._cut) >= _PARTITIONS_MAX or self.draw.random() < self._mends):
@@ -124,8 +131,4 @@ class Chaos:
         if self.draw.random() < 0.4:  # noqa: PLR2004  # a single link, one way
             source, target = self.draw.sample(list(self.nodes), 2)
             return [Partition(name=name, cut=Flows(flows=frozenset({(source, target)})))]
-        return [drawn_partition(name, scene, self.draw)[0]]
-
-
-def _act(word: Word, node: NodeName) -> Act:
-    return Act(word=word, target=NamedNodes(nodes=(node,)))
+        return [Partition(name=name, cut=drawn_cut(scene, self.draw)[0])]

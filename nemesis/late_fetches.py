@@ -17,8 +17,17 @@ from typing import Final
 
 from clusters.port import NodeName
 from nemesis.conditions import Condition, Fenced, Held, IsrMember
-from nemesis.steps import Act, Await, Lay, Lift, Parties, Play, Step, Wait, Word
+from nemesis.steps import Play
 from nemesis.targets import NamedNodes
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.pause import Pause
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import Parties, Step
+from nemesis.verbs.wait import Wait
+from nemesis.verbs.wipe import Wipe
 from nemesis.wire.rules import Hold, Match
 
 __all__ = ["REPLICAS_MIN", "drawn_late_fetch"]
@@ -41,22 +50,22 @@ def drawn_late_fetch(draw: random.Random, *, key: str, replicas: Sequence[int]) 
     number = draw.choice(replicas[1:])
     leader, follower = _node(replicas[0]), _node(number)
     others = [_node(one) for one in replicas[1:] if one != number]
-    away = draw.choice((Word.KILL, Word.PAUSE))
+    away = draw.choice((Kill, Pause))
     steps: list[Step] = [
-        *(Act(word=away, target=one) for one in others),
+        *(away(target=one) for one in others),
         _hold(_SILENCE, Match(api="BrokerHeartbeat"), source=follower),
         *(_await(IsrMember(members={key: one}, inside=False)) for one in replicas[1:]),
         Wait(for_s=draw.choice(_CATCHES_UP_S)),
         _hold(_LATE, Match(api="Fetch", times=1), source=follower, target=leader),
         _await(Held(name=_LATE)),
-        Act(word=Word.KILL, target=follower),
+        Kill(target=follower),
         Lift(name=_SILENCE, discard=True),
     ]
     if draw.random() < 0.8:  # noqa: PLR2004
-        steps.append(Act(word=Word.WIPE, target=follower, keep_directory_id=True))
+        steps.append(Wipe(target=follower, keep_directory_id=True))
     steps += [
         _hold(_CATCH_UP, Match(api="Fetch"), source=follower, target=leader),
-        Act(word=Word.START, target=follower),
+        Start(target=follower),
         _await(Fenced(node=follower.nodes[0], fenced=False)),
         Wait(for_s=draw.choice(_HEARS_S)),
         Lift(name=_LATE),
@@ -65,7 +74,7 @@ def drawn_late_fetch(draw: random.Random, *, key: str, replicas: Sequence[int]) 
     if draw.random() < 0.5:  # noqa: PLR2004
         # Whoever joined may lead now.
         steps += [
-            Act(word=Word.KILL, target=leader),
+            Kill(target=leader),
             _await(Fenced(node=leader.nodes[0], fenced=True)),
         ]
     return (*steps, Lift(name=_CATCH_UP), Wait(for_s=draw.choice(_JOINS_S)))

@@ -21,90 +21,19 @@ never can (nobody of a role may be down), and must not stop the rest.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from clusters.port import NodeName, Role, role_of
-from history.failure import HarnessError
-from nemesis.mix_hardships import HARDSHIPS, drawn_hardship
-from nemesis.mix_network import drawn_bandwidth, drawn_delay, drawn_partition
-from nemesis.steps import (
-    Act,
-    Bandwidth,
-    HealPartition,
-    Lay,
-    Lift,
-    Means,
-    Partition,
-    Step,
-    Word,
-)
-from nemesis.targets import (
-    ByRole,
-    Choice,
-    NamedNodes,
-    RoleOf,
-    Scene,
-    Share,
-    Target,
-    resolve,
-)
+from nemesis.targets import ByRole, Choice, RoleOf, Scene, Share, Target
+from nemesis.verbs.episode import Begun, Draft
+from nemesis.verbs.registry import EPISODES, is_fault
+from nemesis.verbs.step import Breaking, Step
 
-__all__ = [
-    "DISK_EPISODES",
-    "EPISODES",
-    "EPISODE_WORDS",
-    "NETWORK_EPISODES",
-    "PACKET_EPISODES",
-    "Mix",
-    "MixSpec",
-]
-
-_TROUBLES = (Word.FILL_DISK, Word.LOCK_DISK, Word.FAIL_DISK, Word.STALL_DISK, Word.SLOW_DISK)
-
-NETWORK_EPISODES = frozenset({"partition", "delay"})
-"""Those that are done to the links, by a proxy on them; partitions may be done to packets."""
-
-PACKET_EPISODES = frozenset({"packets", "bandwidth"})
-"""Those that need a network of each node's own."""
-
-EPISODES = (
-    *("kill", "pause", "restart", "roll", "wipe", "rollback", "cut_power", "torn", "flip_bit"),
-    *map(str, _TROUBLES),
-    *("skew", "throttle", "squeeze"),
-    *("partition", "delay", "packets", "bandwidth"),
-)
-"""The kinds of fault that a mix draws from, by the words of a play where it has one for them."""
-
-EPISODE_WORDS: Mapping[str, tuple[Word, ...]] = {
-    "kill": (Word.KILL, Word.START),
-    "pause": (Word.PAUSE, Word.RESUME),
-    "restart": (Word.STOP, Word.START),
-    "roll": (Word.RESTART,),
-    "wipe": (Word.KILL, Word.WIPE, Word.START),
-    "rollback": (Word.SNAPSHOT, Word.KILL, Word.ROLLBACK, Word.START),
-    "cut_power": (Word.CUT_POWER, Word.START),
-    "torn": (Word.CUT_POWER, Word.START),
-    "flip_bit": (Word.KILL, Word.FLIP_BIT, Word.START),
-    **{str(word): (word, Word.MEND_DISK) for word in _TROUBLES},
-    "skew": (Word.SKEW, Word.UNSKEW),
-    "throttle": (Word.THROTTLE, Word.UNTHROTTLE),
-    "squeeze": (Word.SQUEEZE, Word.UNSQUEEZE),
-}
-"""What an episode does to nodes, by its kind: a cluster has to be able to do all of it."""
-
-DISK_EPISODES = frozenset({"cut_power", "torn", *map(str, _TROUBLES)})
-"""Those that need disks of the nodes' own, where nodes are processes."""
-
-_DESTRUCTIVE = frozenset(
-    {"wipe", "rollback", "cut_power", "torn", "flip_bit", "lock_disk", "fail_disk"}
-)
+__all__ = ["Mix", "MixSpec"]
 
 _PATIENCE: Final = 10
-
-_LOSSES = frozenset({Word.KILL, Word.CUT_POWER, Word.LOCK_DISK, Word.FAIL_DISK})
-"""With which a destructive episode goes beyond return."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +112,7 @@ class Mix:
     def _give_up_unsafe(self, impaired: frozenset[NodeName]) -> None:
         """Forget a lost disk that is still to come if something else broke meanwhile."""
         for episode in self._episodes:
-            to_come = any(isinstance(step, Act) and step.word in _LOSSES for _, step in episode.due)
+            to_come = any(is_fault(step) for _, step in episode.due)
             if episode.destructive and to_come and impaired:
                 episode.due.clear()
 
@@ -221,65 +150,33 @@ class Mix:
     def _begin_one(
         self, kind: str, now_s: float, scene: Scene, impaired: frozenset[NodeName]
     ) -> None:
-        busy = impaired | {node for episode in self._episodes for node in episode.nodes}
-        if kind in _DESTRUCTIVE and busy:
+        episode = EPISODES[kind]
+        busy = impaired | {node for one in self._episodes for node in one.nodes}
+        if episode.destructive and busy:
             return
-        if kind in NETWORK_EPISODES | PACKET_EPISODES:
-            self._begin_on_the_network(kind, now_s, scene, busy)
-            return
-        if kind == "roll":
-            self._begin_to_roll(now_s, scene, busy)
-            return
-        try:
-            wanted = resolve(self._target(), scene, self.draw)
-        except HarnessError:
-            return  # nobody leads that partition just now: the next gap brings another draw
-        nodes = self._within_budget(wanted, busy)
-        if kind in _DESTRUCTIVE:
-            nodes = tuple(node for node in nodes if role_of(node) is Role.BROKER)[:1]
-        if nodes:
+        begun = episode.begin(self._draft(now_s, scene, busy))
+        if begun is not None:
             self._count += 1
-            self._enter(kind, nodes, self._script(kind, nodes, now_s))
+            self._enter(kind, begun, destructive=episode.destructive)
 
-    def _enter(
-        self, kind: str, nodes: tuple[NodeName, ...], due: Sequence[tuple[float, Step]]
-    ) -> None:
+    def _draft(self, now_s: float, scene: Scene, busy: frozenset[NodeName]) -> Draft:
+        return Draft(
+            name=f"mix-{self._count + 1}",
+            now_s=now_s,
+            scene=scene,
+            draw=self.draw,
+            duration_s=self.spec.duration_s,
+            gap_s=self.spec.gap_s,
+            target=self._target,
+            free=lambda wanted: self._within_budget(wanted, busy),
+            roles=[role for role, count in self._budget.items() if count],
+            busy=busy,
+        )
+
+    def _enter(self, kind: str, begun: Begun, *, destructive: bool) -> None:
         """Have an episode begin. Its steps say of which kind they are."""
-        named = [(at_s, _of_kind(step, kind)) for at_s, step in due]
-        self._episodes.append(_Episode(nodes=nodes, due=named, destructive=kind in _DESTRUCTIVE))
-
-    def _begin_to_roll(
-        self, now_s: float, scene: Scene, busy: frozenset[NodeName] | set[NodeName]
-    ) -> None:
-        """Restart all nodes of a role in turn: one is down at a time, and nothing else."""
-        roles = sorted(role for role, count in self._budget.items() if count)
-        nodes = _in_turn(scene, self.draw.choice(roles)) if roles and not busy else ()
-        if nodes:
-            self._count += 1
-            turn = Act(word=Word.RESTART, target=NamedNodes(nodes=nodes))
-            # Whoever performs it waits for each node: it is over with this step.
-            self._enter("roll", nodes, [(now_s, turn)])
-
-    def _begin_on_the_network(
-        self, kind: str, now_s: float, scene: Scene, busy: frozenset[NodeName] | set[NodeName]
-    ) -> None:
-        name = f"mix-{self._count + 1}"
-        heal_at_s = now_s + self.draw.uniform(*self.spec.duration_s)
-        due: list[tuple[float, Step]]
-        match kind:
-            case "delay":
-                nodes: tuple[NodeName, ...] = ()
-                due = [(now_s, drawn_delay(name, scene, self.draw)), (heal_at_s, Lift(name=name))]
-            case "bandwidth":
-                bound, nodes = drawn_bandwidth(name, scene, self.draw)
-                due = [(now_s, bound), (heal_at_s, HealPartition(name=name))]
-            case _:
-                by = Means.PACKETS if kind == "packets" else None
-                cut, nodes = drawn_partition(name, scene, self.draw, by=by)
-                due = [(now_s, cut), (heal_at_s, HealPartition(name=name))]
-        if self._within_budget(nodes, busy) == nodes:
-            self._count += 1
-            self._enter(kind, nodes, due)
+        due = [(at_s, _of_kind(step, kind)) for at_s, step in begun.due]
+        self._episodes.append(_Episode(nodes=begun.nodes, due=due, destructive=destructive))
 
     def _target(self) -> Target:
         word = self._drawn_target()
@@ -305,7 +202,7 @@ class Mix:
         }
 
     def _within_budget(
-        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName] | set[NodeName]
+        self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName]
     ) -> tuple[NodeName, ...]:
         budget = self._budget
         kept = []
@@ -316,58 +213,6 @@ class Mix:
                 kept.append(node)
         return tuple(kept)
 
-    def _script(
-        self, kind: str, nodes: tuple[NodeName, ...], now_s: float
-    ) -> list[tuple[float, Step]]:
-        target = NamedNodes(nodes=nodes)
-        label = f"mix-{self._count}"
-        heal_at_s = now_s + self.draw.uniform(*self.spec.duration_s)
-
-        def act(word: Word) -> Act:
-            return Act(word=word, target=target, label=label)
-
-        match kind:
-            case "kill":
-                return [(now_s, act(Word.KILL)), (heal_at_s, act(Word.START))]
-            case "pause":
-                return [(now_s, act(Word.PAUSE)), (heal_at_s, act(Word.RESUME))]
-            case "restart":
-                return [(now_s, act(Word.STOP)), (now_s, act(Word.START))]
-            case "wipe":
-                lost = [(now_s, act(Word.KILL)), (now_s, act(Word.WIPE))]
-                return [*lost, (heal_at_s, act(Word.START))]
-            case "torn":
-                torn = replace(act(Word.CUT_POWER), torn=True)
-                return [(now_s, torn), (heal_at_s, act(Word.START))]
-            case "flip_bit":
-                lost = [(now_s, act(Word.KILL)), (now_s, act(Word.FLIP_BIT))]
-                return [*lost, (heal_at_s, act(Word.START))]
-            case _ if kind in _TROUBLES:
-                return [(now_s, act(Word(kind))), (heal_at_s, act(Word.MEND_DISK))]
-            case "cut_power":
-                return [(now_s, act(Word.CUT_POWER)), (heal_at_s, act(Word.START))]
-            case "rollback":
-                lost_at_s = now_s + self.draw.uniform(*self.spec.gap_s)
-                back_at_s = lost_at_s + (heal_at_s - now_s)
-                return [
-                    (now_s, act(Word.SNAPSHOT)),
-                    (lost_at_s, act(Word.KILL)),
-                    (lost_at_s, act(Word.ROLLBACK)),
-                    (back_at_s, act(Word.START)),
-                ]
-            case _ if kind in HARDSHIPS:
-                begin, end = EPISODE_WORDS[kind]
-                hard = replace(act(begin), hardship=drawn_hardship(kind, self.draw))
-                return [(now_s, hard), (heal_at_s, act(end))]
-            case _:
-                raise AssertionError(kind)
-
 
 def _of_kind(step: Step, kind: str) -> Step:
-    if isinstance(step, Act | Lay | Partition | Bandwidth):
-        return replace(step, kind=kind)
-    return step
-
-
-def _in_turn(scene: Scene, role: Role) -> tuple[NodeName, ...]:
-    return tuple(node for node in scene.nodes if role_of(node) is role)
+    return replace(step, kind=kind) if isinstance(step, Breaking) else step

@@ -17,8 +17,15 @@ from typing import Final
 
 from clusters.port import NodeName
 from nemesis.conditions import IsrMember
-from nemesis.steps import Act, Await, Lay, Lift, MoveLeader, Parties, Play, Step, Wait, Word
+from nemesis.steps import Play
 from nemesis.targets import NamedNodes
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.move_leader import MoveLeader
+from nemesis.verbs.pause import Pause, Resume
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.step import Parties, Step
+from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Direction, Hold, Match
 
 __all__ = ["REPLICAS_MIN", "drawn_relay"]
@@ -118,13 +125,13 @@ class _Relay:
 
     def _send_out(self, number: int) -> None:
         self._out = number
-        self._steps.append(Act(word=Word.PAUSE, target=_node(number)))
+        self._steps.append(Pause(target=_node(number)))
         outside = IsrMember(members={self._key: number}, inside=False)
         self._steps.append(Await(condition=outside, within_s=_OUT_WITHIN_S))
 
     def _bring_back(self) -> None:
         if self._out is not None:
-            self._steps.append(Act(word=Word.RESUME, target=_node(self._out)))
+            self._steps.append(Resume(target=_node(self._out)))
             self._out = None
 
     def _wait(self, choices: Sequence[float]) -> None:

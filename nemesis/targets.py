@@ -79,6 +79,10 @@ class Scene:
     view: ClusterView | None
     active_controller: NodeName | None
 
+    def of_role(self, role: Role) -> list[NodeName]:
+        """List the nodes of this role."""
+        return [node for node in self.nodes if role_of(node) is role]
+
 
 _FORMS = (
     "a node (broker-2), a list of nodes, 'leader of KEY', 'isr follower of KEY', "

@@ -17,27 +17,28 @@ from typing import Final
 
 from clusters.port import NodeName, Role, role_of
 from nemesis.conditions import Condition, Fenced, Held, IsrMember, Registered
-from nemesis.steps import (
-    Act,
-    Await,
-    HealPartition,
-    Lay,
-    Lift,
-    MoveLeader,
-    Parties,
-    Partition,
-    Play,
-    Step,
-    Wait,
-    Word,
-)
+from nemesis.steps import Play
 from nemesis.targets import ByRole, NamedNodes, RoleOf, Target
 from nemesis.topology import Isolate, Party
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.cut_power import CutPower
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.move_leader import MoveLeader
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.pause import Pause, Resume
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes, Parties, Step
+from nemesis.verbs.stop import Stop
+from nemesis.verbs.wait import Wait
+from nemesis.verbs.wipe import Wipe
 from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 
 __all__ = ["WINDOW_STRIKES", "drawn_window"]
 
-WINDOW_STRIKES: Final = (Word.KILL, Word.PAUSE, Word.STOP, Word.CUT_POWER)
+WINDOW_STRIKES: Final = (Kill, Pause, Stop, CutPower)
 """How a party may be struck, beside having its disk wiped after a kill."""
 
 _WITHIN_S: Final = 6.0
@@ -70,7 +71,7 @@ def drawn_window(
     key: str,
     replicas: Sequence[int],
     nodes: Sequence[NodeName],
-    strikes: Sequence[Word] = WINDOW_STRIKES,
+    strikes: Sequence[type[OnNodes]] = WINDOW_STRIKES,
 ) -> Play:
     """A window around `key`, whose replicas are these broker numbers, the leader first."""
     numbers = list(replicas)
@@ -94,7 +95,11 @@ class _Window:
     """One window while it is drawn: what was broken is mended before it ends, or by the heal."""
 
     def __init__(
-        self, draw: random.Random, cast: _Cast, strikes: Sequence[Word], others: Sequence[int]
+        self,
+        draw: random.Random,
+        cast: _Cast,
+        strikes: Sequence[type[OnNodes]],
+        others: Sequence[int],
     ) -> None:
         self._draw = draw
         self._cast = cast
@@ -134,11 +139,11 @@ class _Window:
             return []
         back: list[Step]
         if way == "pause":
-            self._act(Word.PAUSE, follower)
-            back = [_act(Word.RESUME, follower)]
+            self._act(Pause, follower)
+            back = [_act(Resume, follower)]
         elif way == "kill":
-            self._act(Word.KILL, follower)
-            back = [_act(Word.START, follower)]
+            self._act(Kill, follower)
+            back = [_act(Start, follower)]
         else:
             party = Party(targets=(NamedNodes(nodes=(follower,)),))
             self._steps.append(Partition(name="cut", cut=Isolate(party=party)))
@@ -200,28 +205,26 @@ class _Window:
         if role_of(node) is Role.CONTROLLER:
             self._strike_controller()
             return
-        word = self._draw.choice(list(self._strikes))
-        if word is Word.CUT_POWER and node != self._cast.follower:
+        step = self._draw.choice(list(self._strikes))
+        if step is CutPower and node != self._cast.follower:
             # What the last member of the ISR loses, nothing survives.
-            word = Word.KILL
-        wipes = word is Word.KILL and self._chance(0.6)
-        self._act(word, node)
+            step = Kill
+        wipes = step is Kill and self._chance(0.6)
+        self._act(step, node)
         self._down.append(node)
-        if word is Word.PAUSE:
+        if step is Pause:
             return
         if wipes and node is self._cast.follower:
             self._steps.append(
-                Act(
-                    word=Word.WIPE,
+                Wipe(
                     target=NamedNodes(nodes=(node,)),
                     keep_directory_id=True,
                 )
             )
 
     def _strike_controller(self) -> None:
-        word = self._draw.choice((Word.KILL, Word.PAUSE))
-        target = ByRole(role=RoleOf.ACTIVE_CONTROLLER)
-        self._steps.append(Act(word=word, target=target))
+        step = self._draw.choice((Kill, Pause))
+        self._steps.append(step(target=ByRole(role=RoleOf.ACTIVE_CONTROLLER)))
 
     def _second_act(self) -> None:
         """Upon an event, the one that was struck comes back, perhaps without catching up."""
@@ -260,10 +263,9 @@ class _Window:
 
     def _mend(self, node: NodeName) -> None:
         paused = any(
-            isinstance(step, Act) and step.word is Word.PAUSE and _names_it(step, node)
-            for step in self._since_up(node)
+            isinstance(step, Pause) and _names_it(step, node) for step in self._since_up(node)
         )
-        self._act(Word.RESUME if paused else Word.START, node)
+        self._act(Resume if paused else Start, node)
         self._down.remove(node)
 
     def _since_up(self, node: NodeName) -> list[Step]:
@@ -271,9 +273,7 @@ class _Window:
         ups = [
             place
             for place, step in enumerate(self._steps)
-            if isinstance(step, Act)
-            and step.word in (Word.START, Word.RESUME)
-            and _names_it(step, node)
+            if isinstance(step, Start | Resume) and _names_it(step, node)
         ]
         return self._steps[ups[-1] + 1 :] if ups else self._steps
 
@@ -282,8 +282,8 @@ class _Window:
             self._laid.remove(name)
             self._steps.append(Lift(name=name))
 
-    def _act(self, word: Word, node: NodeName) -> None:
-        self._steps.append(_act(word, node))
+    def _act(self, step: type[OnNodes], node: NodeName) -> None:
+        self._steps.append(_act(step, node))
 
     def _await(self, condition: Condition) -> None:
         self._steps.append(Await(condition=condition, within_s=_WITHIN_S))
@@ -292,9 +292,9 @@ class _Window:
         return self._draw.random() < share
 
 
-def _act(word: Word, node: NodeName) -> Act:
-    return Act(word=word, target=NamedNodes(nodes=(node,)))
+def _act(step: type[OnNodes], node: NodeName) -> OnNodes:
+    return step(target=NamedNodes(nodes=(node,)))
 
 
-def _names_it(act: Act, node: NodeName) -> bool:
+def _names_it(act: OnNodes, node: NodeName) -> bool:
     return isinstance(act.target, NamedNodes) and node in act.target.nodes

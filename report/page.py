@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
@@ -27,7 +28,7 @@ from report.forensics import Stories, replica_epochs, stories_at
 from report.head import head_of
 from report.headline import Standing
 from report.kinds import kind_rows
-from report.palette import ROLES, Shade, fault_colours, source_colours
+from report.palette import ROLES, FaultLook, Shade, fault_colours, source_colours
 from report.plots import PlotSet, plots_of
 from report.proofs import GroupOfProofs, proofs_of
 from report.provenance import provenance_of
@@ -41,14 +42,19 @@ __all__ = ["write_page"]
 _METRICS: Final = ("cpu_fraction", "rss_bytes")
 
 
-def write_page(run: RunDirectory, *, window: Window | None = None) -> Path:
+def write_page(
+    run: RunDirectory,
+    *,
+    window: Window | None = None,
+    looks: Mapping[str, FaultLook] = MappingProxyType({}),
+) -> Path:
     """Write `report.html` of a run in any state, and say where it lies.
 
-    `window`: what of the run the sequence picture shows. Raises HarnessError if the file cannot be
-    written.
+    `window`: what of the run the sequence picture shows. `looks`: of kinds of fault, by name.
+    Raises HarnessError if the file cannot be written.
     """
     reading = read_run(run)
-    write_atomically(run.report_path, _render(run, reading, window).encode())
+    write_atomically(run.report_path, _render(run, reading, window, looks).encode())
     return run.report_path
 
 
@@ -61,9 +67,11 @@ class _Colours:
     sources: Mapping[str, str]
 
 
-def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
+def _render(
+    run: RunDirectory, reading: Reading, window: Window | None, looks: Mapping[str, FaultLook]
+) -> str:
     series = _series(reading)
-    colours = _colours(reading, series)
+    colours = _colours(reading, series, looks)
     attempts = Attempts()
     # If the operations or records cannot be read, the sentences of the anomalies still can.
     bare = replace(reading, operation_files=(), record_files=(), model_files=())
@@ -89,7 +97,9 @@ def _render(run: RunDirectory, reading: Reading, window: Window | None) -> str:
         drawings=plots.drawings if plots else (),
         stories=stories,
         scene=scene,
-        sequence=None if scene.is_empty else draw_scene(scene, fault_colours=colours.faults),
+        sequence=None
+        if scene.is_empty
+        else draw_scene(scene, fault_colours=colours.faults, looks=looks),
         plots_json=_script_safe(plots.document_json) if plots else None,
         kinds=kind_rows(reading.verdict, reading.manifest),
         faults=tables.faults_of(reading),
@@ -155,8 +165,10 @@ def _has_history(reading: Reading) -> bool:
     return bool(reading.operation_files or reading.spans or len(reading.samples))
 
 
-def _colours(reading: Reading, series: tuple[SampleSeries, ...]) -> _Colours:
-    faults = fault_colours(span.kind for span in reading.spans)
+def _colours(
+    reading: Reading, series: tuple[SampleSeries, ...], looks: Mapping[str, FaultLook]
+) -> _Colours:
+    faults = fault_colours((span.kind for span in reading.spans), looks)
     sources = source_colours(source for one in series for source in one.by_source)
     # A name that came from a run never becomes part of a style: variables are numbered.
     fault_names = {kind: f"--fault-{place}" for place, kind in enumerate(faults)}

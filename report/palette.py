@@ -8,9 +8,10 @@ alone: words, positions and legends say it too.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-__all__ = ["FAULT_COLOURS", "ROLES", "Shade", "fault_colours", "source_colours"]
+__all__ = ["ROLES", "FaultLook", "Shade", "fault_colours", "source_colours"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +46,14 @@ ROLES: Final[Mapping[str, Shade]] = {
     "records": Shade(light="#0f7f78", dark="#43c0b5"),
 }
 
-FAULT_COLOURS: Final[Mapping[str, Shade]] = {
-    "kill": Shade(light="#cf3f4f", dark="#ef6a78"),
-    "pause": Shade(light="#cf8a12", dark="#e9ab3c"),
-    "stop": Shade(light="#64748b", dark="#94a3b8"),
-    "restart": Shade(light="#64748b", dark="#94a3b8"),
-    "wipe": Shade(light="#8d5a34", dark="#c08d63"),
-    "rollback": Shade(light="#a8477f", dark="#dd7fb6"),
-    "cut_power": Shade(light="#4b5563", dark="#b6bfcc"),
-    "flip_bit": Shade(light="#6d28d9", dark="#a98bf5"),
-    "fill_disk": Shade(light="#b45309", dark="#e8a04c"),
-    "lock_disk": Shade(light="#92400e", dark="#d08a4f"),
-    "fail_disk": Shade(light="#7f1d1d", dark="#e07a7a"),
-    "stall_disk": Shade(light="#0e7490", dark="#56c1d6"),
-    "slow_disk": Shade(light="#0891b2", dark="#7dd3e8"),
-    "partition": Shade(light="#7450c8", dark="#a68cf0"),
-    "hold": Shade(light="#11857d", dark="#3fbdb3"),
-    "delay": Shade(light="#2f7fb8", dark="#67b3e6"),
-    "drop": Shade(light="#b3439c", dark="#e07fce"),
-    "skew": Shade(light="#6b8a1e", dark="#a5c455"),
-}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultLook:
+    """How a kind of fault looks: the state of its nodes, in a word or two, and its colour."""
+
+    state: str = ""
+    shade: Shade | None = None
+
 
 # For kinds and sources without a colour of their own, in the order of their names.
 _SPARE: Final = (
@@ -79,12 +68,15 @@ _SPARE: Final = (
 )
 
 
-def fault_colours(kinds: Iterable[str]) -> Mapping[str, Shade]:
-    """A colour for each kind of fault: the same in every run for those that have one."""
+def fault_colours(
+    kinds: Iterable[str], looks: Mapping[str, FaultLook] = MappingProxyType({})
+) -> Mapping[str, Shade]:
+    """A colour for each kind of fault: the same in every run for those that have one in `looks`."""
     names = sorted(set(kinds))
+    own = {name: look.shade for name, look in looks.items() if look.shade is not None}
     # From the other end than sources, whose first is also the blue of what is ok.
-    spare = reversed(_cycled(max(len(_SPARE), sum(name not in FAULT_COLOURS for name in names))))
-    return {name: FAULT_COLOURS.get(name) or next(spare) for name in names}
+    spare = reversed(_cycled(max(len(_SPARE), sum(name not in own for name in names))))
+    return {name: own.get(name) or next(spare) for name in names}
 
 
 def source_colours(sources: Iterable[str]) -> Mapping[str, Shade]:

@@ -14,6 +14,7 @@ from report.arrows import Arrow, Fate
 from report.faults import Lane, lanes_of
 from report.metadata_notes import Note, NoteKind
 from report.notation import length, printable, shortened
+from report.palette import FaultLook
 from report.performed import PerformedStep
 from report.sequence import Scene
 from report.sequence_arrows import ArrowPainter
@@ -32,20 +33,6 @@ from report.svg import BOLD_CHARACTER, CHARACTER, event_group, line, text
 __all__ = ["draw_scene"]
 
 _LANE: Final = 9.0
-_STATES: Final = {
-    "kill": "killed",
-    "stop": "stopped",
-    "pause": "paused",
-    "wipe": "wiped",
-    "rollback": "rolled back",
-    "cut_power": "without power",
-    "fill_disk": "disk full",
-    "lock_disk": "disk read-only",
-    "fail_disk": "disk failed",
-    "stall_disk": "disk stalled",
-    "slow_disk": "disk slow",
-    "partition": "cut off",
-}
 _TONES: Final = {
     NoteKind.ISR: "--records",
     NoteKind.LEADER: "--p99",
@@ -57,13 +44,15 @@ _TONES: Final = {
 _PATIENT: Final = ("await", "wait", "watch")
 
 
-def draw_scene(scene: Scene, *, fault_colours: Mapping[str, str]) -> Markup:
+def draw_scene(
+    scene: Scene, *, fault_colours: Mapping[str, str], looks: Mapping[str, FaultLook]
+) -> Markup:
     """The picture; `fault_colours` has the CSS variable of each kind of fault."""
     layout = layout_of(scene)
     painter = ArrowPainter.of(scene.arrows, layout)
     parts = [
         *_lines(layout),
-        *_bars(scene, layout, fault_colours),
+        *_bars(scene, layout, fault_colours, looks),
         *(part for row in layout.rows for part in _clock(row)),
         *(painter.wait(a) for a in scene.arrows if a.fate in (Fate.LATE, Fate.WAITING)),
         *(_event(event, row.y, layout, painter) for row in layout.rows for event in row.events),
@@ -108,20 +97,26 @@ def _lines(layout: Layout) -> Iterator[Markup]:
         yield line("life", x1=x, y1=HEAD - 11, x2=x, y2=layout.height - 33)
 
 
-def _bars(scene: Scene, layout: Layout, fault_colours: Mapping[str, str]) -> Iterator[Markup]:
+def _bars(
+    scene: Scene,
+    layout: Layout,
+    fault_colours: Mapping[str, str],
+    looks: Mapping[str, FaultLook],
+) -> Iterator[Markup]:
     for lane in lanes_of(scene.spans, run_end_ns=scene.window.to_ns):
         if lane.target in layout.columns.lines:
             tone = fault_colours.get(lane.span.kind, "--quiet")
-            yield _bar(lane, layout, end_ns=scene.window.to_ns, tone=tone)
+            look = looks.get(lane.span.kind, FaultLook())
+            word = look.state or lane.span.kind
+            yield _bar(lane, layout, word, end_ns=scene.window.to_ns, tone=tone)
 
 
-def _bar(lane: Lane, layout: Layout, *, end_ns: int, tone: str) -> Markup:
+def _bar(lane: Lane, layout: Layout, word: str, *, end_ns: int, tone: str) -> Markup:
     """A fault on the line of its node, from its effect to its heal; overlapping ones abreast."""
     span = lane.span
     top = layout.y(span.begin_ns if span.effect_ns is None else span.effect_ns)
     height = max(6.0, layout.y(span.until_ns(end_ns)) - top)
     x = layout.columns.lines[lane.target] + (lane.row - lane.rows / 2) * _LANE
-    word = _STATES.get(span.kind, span.kind)
     state = Markup("")
     # Below the names of the nodes, where they are repeated across the bar.
     start = next((y + 18 for y in layout.names_at if top - 24 < y < top + 60), top + 6)

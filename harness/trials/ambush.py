@@ -21,8 +21,12 @@ from clusters.reference import notes
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated import SimulatedCluster
 from harness.trials.stage import Stage
-from nemesis.steps import Act, Word
 from nemesis.targets import NamedNodes
+from nemesis.verbs.cut_power import CutPower
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.pause import Pause, Resume
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
 
 __all__ = ["Ambush"]
 
@@ -40,7 +44,7 @@ class _Mood:
     delays_ms: tuple[float, ...]
     backs_ms: tuple[float, ...]
     """How long who was struck stays away, give or take a half."""
-    strikes: tuple[Word, ...]
+    strikes: tuple[type[OnNodes], ...]
 
 
 _RESTLESS: Final = _Mood(
@@ -54,7 +58,7 @@ _RESTLESS: Final = _Mood(
     blackout=0.0,
     delays_ms=(0.0, 0.5, 2.0, 10.0),
     backs_ms=(20.0, 100.0, 400.0, 1200.0),
-    strikes=(Word.CUT_POWER, Word.CUT_POWER, Word.KILL, Word.PAUSE),
+    strikes=(CutPower, CutPower, Kill, Pause),
 )
 _REGICIDAL: Final = _Mood(
     chances={notes.QUORUM_LEADER: 0.6, notes.APPENDED_METADATA: 0.01},
@@ -62,7 +66,7 @@ _REGICIDAL: Final = _Mood(
     blackout=0.8,
     delays_ms=(0.0, 0.0, 0.5),
     backs_ms=(30.0, 300.0, 450.0),
-    strikes=(Word.KILL, Word.KILL, Word.KILL, Word.CUT_POWER),
+    strikes=(Kill, Kill, Kill, CutPower),
 )
 
 
@@ -134,14 +138,14 @@ class Ambush:
         world.call(at_ns, lambda: self._down(node, word))
         world.call(back_ns, lambda: self._up(node))
 
-    def _down(self, node: NodeName, word: Word) -> None:
+    def _down(self, node: NodeName, step: type[OnNodes]) -> None:
         if self._armed and self._cluster.state(node) is NodeState.RUNNING:
-            self._act(word, node)
+            self._act(step, node)
 
     def _up(self, node: NodeName) -> None:
         state = self._cluster.state(node)
         if state is not NodeState.RUNNING:
-            self._act(Word.RESUME if state is NodeState.PAUSED else Word.START, node)
+            self._act(Resume if state is NodeState.PAUSED else Start, node)
 
-    def _act(self, word: Word, node: NodeName) -> None:
-        self._stage.perform(Act(word=word, target=NamedNodes(nodes=(node,))), end_s=0.0)
+    def _act(self, step: type[OnNodes], node: NodeName) -> None:
+        self._stage.perform(step(target=NamedNodes(nodes=(node,))), end_s=0.0)

@@ -12,8 +12,9 @@ from typing import Final
 from clusters.port import Role, role_of
 from clusters.reference.simulated import SimulatedCluster
 from harness.trials.stage import Stage
-from nemesis.steps import HealPartition, Partition
 from nemesis.topology import Flows
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.partition import Partition
 
 __all__ = ["Laggards"]
 

@@ -13,8 +13,9 @@ from clusters.port import NodeName, NodeState, Role, role_of
 from clusters.reference.configuration import S
 from clusters.reference.simulated import SimulatedCluster
 from harness.trials.plan import TrialPlan
-from nemesis.steps import Act, Step, Word
 from nemesis.targets import NamedNodes
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import Step
 
 __all__ = ["Misfits"]
 
@@ -36,7 +37,7 @@ class Misfits:
 
     def allows(self, step: Step) -> bool:
         """Whether to perform the step; a start may become that of a misfit instead."""
-        if not isinstance(step, Act) or step.word is not Word.START:
+        if not isinstance(step, Start):
             return True
         assert isinstance(step.target, NamedNodes)
         node = step.target.nodes[0]

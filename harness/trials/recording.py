@@ -35,22 +35,18 @@ from nemesis.conditions import Down
 from nemesis.play import step_data
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import (
-    Act,
-    Await,
-    Heal,
-    HealPartition,
-    Lay,
-    Lift,
-    MoveLeader,
-    Partition,
-    Step,
-    Word,
-)
 from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
-from nemesis.verbs.catalogue import FAULTS
-from nemesis.wire_words import lay_data
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.heal import Heal, HealPartition
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.move_leader import MoveLeader
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.registry import verb_of
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.wipe import Wipe
 from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
 
 __all__ = ["TrialRecording", "timed_data"]
@@ -59,8 +55,6 @@ _READERS: Final = 100_000
 """The processes of those who read metadata: beyond those that clients of records can come to."""
 _FINAL_READ_S: Final = 20.0
 _UNKNOWN_TOPIC: Final = ERROR_NAMES[Error.UNKNOWN_TOPIC_OR_PARTITION]
-_TAKES_DOWN: Final = (Word.KILL, Word.STOP, Word.CUT_POWER)
-_NEEDS_DOWN: Final = (Word.START, Word.WIPE, Word.ROLLBACK)
 
 
 class TrialRecording:
@@ -149,7 +143,7 @@ class TrialRecording:
     def lost(self, nodes: Collection[NodeName]) -> None:
         """The disks of these are new, and nobody formatted them."""
         for node in nodes:
-            self._faults.done(Act(word=Word.WIPE, target=NamedNodes(nodes=(node,))))
+            self._faults.done(Wipe(target=NamedNodes(nodes=(node,))))
 
     def _play_on(self, now: int, step: Step) -> None:
         if self._begin_ns is not None:
@@ -157,13 +151,14 @@ class TrialRecording:
 
     def _awaited(self, step: Step) -> Iterator[Step]:
         """The step, and before it that its node is down where none of the play's took it down."""
-        if isinstance(step, Act) and isinstance(step.target, NamedNodes):
+        deed = verb_of(step).deed
+        if isinstance(step, OnNodes) and isinstance(step.target, NamedNodes) and deed is not None:
             (node,) = step.target.nodes
-            if step.word in _NEEDS_DOWN and node not in self._down:
+            if deed.needs_down and node not in self._down:
                 yield Await(condition=Down(node=node), within_s=1.0)
-            if step.word in _NEEDS_DOWN or step.word in _TAKES_DOWN:
+            if deed.needs_down or deed.takes_down:
                 self._down.add(node)
-            if step.word is Word.START:
+            if isinstance(step, Start):
                 self._down.discard(node)
         yield step
 
@@ -239,8 +234,8 @@ class _Faults:
     def done(self, step: Step) -> None:
         """Note what a deed begins or ends; what it did is seen at once, in virtual time."""
         match step:
-            case Act(word=word, target=NamedNodes(nodes=(node,))):
-                self._of_node(str(word), str(node))
+            case OnNodes(target=NamedNodes(nodes=(node,))):
+                self._of_node(step, str(node))
             case Partition(name=name, cut=Flows(flows=flows)):
                 self._begin_named(
                     name, "partition", sorted({node for flow in flows for node in flow})
@@ -250,7 +245,7 @@ class _Faults:
                 self._end_named(name, "frames are passed on again")
             case Lay(name=name):
                 ends = [*_nodes(step.source), *_nodes(step.target)]
-                self._begin_named(name, next(iter(lay_data(step))), list(dict.fromkeys(ends)))
+                self._begin_named(name, verb_of(step).word, list(dict.fromkeys(ends)))
             case Lift(name=name):
                 self._see(name)
                 self._end_named(name, "the rule is lifted")
@@ -269,14 +264,14 @@ class _Faults:
                 self.journal.end(index, "all was mended")
         self._nodes.clear()
 
-    def _of_node(self, word: str, node: str) -> None:
-        for index in self._nodes.pop((word, node), ()):
-            self.journal.end(index, f"{node}: {word}")
-        fault = FAULTS.get(word)
-        if fault is not None:
-            index = self.journal.begin(fault.name, [node])
-            self.journal.effect(index, f"{node}: {word}")
-            self._nodes.setdefault((fault.healed_by, node), []).append(index)
+    def _of_node(self, step: OnNodes, node: str) -> None:
+        verb = verb_of(step)
+        for index in self._nodes.pop((verb.word, node), ()):
+            self.journal.end(index, f"{node}: {verb.word}")
+        if verb.fault and verb.deed is not None:
+            index = self.journal.begin(verb.word, [node])
+            self.journal.effect(index, f"{node}: {verb.word}")
+            self._nodes.setdefault((verb.deed.healed_by, node), []).append(index)
 
     def _begin_named(self, name: str, fault: str, targets: Sequence[str]) -> None:
         self._end_named(name, "another one took its place")

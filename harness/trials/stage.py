@@ -7,43 +7,34 @@ refused before the first one (`why_not_tried`), and never left out.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from operator import is_not
-from typing import Final, assert_never
+from typing import Any, Final
 
-from clusters.port import NodeName, NodeState, Role, role_of
+from clusters.port import Cluster, NodeName, NodeState, Role, role_of
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated import SimulatedCluster
 from harness.observer import whole_nodes
 from history.failure import HarnessError
-from nemesis.conditions import Condition, Observation, holds, log_ends_asked
+from nemesis.conditions import Condition, Observation, holds
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import (
-    Act,
-    AddNodes,
-    Await,
-    Bandwidth,
-    Choose,
-    CreateTopic,
-    Finalise,
-    Heal,
-    HealPartition,
-    Lay,
-    Lift,
-    MoveLeader,
-    Parties,
-    Partition,
-    Reassign,
-    RemoveNodes,
-    Repeat,
-    Step,
-    Wait,
-    Word,
-)
+from nemesis.steps import Choose, Repeat
 from nemesis.targets import NamedNodes, Scene, resolve
 from nemesis.topology import CLIENTS, Flows, flows_of
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.pause import Resume
+from nemesis.verbs.registry import verb_of
+from nemesis.verbs.restart import Restart
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import Bounded, OnNodes, Parties, Step
+from nemesis.verbs.stop import Stop
+from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Delay, Flow, Rule
 
 __all__ = ["Stage", "why_not_tried"]
@@ -51,45 +42,15 @@ __all__ = ["Stage", "why_not_tried"]
 _S: Final = 1_000_000_000
 _STEP_NS: Final = 10_000_000
 _MOVE_S_MAX: Final = 1.5
-
-
-_RUNNING: Final = (NodeState.RUNNING,)
-_DOWN: Final = (NodeState.DOWN,)
-_UP: Final = (NodeState.RUNNING, NodeState.PAUSED)
-_FROM: Final[Mapping[Word, tuple[NodeState, ...]]] = {
-    Word.KILL: _UP,
-    Word.STOP: _RUNNING,
-    Word.CUT_POWER: _UP,
-    Word.START: _DOWN,
-    Word.PAUSE: _RUNNING,
-    Word.RESUME: (NodeState.PAUSED,),
-    Word.WIPE: _DOWN,
-    Word.SNAPSHOT: tuple(NodeState),
-    Word.ROLLBACK: _DOWN,
-}
-"""What a trial does to single nodes, and in which states of theirs it can be done.
-
-A node of a drawn schedule may have died meanwhile, and is left as it is.
-"""
+_STOP_S: Final = 5.0
 
 
 def why_not_tried(step: Step) -> str | None:
-    """Why no trial can do this step; None if trials do it.
+    """Why no trial can do this step; None if trials do it. Of a block, its steps are asked about.
 
     It is asked beside what the cluster can do (`harness.abilities`): trials do less than runs.
     """
-    match step:
-        case Act(word=word):
-            return None if word in _FROM or word is Word.RESTART else "a trial does not do it"
-        case Await(condition=condition):
-            return "a trial looks at no log ends" if log_ends_asked(condition) else None
-        case CreateTopic() | Reassign() | Finalise() | AddNodes() | RemoveNodes() | Bandwidth():
-            return "a trial does not do it"
-        case Repeat() | Choose():
-            return None  # the trial deals their steps out
-        case Wait() | Heal() | Lay() | Lift() | Partition() | HealPartition() | MoveLeader():
-            return None
-    assert_never(step)
+    return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 
 
 class Stage:
@@ -121,6 +82,7 @@ class Stage:
         self._scene: Scene | None = None
         self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
         self._impaired = ((), [], frozenset())
+        self._end_s = 0.0
         """Of the latest look: what was shown, the states of the nodes, and who was not whole."""
 
     @property
@@ -156,41 +118,8 @@ class Stage:
 
     def perform(self, step: Step, *, end_s: float) -> bool:
         """Do it; False if what it waits for did not come by its bound or `end_s`."""
-        match step:
-            case Act(word=Word.RESTART):
-                return self._restart(step, end_s)
-            case Act():
-                self._act(step)
-            case Await(condition=condition, within_s=within_s):
-                return self._await(condition, min(end_s, self.now_s + within_s))
-            case Wait(for_s=for_s):
-                self._run_until(min(end_s, self.now_s + for_s))
-            case Partition(name=name, cut=cut):
-                self._cut(name, frozenset(flows_of(cut, self.scene(), self._draw)))
-            case HealPartition(name=name):
-                self._mend(name)
-            case Lay():
-                self._lay(step)
-            case Lift(name=name, discard=discard):
-                self._lift(name, discard=discard)
-            case Heal():
-                self.heal()
-            case MoveLeader(leaders=leaders, within_s=within_s):
-                self._move(leaders, within_s=min(within_s, _MOVE_S_MAX))
-            case (
-                Bandwidth()
-                | CreateTopic()
-                | Reassign()
-                | Finalise()
-                | AddNodes()
-                | RemoveNodes()
-                | Repeat()
-                | Choose()
-            ):
-                raise AssertionError(f"refused before: {step}")
-            case _:
-                assert_never(step)
-        return True
+        self._end_s = end_s
+        return verb_of(step).perform(step, self)
 
     def heal(self) -> None:
         """Undo everything: the network is whole, and every node that can runs."""
@@ -201,66 +130,83 @@ class Stage:
         for node in self._cluster.nodes:
             state = self._cluster.state(node)
             if state is NodeState.PAUSED:
-                self._do(Act(word=Word.RESUME, target=NamedNodes(nodes=(node,))), node)
+                self._do(Resume(target=NamedNodes(nodes=(node,))), node)
             elif state is NodeState.DOWN:
-                self._do(Act(word=Word.START, target=NamedNodes(nodes=(node,))), node)
+                self._do(Start(target=NamedNodes(nodes=(node,))), node)
 
-    def _move(self, leaders: Mapping[str, int], *, within_s: float) -> None:
-        self._tell(MoveLeader(leaders=leaders, within_s=within_s))
-        for key, leader in leaders.items():
-            with suppress(HarnessError):  # nobody grants it just now
-                self._cluster.move_leader(key, leader, within_s=within_s)
+    def heal_all(self) -> bool:
+        """Undo everything; nobody waits for the cluster."""
+        self.heal()
+        return True
 
-    def _act(self, act: Act) -> None:
+    def wait(self, step: Wait) -> bool:
+        """Let time pass, no longer than the trial lasts."""
+        self._run_until(min(self._end_s, self.now_s + step.for_s))
+        return True
+
+    def await_condition(self, step: Await) -> bool:
+        """Go on when the condition holds; False if it does not within the bound."""
+        return self._await(step.condition, min(self._end_s, self.now_s + step.within_s))
+
+    def administer(self, step: Bounded, do: Callable[[Cluster, Any], None]) -> bool:
+        """Ask for it; what is refused just now is left."""
+        asked = replace(step, within_s=min(step.within_s, _MOVE_S_MAX))
+        self._tell(asked)
+        with suppress(HarnessError):
+            do(self._cluster, asked)
+        return True
+
+    def on_the_wire(self, step: Step) -> bool:
+        """Do it to the network of the world, or to the frames in it."""
+        match step:
+            case Partition(name=name, cut=cut):
+                self._cut(name, frozenset(flows_of(cut, self.scene(), self._draw)))
+            case HealPartition(name=name):
+                self._mend(name)
+            case Lay():
+                self._lay(step)
+            case Lift(name=name, discard=discard):
+                self._lift(name, discard=discard)
+            case _:
+                raise AssertionError(f"refused before: {step}")
+        return True
+
+    def act(self, step: OnNodes) -> bool:
+        """Do it to each node that the target comes to, if there is any, and as far as it can be."""
+        if isinstance(step, Restart):
+            return self._restart(step)
         try:
-            nodes = resolve(act.target, self.scene(), self._draw)
+            nodes = resolve(step.target, self.scene(), self._draw)
         except HarnessError:
-            return  # nobody is that just now
+            return True  # nobody is that just now
         for node in nodes:
-            self._do(act, node)
+            self._do(step, node)
+        return True
 
-    def _restart(self, act: Act, end_s: float) -> bool:
+    def _restart(self, step: Restart) -> bool:
         """Each in turn; whether the last, too, is whole again by then."""
-        for node in resolve(act.target, self.scene(), self._draw):
-            self._do(replace(act, word=Word.STOP), node)
-            self._do(replace(act, word=Word.START), node)
+        for node in resolve(step.target, self.scene(), self._draw):
+            target = NamedNodes(nodes=(node,))
+            self._do(Stop(target=target, kind=step.kind), node)
+            self._do(Start(target=target, kind=step.kind), node)
             while node in self.impaired():
-                if self.now_s >= end_s:
+                if self.now_s >= self._end_s:
                     return False
                 self._cluster.run(_STEP_NS)
         return True
 
-    def _do(self, act: Act, node: NodeName) -> None:
+    def _do(self, step: OnNodes, node: NodeName) -> None:
         """Do it to the node, if it is in a state to which that can be done."""
-        assert act.word in _FROM, f"refused before: {act}"
-        if self._cluster.state(node) not in _FROM[act.word]:
+        deed = verb_of(step).deed
+        assert deed is not None, f"refused before: {step}"
+        if self._cluster.state(node) not in deed.tried_in:
             return
-        self._tell(replace(act, target=NamedNodes(nodes=(node,))))
-        cluster = self._cluster
-        match act.word:
-            case Word.KILL:
-                cluster.kill_node(node)
-            case Word.STOP:
-                cluster.stop_node(node, timeout_s=5.0)
-            case Word.CUT_POWER:
-                cluster.cut_power([node])
-                self._disk_lost(node)
-            case Word.START:
-                cluster.start_node(node)
-            case Word.PAUSE:
-                cluster.pause_node(node)
-            case Word.RESUME:
-                cluster.resume_node(node)
-            case Word.WIPE:
-                cluster.wipe_node(node, keep_directory_id=act.keep_directory_id)
-                self._disk_lost(node)
-            case Word.SNAPSHOT:
-                cluster.snapshot_node(node, act.label)
-            case Word.ROLLBACK:
-                cluster.rollback_node(node, act.label)
-                self._disk_lost(node)
-            case _:
-                raise AssertionError(act.word)
+        self._tell(replace(step, target=NamedNodes(nodes=(node,))))
+        if isinstance(step, Stop):
+            step = replace(step, timeout_s=_STOP_S)
+        deed.do(self._cluster, (node,), step)
+        if deed.loses_records:
+            self._disk_lost(node)
 
     def _tell(self, deed: Step) -> None:
         self._told(self._cluster.world.now_ns, deed)

@@ -40,9 +40,12 @@ from nemesis import late_fetches, relays
 from nemesis.chaos import Chaos
 from nemesis.mix import Mix
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Lay, Partition, Play, Step, dealt
+from nemesis.steps import Play, dealt
 from nemesis.steps import flat as flat_steps
 from nemesis.topology import Flows
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.step import Step
 from nemesis.windows import drawn_window
 from workloads.simulated.clients import Clients
 from workloads.simulated.produce_poll import SimulatedProducePoll, counted

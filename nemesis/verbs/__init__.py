@@ -1,1 +1,1 @@
-"""The kinds of fault, one file each: what it does, how its effect is seen, what heals it."""
+"""The verbs of a play, one file each; `registry` finds them."""

@@ -1,27 +1,93 @@
 """A power cut: the processes are gone, and with them what they had written and not made durable.
 
-All nodes of one act lose their power together: that is what takes records which every replica has,
+All nodes of one step lose their power together: that is what takes records which every replica has,
 and none has synced.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
 
 from clusters.abilities import LosesPower, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, require_state
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import on_nodes, until_healed
+from nemesis.verbs.on_nodes import UP, node_verb, require_state
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
 
-__all__ = ["CUT_POWER"]
+__all__ = ["VERBS", "CutPower"]
 
 
-def _inject(cluster: Cluster, nodes: Sequence[NodeName], act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutPower(OnNodes):
+    """Take the power of all these nodes at once."""
+
+    torn: bool = False
+    """Parts of some logs, drawn from the seed, are on the disk all the same."""
+    seed: int | None = None
+    """Of what is drawn for a torn log; None until it is performed."""
+
+
+def _do(cluster: Cluster, nodes: Sequence[NodeName], step: CutPower) -> str:
     assert isinstance(cluster, LosesPower)
-    lost = cluster.cut_power(nodes, torn_seed=act.seed if act.torn else None)
+    lost = cluster.cut_power(nodes, torn_seed=step.seed if step.torn else None)
     for node in nodes:
         require_state(cluster, node, NodeState.DOWN)
     return f"without power: {lost}"
 
 
-CUT_POWER = Fault(
-    name="cut_power", healed_by="start", abilities=(LosesPower, Starts), inject=_inject
+def _own(written: Written) -> dict[str, Any]:
+    return {"torn": written.flag("torn"), "seed": written.whole_number("seed")}
+
+
+def _own_data(step: CutPower) -> dict[str, object]:
+    torn: dict[str, object] = {"torn": True} if step.torn else {}
+    return torn if step.seed is None else torn | {"seed": step.seed}
+
+
+def _drawn(step: CutPower, draw: Random) -> CutPower:
+    is_open = step.torn and step.seed is None
+    return replace(step, seed=draw.getrandbits(32)) if is_open else step
+
+
+_CUT_POWER = node_verb(
+    "cut_power",
+    CutPower,
+    Deed(
+        do=_do,
+        abilities=(LosesPower, Starts),
+        takes=Takes.DISKS,
+        tried_in=UP,
+        loses_records=True,
+        takes_down=True,
+        draws=_drawn,
+        healed_by="start",
+    ),
+    modifiers=("torn", "seed"),
+    own=_own,
+    own_data=_own_data,
+    after=Now.DOWN,
+    kind=lambda step: "torn" if step.torn else "cut_power",
+    episodes=(
+        on_nodes(
+            "cut_power",
+            until_healed(lambda to: CutPower(target=to), healed=lambda to: Start(target=to)),
+            destructive=True,
+        ),
+        on_nodes(
+            "torn",
+            until_healed(
+                lambda to: CutPower(target=to, torn=True), healed=lambda to: Start(target=to)
+            ),
+            destructive=True,
+        ),
+    ),
+    state="without power",
+    tones=("#4b5563", "#b6bfcc"),
 )
+VERBS = (_CUT_POWER,)

@@ -1,34 +1,153 @@
-"""A disk that is full, read-only, failed, stalled or slow under a node that goes on as it can."""
+"""A disk that is full, read-only, failed, stalled or slow under a node that goes on as it can.
+
+Five verbs that differ in the trouble, and one that ends each of them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
 
 from clusters.abilities import TroublesDisks
-from clusters.port import Cluster, DiskTrouble, NodeName
-from nemesis.steps import Act, Word
-from nemesis.verbs.fault import Fault, one_by_one
+from clusters.port import Cluster, DiskTrouble, NodeName, NodeState
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import on_nodes, until_healed
+from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.verb import Deed, Verb
+from nemesis.words import duration_text
 
-__all__ = ["DISK_TROUBLES"]
+__all__ = ["VERBS", "FailDisk", "FillDisk", "LockDisk", "MendDisk", "SlowDisk", "StallDisk"]
 
-_TROUBLES = {
-    Word.FILL_DISK: DiskTrouble.FULL,
-    Word.LOCK_DISK: DiskTrouble.READ_ONLY,
-    Word.FAIL_DISK: DiskTrouble.FAILED,
-    Word.STALL_DISK: DiskTrouble.STALLED,
-    Word.SLOW_DISK: DiskTrouble.SLOW,
-}
-
-
-def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
-    assert isinstance(cluster, TroublesDisks)
-    trouble = _TROUBLES[act.word]
-    seen = cluster.trouble_disk(node, trouble, stall_s=act.stall_s)
-    return f"{node}: its disk is {trouble}, {seen}"
+_STALL_S = 0.2
 
 
-DISK_TROUBLES = tuple(
-    Fault(
-        name=word,
-        healed_by=Word.MEND_DISK,
-        abilities=(TroublesDisks,),
-        inject=one_by_one(_inject),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillDisk(OnNodes):
+    """Leave no space."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockDisk(OnNodes):
+    """Let nothing be written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailDisk(OnNodes):
+    """Have every access fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StallDisk(OnNodes):
+    """Have every access wait."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowDisk(OnNodes):
+    """Have accesses wait again and again."""
+
+    stall_s: float = _STALL_S
+    """How long each stall takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MendDisk(OnNodes):
+    """End the trouble, and start the node if it died of it."""
+
+
+def _verb(
+    word: str,
+    step: type[OnNodes],
+    trouble: DiskTrouble,
+    *,
+    state: str,
+    tones: tuple[str, str],
+    destructive: bool = False,
+    **more: Any,
+) -> Verb[Any]:
+    def do(cluster: Cluster, node: NodeName, done: OnNodes) -> str:
+        assert isinstance(cluster, TroublesDisks)
+        stall_s = done.stall_s if isinstance(done, SlowDisk) else _STALL_S
+        seen = cluster.trouble_disk(node, trouble, stall_s=stall_s)
+        return f"{node}: its disk is {trouble}, {seen}"
+
+    script = until_healed(lambda to: step(target=to), healed=lambda to: MendDisk(target=to))
+    return node_verb(
+        word,
+        step,
+        Deed(
+            do=each(do),
+            abilities=(TroublesDisks,),
+            takes=Takes.DISK_IMAGES,
+            healed_by="mend_disk",
+        ),
+        after=Now.TROUBLED,
+        episodes=(on_nodes(word, script, destructive=destructive),),
+        state=state,
+        tones=tones,
+        **more,
     )
-    for word in _TROUBLES
+
+
+def _mend(cluster: Cluster, node: NodeName, _step: MendDisk) -> str:
+    assert isinstance(cluster, TroublesDisks)
+    found = cluster.state(node)
+    cluster.mend_disk(node)
+    return f"{node} had ended" if found is NodeState.DOWN else f"{node} went on"
+
+
+_MEND_DISK = node_verb(
+    "mend_disk",
+    MendDisk,
+    Deed(
+        do=each(_mend),
+        abilities=(TroublesDisks,),
+        heals_as="its disk is whole again, it runs, brokers are unfenced",
+        whether_it_runs=False,
+        starts_late_dead=True,
+    ),
+    before=(Now.TROUBLED,),
+    after=Now.UP,
+)
+VERBS = (
+    _verb(
+        "fill_disk",
+        FillDisk,
+        DiskTrouble.FULL,
+        state="disk full",
+        tones=("#b45309", "#e8a04c"),
+    ),
+    _verb(
+        "lock_disk",
+        LockDisk,
+        DiskTrouble.READ_ONLY,
+        state="disk read-only",
+        tones=("#92400e", "#d08a4f"),
+        destructive=True,
+    ),
+    _verb(
+        "fail_disk",
+        FailDisk,
+        DiskTrouble.FAILED,
+        state="disk failed",
+        tones=("#7f1d1d", "#e07a7a"),
+        destructive=True,
+    ),
+    _verb(
+        "stall_disk",
+        StallDisk,
+        DiskTrouble.STALLED,
+        state="disk stalled",
+        tones=("#0e7490", "#56c1d6"),
+    ),
+    _verb(
+        "slow_disk",
+        SlowDisk,
+        DiskTrouble.SLOW,
+        state="disk slow",
+        tones=("#0891b2", "#7dd3e8"),
+        modifiers=("by",),
+        own=lambda written: {"stall_s": written.duration_s("by")} if "by" in written.item else {},
+        own_data=lambda step: {"by": duration_text(step.stall_s)},
+    ),
+    _MEND_DISK,
 )

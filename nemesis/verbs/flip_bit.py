@@ -4,21 +4,84 @@ One that the node cannot know of by itself stays until somebody reads it. Kafka 
 only where it recovers a log after an unclean end, and where a consumer or a follower reads.
 """
 
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
 from clusters.abilities import BitFlips, Starts
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, one_by_one, require_state
+from clusters.port import Cluster, FlippedPart, NodeName, NodeState
+from history.failure import SpecError
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import on_nodes, until_healed
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
+from nemesis.words import did_you_mean
 
-__all__ = ["FLIP_BIT"]
+__all__ = ["VERBS", "FlipBit"]
 
 
-def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlipBit(OnNodes):
+    """Flip a bit on the disk of each node."""
+
+    part: FlippedPart = FlippedPart.SEGMENT
+    seed: int | None = None
+    """Of which bit it is; None until it is performed."""
+
+
+def _do(cluster: Cluster, node: NodeName, step: FlipBit) -> str:
     assert isinstance(cluster, BitFlips)
-    assert act.seed is not None, "drawn when it is performed"
+    assert step.seed is not None, "drawn when it is performed"
     require_state(cluster, node, NodeState.DOWN)
-    return f"{node}: {cluster.flip_bit(node, act.part, seed=act.seed)}"
+    return f"{node}: {cluster.flip_bit(node, step.part, seed=step.seed)}"
 
 
-FLIP_BIT = Fault(
-    name="flip_bit", healed_by="start", abilities=(BitFlips, Starts), inject=one_by_one(_inject)
+def _own(written: Written) -> dict[str, Any]:
+    part = str(written.item.get("in", FlippedPart.SEGMENT))
+    if part not in list(FlippedPart):
+        raise SpecError(("in",), f"unknown part {part!r}; {did_you_mean(part, FlippedPart)}")
+    return {"part": FlippedPart(part), "seed": written.whole_number("seed")}
+
+
+def _own_data(step: FlipBit) -> dict[str, object]:
+    part: dict[str, object] = {"in": str(step.part)}
+    return part if step.seed is None else part | {"seed": step.seed}
+
+
+def _drawn(step: FlipBit, draw: Random) -> FlipBit:
+    return step if step.seed is not None else replace(step, seed=draw.getrandbits(32))
+
+
+_FLIP_BIT = node_verb(
+    "flip_bit",
+    FlipBit,
+    Deed(
+        do=each(_do),
+        abilities=(BitFlips, Starts),
+        on_this_machine=True,
+        needs_down=True,
+        draws=_drawn,
+        healed_by="start",
+    ),
+    modifiers=("in", "seed"),
+    own=_own,
+    own_data=_own_data,
+    before=(Now.DOWN,),
+    episodes=(
+        on_nodes(
+            "flip_bit",
+            until_healed(
+                lambda to: Kill(target=to),
+                lambda to: FlipBit(target=to),
+                healed=lambda to: Start(target=to),
+            ),
+            destructive=True,
+        ),
+    ),
+    tones=("#6d28d9", "#a98bf5"),
 )
+VERBS = (_FLIP_BIT,)

@@ -1,18 +1,44 @@
 """kill -9: the process is gone at once; what it had written to the page cache survives."""
 
+from dataclasses import dataclass
+
 from clusters.abilities import Kills, Starts
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, one_by_one, require_state
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import on_nodes, until_healed
+from nemesis.verbs.on_nodes import UP, each, node_verb, require_state
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
 
-__all__ = ["KILL"]
+__all__ = ["VERBS", "Kill"]
 
 
-def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill(OnNodes):
+    """End the process of each node at once."""
+
+
+def _do(cluster: Cluster, node: NodeName, _step: Kill) -> str:
     assert isinstance(cluster, Kills)
     cluster.kill_node(node)
     require_state(cluster, node, NodeState.DOWN)
     return f"{node}: killed with SIGKILL, no process left"
 
 
-KILL = Fault(name="kill", healed_by="start", abilities=(Kills, Starts), inject=one_by_one(_inject))
+_KILL = node_verb(
+    "kill",
+    Kill,
+    Deed(do=each(_do), abilities=(Kills, Starts), tried_in=UP, takes_down=True, healed_by="start"),
+    before=(Now.UP, Now.PAUSED),
+    after=Now.DOWN,
+    episodes=(
+        on_nodes(
+            "kill",
+            until_healed(lambda to: Kill(target=to), healed=lambda to: Start(target=to)),
+        ),
+    ),
+    state="killed",
+    tones=("#cf3f4f", "#ef6a78"),
+)
+VERBS = (_KILL,)

@@ -1,18 +1,66 @@
 """SIGSTOP: the process holds its sockets and its leases and does nothing, like a long GC pause."""
 
+from dataclasses import dataclass
+
 from clusters.abilities import Pauses
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, one_by_one, require_state
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import on_nodes, until_healed
+from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
 
-__all__ = ["PAUSE"]
+__all__ = ["VERBS", "Pause", "Resume"]
 
 
-def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause(OnNodes):
+    """Stop every thread of each node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume(OnNodes):
+    """Let each node go on."""
+
+
+def _pause(cluster: Cluster, node: NodeName, _step: Pause) -> str:
     assert isinstance(cluster, Pauses)
     cluster.pause_node(node)
     require_state(cluster, node, NodeState.PAUSED)
     return f"{node}: every thread is stopped"
 
 
-PAUSE = Fault(name="pause", healed_by="resume", abilities=(Pauses,), inject=one_by_one(_inject))
+def _resume(cluster: Cluster, node: NodeName, _step: Resume) -> str:
+    assert isinstance(cluster, Pauses)
+    cluster.resume_node(node)
+    return ""
+
+
+_PAUSE = node_verb(
+    "pause",
+    Pause,
+    Deed(do=each(_pause), abilities=(Pauses,), tried_in=(NodeState.RUNNING,), healed_by="resume"),
+    before=(Now.UP,),
+    after=Now.PAUSED,
+    episodes=(
+        on_nodes(
+            "pause",
+            until_healed(lambda to: Pause(target=to), healed=lambda to: Resume(target=to)),
+        ),
+    ),
+    state="paused",
+    tones=("#cf8a12", "#e9ab3c"),
+)
+_RESUME = node_verb(
+    "resume",
+    Resume,
+    Deed(
+        do=each(_resume),
+        abilities=(Pauses,),
+        tried_in=(NodeState.PAUSED,),
+        heals_as="goes on, brokers are unfenced",
+    ),
+    before=(Now.PAUSED,),
+    after=Now.UP,
+)
+VERBS = (_PAUSE, _RESUME)

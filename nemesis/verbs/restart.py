@@ -1,32 +1,71 @@
-"""A planned restart: controlled shutdown, and the start at once; perhaps of another release."""
+"""A planned restart: controlled shutdown, and the start at once; perhaps of another release.
+
+Each node in turn: the next one once this one is back.
+"""
+
+from dataclasses import dataclass
 
 from clusters.abilities import Starts, Stops
-from clusters.evolution import ChangesReleases
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, one_by_one, require_state
+from clusters.port import Cluster, NodeName, NodeState, role_of
+from nemesis.targets import NamedNodes
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.start import (
+    StartsAnew,
+    change_release,
+    further,
+    new_release,
+    release_data,
+    release_of,
+)
+from nemesis.verbs.stop import shut_down
+from nemesis.verbs.verb import Deed
 
-__all__ = ["RESTART"]
+__all__ = ["VERBS", "Restart"]
 
 
-def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
-    assert isinstance(cluster, Stops)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart(StartsAnew):
+    """Stop and start each node in turn."""
+
+
+def _do(cluster: Cluster, node: NodeName, step: Restart) -> str:
     assert isinstance(cluster, Starts)
-    by_itself = cluster.stop_node(node)
-    require_state(cluster, node, NodeState.DOWN)
-    evidence = f"{node}: {'shut down by itself' if by_itself else 'had to be killed after SIGTERM'}"
-    if act.release is not None:
-        assert isinstance(cluster, ChangesReleases)
-        evidence += f"; {cluster.change_release(node, act.release)}"
+    stopped, changed = shut_down(cluster, node), change_release(cluster, node, step)
     cluster.start_node(node)
     require_state(cluster, node, NodeState.RUNNING)
-    return f"{evidence}; started again"
+    return f"{'; '.join(filter(None, (stopped, changed)))}; started again"
 
 
-RESTART = Fault(
-    name="restart",
-    healed_by="start",
-    abilities=(Stops, Starts),
-    inject=one_by_one(_inject),
-    mends_itself=True,
+def _roll(draft: Draft) -> Begun | None:
+    """All brokers or all controllers: whoever performs it waits for each, and it is over then."""
+    if not draft.roles or draft.busy:
+        return None
+    role = draft.draw.choice(sorted(draft.roles))
+    nodes = tuple(node for node in draft.scene.nodes if role_of(node) is role)
+    turn = Restart(target=NamedNodes(nodes=nodes))
+    return Begun(nodes=nodes, due=[(draft.now_s, turn)]) if nodes else None
+
+
+_RESTART = node_verb(
+    "restart",
+    Restart,
+    Deed(
+        do=each(_do),
+        abilities=(Stops, Starts),
+        further=further,
+        one_by_one=True,
+        healed_by="start",
+        mends_itself=True,
+    ),
+    modifiers=("to",),
+    own=release_of,
+    own_data=release_data,
+    before=(Now.UP, Now.PAUSED),
+    after=Now.UP,
+    also=new_release,
+    episodes=(Episode(kind="roll", begin=_roll),),
+    tones=("#64748b", "#94a3b8"),
 )
+VERBS = (_RESTART,)

@@ -1,17 +1,157 @@
-"""A wall clock that is wrong: it jumps, runs too fast or too slow, or goes back and forth."""
+"""A wall clock that is wrong: it jumps, runs too fast or too slow, or goes back and forth.
 
-from clusters.abilities import Skew, Skews
+    - {skew: broker-1, jump: -60s}               # or drift: 1.05, or strobe: 2s, every: 100ms
+
+A mix draws up to 5 s, so that whatever stands still after a clock went back, until its old time has
+come again (Kafka's own timers never go back), goes on within a short run; and far less than what
+records are kept for.
+"""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from clusters.abilities import Skew as Amount
+from clusters.abilities import Skews
 from clusters.port import Cluster, NodeName
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, one_by_one
+from history.failure import SpecError
+from nemesis.targets import Target
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
+from nemesis.words import duration_s, duration_text
 
-__all__ = ["SKEW"]
+__all__ = ["VERBS", "Skew", "Unskew"]
+
+_JUMP_MIN_S: Final = 0.1
+_DRIFT_MIN: Final = 0.005
+_RATE_MAX: Final = 100.0
+_EVERY_MIN_S: Final = 0.01
+_DRAWN_JUMP_S: Final = (0.5, 5.0)
+_DRAWN_DRIFT: Final = (0.02, 0.2)
+_DRAWN_STROBE_S: Final = (0.2, 2.0)
+_DRAWN_EVERY_S: Final = (0.05, 0.5)
 
 
-def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skew(OnNodes):
+    """Put the wall clock of each node wrong."""
+
+    by: Amount = field(default_factory=Amount)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unskew(OnNodes):
+    """Put it right."""
+
+
+def _own(written: Written) -> dict[str, Any]:
+    ways = [way for way in ("jump", "drift", "strobe") if way in written.item]
+    if len(ways) != 1:
+        raise SpecError((), "skew needs one of 'jump', 'drift' and 'strobe' beside it")
+    if "every" in written.item and ways != ["strobe"]:
+        raise SpecError(("every",), "'every' goes with 'strobe' only")
+    if ways == ["jump"]:
+        return {"by": Amount(jump_s=written.read("jump", _clear_span))}
+    if ways == ["drift"]:
+        return {"by": Amount(rate=written.read("drift", _rate))}
+    every_s = written.read("every", _period) if "every" in written.item else Amount().every_s
+    return {"by": Amount(strobe_s=written.read("strobe", _clear_span), every_s=every_s)}
+
+
+def _own_data(step: Skew) -> dict[str, object]:
+    by = step.by
+    if by.strobe_s:
+        return {"strobe": _signed(by.strobe_s), "every": duration_text(by.every_s)}
+    return {"drift": round(by.rate, 6)} if by.rate != 1 else {"jump": _signed(by.jump_s)}
+
+
+def _do(cluster: Cluster, node: NodeName, step: Skew) -> str:
     assert isinstance(cluster, Skews)
-    assert isinstance(act.hardship, Skew)
-    return cluster.skew_node(node, act.hardship)
+    return cluster.skew_node(node, step.by)
 
 
-SKEW = Fault(name="skew", healed_by="unskew", abilities=(Skews,), inject=one_by_one(_inject))
+def _undo(cluster: Cluster, node: NodeName, _step: Unskew) -> str:
+    assert isinstance(cluster, Skews)
+    return cluster.unskew_node(node)
+
+
+def _script(draft: Draft, target: Target) -> Due:
+    end_s = draft.drawn_end_s()
+    skewed = Skew(target=target, by=_drawn(draft.draw))
+    return [(draft.now_s, skewed), (end_s, Unskew(target=target))]
+
+
+def _drawn(draw: Random) -> Amount:
+    way, side = draw.choice(("jump", "drift", "strobe")), draw.choice((-1, 1))
+    match way:
+        case "jump":
+            return Amount(jump_s=round(side * draw.uniform(*_DRAWN_JUMP_S), 3))
+        case "drift":
+            return Amount(rate=round(1 + side * draw.uniform(*_DRAWN_DRIFT), 6))
+        case _:
+            strobe_s = round(side * draw.uniform(*_DRAWN_STROBE_S), 3)
+            return Amount(strobe_s=strobe_s, every_s=round(draw.uniform(*_DRAWN_EVERY_S), 3))
+
+
+def _clear_span(value: object) -> float:
+    text = str(value).strip()
+    span_s = duration_s(text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
+    if abs(span_s) < _JUMP_MIN_S:
+        raise SpecError((), f"{value!r} is less than 100ms, and could not be told from no skew")
+    return span_s
+
+
+def _rate(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise SpecError((), f"expected seconds it counts in a second, e.g. 1.05, found {value!r}")
+    if not 0 <= value <= _RATE_MAX or abs(value - 1) < _DRIFT_MIN:
+        raise SpecError((), f"expected 0 to 100, and 0.005 from 1 at least, found {value!r}")
+    return float(value)
+
+
+def _period(value: object) -> float:
+    every_s = duration_s(value)
+    if every_s < _EVERY_MIN_S:
+        raise SpecError((), f"expected 10ms or more, found {value!r}")
+    return every_s
+
+
+def _signed(span_s: float) -> str:
+    return ("-" if span_s < 0 else "") + duration_text(abs(span_s))
+
+
+_SKEW = node_verb(
+    "skew",
+    Skew,
+    Deed(
+        do=each(_do),
+        abilities=(Skews,),
+        on_this_machine=True,
+        takes=Takes.CLOCKS,
+        healed_by="unskew",
+    ),
+    modifiers=("jump", "drift", "strobe", "every"),
+    own=_own,
+    own_data=_own_data,
+    before=(Now.UP, Now.PAUSED),
+    episodes=(on_nodes("skew", _script),),
+    state="clock wrong",
+    tones=("#6b8a1e", "#a5c455"),
+)
+_UNSKEW = node_verb(
+    "unskew",
+    Unskew,
+    Deed(
+        do=each(_undo),
+        abilities=(Skews,),
+        heals_as="runs, brokers are unfenced",
+        whether_it_runs=False,
+        holds_on=True,
+    ),
+)
+VERBS = (_SKEW, _UNSKEW)

@@ -1,19 +1,102 @@
-"""Little memory: what the node has cached and mapped is taken from it again and again."""
+"""Little memory: what the node has cached and mapped is taken from it again and again.
+
+    - {squeeze: broker-1, room: 16MiB}           # beyond its heap
+
+A mix draws so little beside the heap that what is cached and mapped is read again and again.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
 
 from clusters.abilities import Squeezes
 from clusters.port import Cluster, NodeName
-from nemesis.steps import Act, Room
-from nemesis.verbs.fault import Fault, one_by_one
+from history.failure import SpecError
+from nemesis.targets import Target
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
 
-__all__ = ["SQUEEZE"]
+__all__ = ["VERBS", "Squeeze", "Unsqueeze"]
+
+_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(KiB|MiB|GiB)")
+_BYTES: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_ROOM_MIN_BYTES: Final = 1 << 20
+_DRAWN_BYTES: Final = (4 << 20, 16 << 20)
 
 
-def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squeeze(OnNodes):
+    """Give each node little memory."""
+
+    room_bytes: int
+    """Beyond its heap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsqueeze(OnNodes):
+    """Give it as much as it asks for."""
+
+
+def _own(written: Written) -> dict[str, Any]:
+    return {"room_bytes": written.needed("room", _size_bytes)}
+
+
+def _do(cluster: Cluster, node: NodeName, step: Squeeze) -> str:
     assert isinstance(cluster, Squeezes)
-    assert isinstance(act.hardship, Room)
-    return cluster.squeeze_node(node, act.hardship.size_bytes)
+    return cluster.squeeze_node(node, step.room_bytes)
 
 
-SQUEEZE = Fault(
-    name="squeeze", healed_by="unsqueeze", abilities=(Squeezes,), inject=one_by_one(_inject)
+def _undo(cluster: Cluster, node: NodeName, _step: Unsqueeze) -> str:
+    assert isinstance(cluster, Squeezes)
+    return cluster.unsqueeze_node(node)
+
+
+def _script(draft: Draft, target: Target) -> Due:
+    end_s = draft.drawn_end_s()
+    squeezed = Squeeze(target=target, room_bytes=draft.draw.randint(*_DRAWN_BYTES) >> 10 << 10)
+    return [(draft.now_s, squeezed), (end_s, Unsqueeze(target=target))]
+
+
+def _size_bytes(value: object) -> int:
+    found = _SIZE.fullmatch(str(value).strip())
+    size_bytes = round(float(found[1]) * _BYTES[found[2]]) if found else 0
+    if size_bytes < _ROOM_MIN_BYTES:
+        raise SpecError((), f"expected 1MiB or more, e.g. 16MiB, found {value!r}")
+    return size_bytes
+
+
+_SQUEEZE = node_verb(
+    "squeeze",
+    Squeeze,
+    Deed(
+        do=each(_do),
+        abilities=(Squeezes,),
+        on_this_machine=True,
+        takes=Takes.GROUPS,
+        healed_by="unsqueeze",
+    ),
+    modifiers=("room",),
+    own=_own,
+    own_data=lambda step: {"room": f"{step.room_bytes // _BYTES['KiB']}KiB"},
+    before=(Now.UP, Now.PAUSED),
+    episodes=(on_nodes("squeeze", _script),),
+    state="squeezed",
+    tones=("#86198f", "#d08ad8"),
 )
+_UNSQUEEZE = node_verb(
+    "unsqueeze",
+    Unsqueeze,
+    Deed(
+        do=each(_undo),
+        abilities=(Squeezes,),
+        heals_as="runs, brokers are unfenced",
+        whether_it_runs=False,
+        holds_on=True,
+    ),
+)
+VERBS = (_SQUEEZE, _UNSQUEEZE)

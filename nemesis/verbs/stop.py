@@ -1,18 +1,61 @@
 """A graceful stop: controlled shutdown, as in a rolling restart."""
 
+from dataclasses import dataclass
+
 from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, one_by_one, require_state
+from nemesis.targets import Target
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
 
-__all__ = ["STOP"]
+__all__ = ["VERBS", "Stop", "shut_down"]
+
+STOP_S = 30.0
 
 
-def _inject(cluster: Cluster, node: NodeName, _act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop(OnNodes):
+    """Have each node shut itself down."""
+
+    timeout_s: float = STOP_S
+    """It is killed if it takes longer. No play states it."""
+
+
+def shut_down(cluster: Cluster, node: NodeName, *, timeout_s: float = STOP_S) -> str:
+    """Stop the node, and say how it went."""
     assert isinstance(cluster, Stops)
-    by_itself = cluster.stop_node(node)
+    by_itself = cluster.stop_node(node, timeout_s=timeout_s)
     require_state(cluster, node, NodeState.DOWN)
     return f"{node}: {'shut down by itself' if by_itself else 'had to be killed after SIGTERM'}"
 
 
-STOP = Fault(name="stop", healed_by="start", abilities=(Stops, Starts), inject=one_by_one(_inject))
+def _do(cluster: Cluster, node: NodeName, step: Stop) -> str:
+    return shut_down(cluster, node, timeout_s=step.timeout_s)
+
+
+def _and_start(draft: Draft, target: Target) -> Due:
+    draft.drawn_end_s()  # every kind on nodes draws it: what the seed draws next stays the same
+    return [(draft.now_s, Stop(target=target)), (draft.now_s, Start(target=target))]
+
+
+_STOP = node_verb(
+    "stop",
+    Stop,
+    Deed(
+        do=each(_do),
+        abilities=(Stops, Starts),
+        tried_in=(NodeState.RUNNING,),
+        takes_down=True,
+        healed_by="start",
+    ),
+    before=(Now.UP, Now.PAUSED),
+    after=Now.DOWN,
+    episodes=(on_nodes("restart", _and_start),),
+    state="stopped",
+    tones=("#64748b", "#94a3b8"),
+)
+VERBS = (_STOP,)

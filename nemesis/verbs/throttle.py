@@ -1,19 +1,101 @@
-"""Little processor time: the kernel lets the node run for a share of each tenth of a second."""
+"""Little processor time: the kernel lets the node run for a share of each tenth of a second.
+
+    - {throttle: broker-1, cpu: 10%}             # of one core
+
+A mix draws 3 % to 10 %: sessions lapse at the one, and an idle node hardly asks for more than the
+other.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
 
 from clusters.abilities import Throttles
 from clusters.port import Cluster, NodeName
-from nemesis.steps import Act, Share
-from nemesis.verbs.fault import Fault, one_by_one
+from history.failure import SpecError
+from nemesis.targets import Target
+from nemesis.verbs.course import Now
+from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
 
-__all__ = ["THROTTLE"]
+__all__ = ["VERBS", "Throttle", "Unthrottle"]
+
+_PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
+_SHARE_MIN: Final = 0.01
+_DRAWN: Final = (0.03, 0.1)
 
 
-def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttle(OnNodes):
+    """Give each node little processor time."""
+
+    of_a_core: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unthrottle(OnNodes):
+    """Give it as much as it asks for."""
+
+
+def _own(written: Written) -> dict[str, Any]:
+    return {"of_a_core": written.needed("cpu", _share)}
+
+
+def _do(cluster: Cluster, node: NodeName, step: Throttle) -> str:
     assert isinstance(cluster, Throttles)
-    assert isinstance(act.hardship, Share)
-    return cluster.throttle_node(node, act.hardship.of_a_core)
+    return cluster.throttle_node(node, step.of_a_core)
 
 
-THROTTLE = Fault(
-    name="throttle", healed_by="unthrottle", abilities=(Throttles,), inject=one_by_one(_inject)
+def _undo(cluster: Cluster, node: NodeName, _step: Unthrottle) -> str:
+    assert isinstance(cluster, Throttles)
+    return cluster.unthrottle_node(node)
+
+
+def _script(draft: Draft, target: Target) -> Due:
+    end_s = draft.drawn_end_s()
+    throttled = Throttle(target=target, of_a_core=round(draft.draw.uniform(*_DRAWN), 3))
+    return [(draft.now_s, throttled), (end_s, Unthrottle(target=target))]
+
+
+def _share(value: object) -> float:
+    found = _PERCENT.fullmatch(str(value).strip())
+    share = float(found[1]) / 100 if found else 0.0
+    if not share >= _SHARE_MIN:
+        raise SpecError((), f"expected a share of one core from 1% on, e.g. 10%, found {value!r}")
+    return share
+
+
+_THROTTLE = node_verb(
+    "throttle",
+    Throttle,
+    Deed(
+        do=each(_do),
+        abilities=(Throttles,),
+        on_this_machine=True,
+        takes=Takes.GROUPS,
+        healed_by="unthrottle",
+    ),
+    modifiers=("cpu",),
+    own=_own,
+    own_data=lambda step: {"cpu": f"{step.of_a_core * 100:.6g}%"},
+    before=(Now.UP, Now.PAUSED),
+    episodes=(on_nodes("throttle", _script),),
+    state="throttled",
+    tones=("#a16207", "#d9b44a"),
 )
+_UNTHROTTLE = node_verb(
+    "unthrottle",
+    Unthrottle,
+    Deed(
+        do=each(_undo),
+        abilities=(Throttles,),
+        heals_as="runs, brokers are unfenced",
+        whether_it_runs=False,
+        holds_on=True,
+    ),
+)
+VERBS = (_THROTTLE, _UNTHROTTLE)

@@ -1,22 +1,92 @@
 """A lost disk: the data of a node that is down is deleted, and its disk formatted anew."""
 
+from dataclasses import dataclass, replace
+from typing import Any
+
 from clusters.abilities import FormatsByTool, Starts, Wipes
 from clusters.port import Cluster, NodeName, NodeState
-from nemesis.steps import Act
-from nemesis.verbs.fault import Fault, one_by_one, require_state
+from nemesis.targets import NamedNodes
+from nemesis.verbs.course import Course, Now
+from nemesis.verbs.episode import on_nodes, until_healed
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
 
-__all__ = ["WIPE"]
+__all__ = ["VERBS", "Wipe"]
+
+_FLAGS = ("keep_directory_id", "by_tool")
 
 
-def _inject(cluster: Cluster, node: NodeName, act: Act) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wipe(OnNodes):
+    """Delete the data of each node."""
+
+    keep_directory_id: bool = False
+    """The disk is empty, and Kafka takes it for the one it was."""
+    by_tool: bool = False
+    """The release's own tool formats the disk, which is not synced then."""
+
+
+def _own(written: Written) -> dict[str, Any]:
+    return {flag: written.flag(flag) for flag in _FLAGS}
+
+
+def _own_data(step: Wipe) -> dict[str, object]:
+    return {flag: True for flag in _FLAGS if getattr(step, flag)}
+
+
+def _do(cluster: Cluster, node: NodeName, step: Wipe) -> str:
     assert isinstance(cluster, Wipes)
     require_state(cluster, node, NodeState.DOWN)
-    if act.by_tool:
+    if step.by_tool:
         assert isinstance(cluster, FormatsByTool)
         cluster.wipe_node_by_tool(node)
         return f"{node}: its data is deleted; the release's own tool formatted its disk, unsynced"
-    cluster.wipe_node(node, keep_directory_id=act.keep_directory_id)
+    cluster.wipe_node(node, keep_directory_id=step.keep_directory_id)
     return f"{node}: its data is deleted, its disk formatted anew"
 
 
-WIPE = Fault(name="wipe", healed_by="start", abilities=(Wipes, Starts), inject=one_by_one(_inject))
+_WIPE = node_verb(
+    "wipe",
+    Wipe,
+    Deed(
+        do=each(_do),
+        abilities=(Wipes, Starts),
+        further=lambda step: (FormatsByTool,) if step.by_tool else (),
+        tried_in=(NodeState.DOWN,),
+        loses_records=True,
+        needs_down=True,
+        healed_by="start",
+    ),
+    modifiers=_FLAGS,
+    own=_own,
+    own_data=_own_data,
+    before=(Now.DOWN,),
+    episodes=(
+        on_nodes(
+            "wipe",
+            until_healed(
+                lambda to: Kill(target=to),
+                lambda to: Wipe(target=to),
+                healed=lambda to: Start(target=to),
+            ),
+            destructive=True,
+        ),
+    ),
+    state="wiped",
+    tones=("#8d5a34", "#c08d63"),
+)
+
+
+def _follow(step: Wipe, course: Course) -> None:
+    """A node that was removed may lose its disk before it is added anew."""
+    if isinstance(step.target, NamedNodes):
+        members = tuple(node for node in step.target.nodes if node in course.members)
+        step = replace(step, target=NamedNodes(nodes=members))
+    _WIPE.follow(step, course)
+
+
+VERBS = (replace(_WIPE, follow=_follow),)

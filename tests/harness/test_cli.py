@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import main
-from nemesis.mix import EPISODES
+from nemesis.verbs.registry import EPISODES
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -20,7 +20,8 @@ from harness.seeds import stream, stream_seed
 from history.failure import SpecError, UsageError
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
-from nemesis.play import Act, Word, step_data
+from nemesis.play import step_data, step_word
+from nemesis.verbs.step import OnNodes
 
 
 def test_a_stream_is_the_same_on_every_machine_and_independent_of_the_others() -> None:
@@ -140,9 +141,9 @@ def test_a_replay_is_the_runs_scenario_with_the_play_it_performed(tmp_path: Path
     assert scenario.cluster.release == "3.9.2"
     assert scenario.workload == original.workload
     assert scenario.mix is None
-    assert [(s.at_s, s.word) for s in scenario.play or () if isinstance(s, Act)] == [
-        (3.5, Word.KILL),
-        (50.0, Word.START),
+    assert [(s.at_s, step_word(s)) for s in scenario.play or () if isinstance(s, OnNodes)] == [
+        (3.5, "kill"),
+        (50.0, "start"),
     ]
     assert scenario.time_limit_s > 50
 

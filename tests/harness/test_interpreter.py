@@ -26,9 +26,13 @@ from history.journal import FaultJournal
 from history.reader import load_table
 from history.run_directory import RunDirectory
 from nemesis.mix import Mix, MixSpec
-from nemesis.play import Act, Play, Stage, Word, parse_play
-from nemesis.steps import Lay
+from nemesis.play import parse_play
+from nemesis.stage import Stage
+from nemesis.steps import Play
 from nemesis.targets import NamedNodes
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.pause import Resume
+from nemesis.verbs.rule import Lay
 from nemesis.wire.rules import Delay, Flow, Link
 
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))
@@ -301,7 +305,7 @@ def test_a_fault_that_is_mended_and_overtaken_by_the_next_one_is_over(tmp_path: 
     with bench(tmp_path) as b:
         b.interpreter.perform_play(play({"pause": "broker-1"}), time_limit_s=20)
         # Nobody looks between the two steps: it is killed before it was seen to be back.
-        for act in (Act(word=Word.RESUME, target=B1), Act(word=Word.KILL, target=B1)):
+        for act in (Resume(target=B1), Kill(target=B1)):
             b.performer.perform(act, B1.nodes, now_s=1.0)
         assert b.performer.open_labels == ("kill broker-1",)
         paused, killed = b.faults().to_pylist()

@@ -4,8 +4,11 @@ import random
 
 from clusters.port import NodeName
 from nemesis.chaos import Chaos
-from nemesis.steps import Act, HealPartition, Partition, Step, Word
+from nemesis.play import step_word
 from nemesis.targets import NamedNodes, Scene
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.step import OnNodes, Step
 
 NODES = tuple(
     map(NodeName, ("controller-1", "controller-2", "controller-3", "broker-1", "broker-2"))
@@ -28,15 +31,16 @@ def steps_of(seed: int, *, seconds: int = 60) -> list[Step]:
 
 def test_it_strikes_what_is_whole_and_mends_what_it_struck() -> None:
     for seed in range(30):
-        down: dict[NodeName, Word] = {}
+        down: dict[NodeName, str] = {}
         cut: set[str] = set()
         for step in steps_of(seed):
             match step:
-                case Act(word=word, target=NamedNodes(nodes=(node,))):
-                    if word in (Word.START, Word.RESUME):
-                        assert (down.pop(node) is Word.PAUSE) == (word is Word.RESUME)
-                    elif word is Word.WIPE:
-                        assert down[node] is Word.KILL
+                case OnNodes(target=NamedNodes(nodes=(node,))):
+                    word = step_word(step)
+                    if word in ("start", "resume"):
+                        assert (down.pop(node) == "pause") == (word == "resume")
+                    elif word == "wipe":
+                        assert down[node] == "kill"
                     else:
                         assert node not in down
                         down[node] = word
@@ -52,15 +56,15 @@ def test_it_strikes_what_is_whole_and_mends_what_it_struck() -> None:
 def test_all_kinds_of_steps_come() -> None:
     words: set[object] = set()
     for seed in range(10):
-        words |= {s.word if isinstance(s, Act) else type(s) for s in steps_of(seed)}
+        words |= {step_word(s) if isinstance(s, OnNodes) else type(s) for s in steps_of(seed)}
     node_words = {
-        Word.KILL,
-        Word.STOP,
-        Word.START,
-        Word.PAUSE,
-        Word.RESUME,
-        Word.WIPE,
-        Word.CUT_POWER,
+        "kill",
+        "stop",
+        "start",
+        "pause",
+        "resume",
+        "wipe",
+        "cut_power",
     }
     assert words >= node_words | {Partition, HealPartition}
 

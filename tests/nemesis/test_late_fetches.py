@@ -12,7 +12,9 @@ from nemesis.continuity import refuse_contradictions
 from nemesis.late_fetches import drawn_late_fetch
 from nemesis.play import parse_play, step_data
 from nemesis.stage import Stage
-from nemesis.steps import Lay, Lift, Play
+from nemesis.steps import Play
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.rule import Lay
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3), replicas={"t-0": (1, 2, 3)})

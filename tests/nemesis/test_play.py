@@ -5,9 +5,18 @@ from hypothesis import strategies as st
 from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.conditions import AllRecovered, Fenced, Isr
-from nemesis.play import Act, Await, Heal, Play, Stage, Wait, Word, parse_play, step_data
-from nemesis.steps import Lay, Parties, uses_clients, uses_disks
+from nemesis.play import parse_play, step_data
+from nemesis.stage import Stage
+from nemesis.steps import Play, takes_of, uses_clients
 from nemesis.targets import NamedNodes
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.heal import Heal
+from nemesis.verbs.pause import Resume
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.snapshot import Snapshot
+from nemesis.verbs.step import OnNodes, Parties
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Clause, Hold, Match, Operator
 
 STAGE = Stage(
@@ -37,9 +46,7 @@ def test_a_play_of_every_word_is_read_as_written() -> None:
         {"await": "recovered"},
     )
     assert steps[2] == Await(condition=Isr(members={"t-0": frozenset({1, 3})}), within_s=20.0)
-    assert steps[3] == Act(
-        word=Word.RESUME, target=NamedNodes(nodes=(NodeName("broker-2"),)), at_s=12.5
-    )
+    assert steps[3] == Resume(target=NamedNodes(nodes=(NodeName("broker-2"),)), at_s=12.5)
     assert steps[4] == Await(condition=Fenced(node=NodeName("broker-2"), fenced=False))
     assert steps[9:] == (Wait(for_s=0.5), Heal(), Await(condition=AllRecovered()))
 
@@ -260,10 +267,10 @@ def test_every_word_of_disks_written_down_is_read_back_the_same() -> None:
 
 
 def test_a_play_says_whether_it_needs_disks_of_the_nodes_own() -> None:
-    assert not uses_disks(
-        play({"kill": "broker-1"}, {"wipe": "broker-1"}, {"flip_bit": "broker-1"})
-    )
-    assert uses_disks(play({"choose": [[{"fill_disk": "broker-1"}], []]}))
+    assert not takes_of(play({"kill": "broker-1"}, {"wipe": "broker-1"}, {"flip_bit": "broker-1"}))
+    filled = play({"choose": [[{"fill_disk": "broker-1"}], []]})
+    assert takes_of(filled) == {Takes.DISK_IMAGES}
+    assert takes_of(play({"cut_power": "broker-1"})) == {Takes.DISKS}
 
 
 def test_a_node_that_was_seen_to_be_down_may_be_wiped() -> None:
@@ -301,9 +308,7 @@ NODES = st.lists(st.sampled_from(STAGE.nodes), min_size=1, max_size=3, unique=Tr
 SECONDS = st.integers(0, 3_600_000).map(lambda ms: ms / 1000)
 STEPS = st.one_of(
     st.builds(
-        lambda nodes, at_s: Act(
-            word=Word.SNAPSHOT, target=NamedNodes(nodes=tuple(nodes)), label="x", at_s=at_s
-        ),
+        lambda nodes, at_s: Snapshot(target=NamedNodes(nodes=tuple(nodes)), label="x", at_s=at_s),
         NODES,
         SECONDS | st.none(),
     ),
@@ -320,5 +325,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=8))
-def test_a_play_written_down_is_read_back_the_same(steps: list[Act | Wait | Await | Heal]) -> None:
+def test_a_play_written_down_is_read_back_the_same(
+    steps: list[OnNodes | Wait | Await | Heal],
+) -> None:
     assert play(*[step_data(step) for step in steps]) == tuple(steps)

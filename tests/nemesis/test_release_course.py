@@ -4,10 +4,15 @@ import pytest
 
 from clusters.port import NodeName
 from history.failure import SpecError
-from nemesis.play import Play, parse_play, step_data
+from nemesis.play import parse_play, step_data
 from nemesis.stage import Stage
-from nemesis.steps import Act, AddNodes, Finalise, RemoveNodes, Word
+from nemesis.steps import Play
 from nemesis.targets import Choice, NamedNodes, Share
+from nemesis.verbs.finalise import Finalise
+from nemesis.verbs.members import AddNodes, RemoveNodes
+from nemesis.verbs.restart import Restart
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
 
 NODES = tuple(map(NodeName, ("controller-1", "broker-1", "broker-2", "broker-3")))
 C1, B1, B2, SPARE = NODES
@@ -44,11 +49,11 @@ def test_restarts_releases_versions_and_members_are_read_and_written_back() -> N
     ]
     read = play(*steps)
     restart, _, start, finalise, add, remove = read
-    assert isinstance(restart, Act)
-    assert restart.word is Word.RESTART
+    assert isinstance(restart, OnNodes)
+    assert isinstance(restart, Restart)
     assert restart.target == Choice(share=Share.ALL, role=restart.target.role)  # type: ignore[union-attr]
     assert restart.release == "4.3.1"
-    assert start == Act(word=Word.START, target=NamedNodes(nodes=(C1,)), release="path:/opt/kafka")
+    assert start == Start(target=NamedNodes(nodes=(C1,)), release="path:/opt/kafka")
     assert finalise == Finalise(version="4.3", within_s=20.0)
     assert add == AddNodes(nodes=(SPARE,))
     assert remove == RemoveNodes(nodes=(B1, SPARE))

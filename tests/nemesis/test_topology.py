@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from clusters.port import NodeName
 from history.failure import HarnessError
-from nemesis.mix_network import drawn_delay, drawn_partition
+from nemesis.drawn_cuts import drawn_cut
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import (
     CLIENTS,
     Among,
-    Flows,
     Groups,
     Isolate,
     OneWay,
@@ -115,19 +114,9 @@ def test_a_ring_of_three_is_refused_with_how_many_it_takes() -> None:
 def test_a_drawn_partition_cuts_something_and_names_whom_it_takes_away(
     seed: int, nodes: tuple[NodeName, ...]
 ) -> None:
-    step, lost = drawn_partition("p", scene(nodes), random.Random(seed))
-    assert isinstance(step.cut, Flows)
-    assert step.cut.flows
-    assert step.cut.flows <= set(permutations(nodes, 2))
+    cut, lost = drawn_cut(scene(nodes), random.Random(seed))
+    assert cut.flows
+    assert cut.flows <= set(permutations(nodes, 2))
     assert lost
     assert set(lost) < set(nodes)
-    again, _ = drawn_partition("p", scene(nodes), random.Random(seed))
-    assert again == step
-
-
-@given(st.integers(0, 1000))
-def test_a_drawn_delay_is_bounded_and_concerns_what_brokers_dial(seed: int) -> None:
-    step = drawn_delay("d", scene(SMALL), random.Random(seed))
-    assert 0 < step.action.min_ms <= step.action.max_ms <= 200  # type: ignore[union-attr]
-    assert isinstance(step.source.target, NamedNodes)
-    assert set(step.source.target.nodes) <= {B1, B2, B3}
+    assert drawn_cut(scene(nodes), random.Random(seed)) == (cut, lost)

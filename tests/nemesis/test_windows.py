@@ -8,7 +8,11 @@ from clusters.port import NodeName
 from nemesis.continuity import refuse_contradictions
 from nemesis.play import parse_play, step_data
 from nemesis.stage import Stage
-from nemesis.steps import Act, Await, Lay, Lift, Word
+from nemesis.verbs.await_condition import Await
+from nemesis.verbs.cut_power import CutPower
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.rule import Lay
 from nemesis.windows import drawn_window
 from nemesis.wire.rules import Hold
 
@@ -35,9 +39,9 @@ def test_every_window_holds_a_message_awaits_it_and_lets_it_go() -> None:
 def test_only_the_strikes_that_were_allowed_are_drawn() -> None:
     for seed in range(100):
         play = drawn_window(
-            random.Random(seed), key="t-0", replicas=(1, 2), nodes=NODES, strikes=(Word.KILL,)
+            random.Random(seed), key="t-0", replicas=(1, 2), nodes=NODES, strikes=(Kill,)
         )
-        assert not any(isinstance(s, Act) and s.word is Word.CUT_POWER for s in play)
+        assert not any(isinstance(s, CutPower) for s in play)
 
 
 def test_one_seed_draws_one_window_and_seeds_differ() -> None:

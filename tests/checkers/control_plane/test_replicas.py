@@ -10,7 +10,7 @@ from checkers.kernels.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.replicas.divergent import divergent_replicas
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
-from nemesis.verbs.catalogue import FAULTS
+from nemesis.verbs.registry import FAULTS
 
 LOG = """
     5 topic t

@@ -1,4 +1,4 @@
-"""Partitions as a play writes them.
+"""A partition: flows between nodes are cut, until it is healed by its name.
 
     - partition: {isolate: broker-1}                       # from every other node
     - partition: {isolate: active controller, among: controllers}
@@ -7,20 +7,18 @@
     - partition: {shape: majority-ring, among: brokers}    # one, halves, majority-ring, bridge
     - partition: {isolate: controller-1, as: cut-off}
     - partition: {isolate: broker-1, by: packets}          # not by the proxy
-    - heal: cut-off
-    - bandwidth: {of: broker-1, rate: 1Mbit, as: thin}     # what it sends
-    - heal: thin
 
 A side is a node, a list of sides, `brokers`, `controllers`, `clients`, `leader of KEY`, …
 """
 
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 
 from clusters.port import NodeName
 from history.failure import SpecError
+from nemesis.drawn_cuts import drawn_cut
 from nemesis.stage import Stage
-from nemesis.steps import Bandwidth, Means, Partition
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
 from nemesis.topology import (
     CLIENTS,
@@ -34,23 +32,45 @@ from nemesis.topology import (
     Shape,
     Shaped,
 )
+from nemesis.verbs.course import Course
+from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.step import Breaking
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.verb import Director, There, Verb
+from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
-__all__ = ["bandwidth_data", "parse_bandwidth", "parse_partition", "partition_data"]
+__all__ = ["VERBS", "Means", "Partition"]
 
 _KEYS = ("as", "by", "isolate", "groups", "from", "to", "shape", "among", "flows")
-_BANDWIDTH_KEYS = ("as", "of", "rate")
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(kbit|mbit|gbit)", re.IGNORECASE)
-_UNITS = {"kbit": 1000, "mbit": 1000**2, "gbit": 1000**3}
-_RATE_MIN = 8000
 _FORMS = (
     "{isolate: broker-1}, {groups: [[broker-1], controllers]}, {from: broker-1, to: controllers} "
     "or {shape: halves, among: brokers}"
 )
 
 
-def parse_partition(operand: object, stage: Stage, *, at_s: float | None) -> Partition:
-    """The partition that a step makes. SpecError with the path to what cannot be."""
+class Means(StrEnum):
+    """What cuts a partition."""
+
+    PROXY = "proxy"
+    """The proxy passes nothing on: who sends sees a connection that is there, and waits."""
+    PACKETS = "packets"
+    """Rules in the nodes' own networks drop each packet, acknowledgements of TCP's included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition(Breaking):
+    """Cut the network between nodes, until it is healed by its name."""
+
+    name: str
+    cut: Cut
+    by: Means | None = None
+    """None: the proxy where there is one, else packets."""
+
+
+def _parse(written: Written) -> Partition:
+    operand, stage = written.operand, written.stage
     if not isinstance(operand, dict):
         raise SpecError((), f"a partition is one of {_FORMS}")
     data = {str(key): value for key, value in operand.items()}
@@ -62,47 +82,39 @@ def parse_partition(operand: object, stage: Stage, *, at_s: float | None) -> Par
         raise SpecError(("as",), "'heal: all' heals everything; give the partition another name")
     by = Means(_word(data, "by", tuple(Means))) if "by" in data else None
     data.pop("by", None)
-    return Partition(name=name, cut=_cut(data, stage), by=by, at_s=at_s)
+    return Partition(name=name, cut=_cut(data, stage), by=by)
 
 
-def partition_data(partition: Partition) -> dict[str, object]:
-    """The partition as a play writes it; `parse_partition` reads it back."""
+def _data(partition: Partition) -> dict[str, object]:
     by = {} if partition.by is None else {"by": str(partition.by)}
     return {"partition": {"as": partition.name} | _cut_data(partition.cut) | by}
 
 
-def parse_bandwidth(operand: object, stage: Stage, *, at_s: float | None) -> Bandwidth:
-    """The bound that a step lays. SpecError with the path to what cannot be."""
-    if not isinstance(operand, dict) or not {"of", "rate"} <= set(operand):
-        raise SpecError((), "bandwidth takes {of: broker-1, rate: 1Mbit}")
-    data = {str(key): value for key, value in operand.items()}
-    for key in data:
-        if key not in _BANDWIDTH_KEYS:
-            raise SpecError((key,), f"unknown key {key!r}; {did_you_mean(key, _BANDWIDTH_KEYS)}")
-    try:
-        target = parse_target(data["of"], nodes=stage.nodes, keys=stage.keys)
-    except SpecError as error:
-        raise error.below("of") from None
-    return Bandwidth(
-        name=rule_name(data.get("as", "bandwidth")),
-        target=target,
-        bits_per_s=_rate(data["rate"]),
-        at_s=at_s,
-    )
+def _perform(partition: Partition, director: Director) -> bool:
+    return director.on_the_wire(partition)
 
 
-def bandwidth_data(step: Bandwidth) -> dict[str, object]:
-    """The bound as a play writes it; `parse_bandwidth` reads it back."""
-    rate = f"{step.bits_per_s / 1000:g}kbit"
-    return {"bandwidth": {"as": step.name, "of": target_data(step.target), "rate": rate}}
+def _follow(partition: Partition, course: Course) -> None:
+    course.begin(partition.name, course.partitions, what="partition")
 
 
-def _rate(value: object) -> int:
-    found = _RATE.fullmatch(str(value))
-    bits_per_s = 0 if found is None else int(float(found[1]) * _UNITS[found[2].lower()])
-    if bits_per_s < _RATE_MIN:
-        raise SpecError(("rate",), f"expected 8kbit or more, as 500kbit or 10Mbit, found {value!r}")
-    return bits_per_s
+def _why_not(partition: Partition, there: There) -> str | None:
+    if partition.by is Means.PACKETS:
+        return there.why_no_packets
+    return there.why_no_cut if partition.by is None else there.why_no_wire
+
+
+def _episode(kind: str, *, by: Means | None) -> Episode:
+    def begin(draft: Draft) -> Begun | None:
+        end_s = draft.drawn_end_s()
+        flows, lost = drawn_cut(draft.scene, draft.draw)
+        if draft.free(lost) != lost:
+            return None
+        cut = Partition(name=draft.name, cut=flows, by=by)
+        return Begun(nodes=lost, due=[(draft.now_s, cut), (end_s, HealPartition(name=draft.name))])
+
+    takes = Takes.NETWORKS if by is Means.PACKETS else Takes.PROXY
+    return Episode(kind=kind, begin=begin, takes=takes)
 
 
 def _cut(data: Mapping[str, object], stage: Stage) -> Cut:
@@ -192,3 +204,25 @@ def _party_data(party: Party) -> list[object]:
         else:
             found.append(target_data(target))
     return found
+
+
+VERBS = (
+    Verb(
+        word="partition",
+        step=Partition,
+        parse=_parse,
+        data=_data,
+        perform=_perform,
+        follow=_follow,
+        why_not=_why_not,
+        fault=True,
+        kind=lambda step: "packets" if step.by is Means.PACKETS else "partition",
+        concerns_clients=lambda step: step.cut.concerns_clients,
+        episodes=(
+            _episode("partition", by=None),
+            _episode("packets", by=Means.PACKETS),
+        ),
+        state="cut off",
+        tones=("#7450c8", "#a68cf0"),
+    ),
+)

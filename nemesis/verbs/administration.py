@@ -1,0 +1,85 @@
+"""Verbs of an operator: what the cluster is asked for in the middle of a play, with a bound."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from clusters.port import Cluster, NodeName
+from history.failure import SpecError
+from nemesis.stage import Stage
+from nemesis.verbs.course import Course
+from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from nemesis.verbs.verb import Director, Verb
+from nemesis.verbs.written import Written
+from nemesis.words import duration_text
+
+__all__ = ["admin_verb", "broker_of", "by_key", "nodes_data", "nodes_of"]
+
+B = TypeVar("B", bound=Bounded)
+
+
+def admin_verb(
+    word: str,
+    step: type[B],
+    *,
+    own: Callable[[Written], dict[str, Any]],
+    operand: Callable[[B], object],
+    do: Callable[[Cluster, B], None],
+    ability: type,
+    follow: Callable[[B, Course], None] = lambda _step, _course: None,
+    tried: bool = False,
+) -> Verb[B]:
+    """Make one: `own` reads the operand as fields of the step, `operand` writes it."""
+
+    def parse(written: Written) -> B:
+        within_s = written.duration_s("within") if "within" in written.item else AWAIT_BOUND_S
+        return step(within_s=within_s, **own(written))
+
+    def perform(asked: B, director: Director) -> bool:
+        return director.administer(asked, do)
+
+    return Verb(
+        word=word,
+        step=step,
+        parse=parse,
+        data=lambda asked: {"within": duration_text(asked.within_s), word: operand(asked)},
+        perform=perform,
+        modifiers=("within",),
+        follow=follow,
+        why_not=lambda _step, there: there.lacks(ability),
+        why_not_tried=lambda _step: None if tried else "a trial does not do it",
+    )
+
+
+def by_key(written: Written, example: str) -> dict[object, object]:
+    """Read the operand as values by key. SpecError if a key does not exist."""
+    data, stage = written.operand, written.stage
+    if not isinstance(data, dict) or not data:
+        raise SpecError((), f"{written.word} takes keys and values, e.g. {example}")
+    for key in data:
+        if key not in stage.keys:
+            raise SpecError((), f"no such partition: {key!r}; there are: {', '.join(stage.keys)}")
+    return data
+
+
+def broker_of(value: object, stage: Stage) -> int:
+    """Read the number of a broker."""
+    if not isinstance(value, int) or isinstance(value, bool) or value not in stage.broker_ids:
+        raise SpecError((), f"no such broker: {value!r}; there are: {list(stage.broker_ids)}")
+    return value
+
+
+def nodes_of(written: Written) -> tuple[NodeName, ...]:
+    """Read the operand as nodes whose membership can change."""
+    value, stage = written.operand, written.stage
+    items = value if isinstance(value, list) and value else [value]
+    for item in items:
+        if item not in stage.nodes:
+            raise SpecError((), f"no such node: {item!r}; there are: {', '.join(stage.nodes)}")
+        if item in stage.fixed:
+            raise SpecError((), f"{item} has its vote for good: say quorum: dynamic in the cluster")
+    return tuple(NodeName(str(item)) for item in items)
+
+
+def nodes_data(nodes: tuple[NodeName, ...]) -> object:
+    """Write what `nodes_of` reads."""
+    return str(nodes[0]) if len(nodes) == 1 else [str(node) for node in nodes]

@@ -1,0 +1,72 @@
+"""The play goes on when a condition holds, and ends where it does not within its bound.
+
+- await: {isr: {t-0: [1]}}        # `nemesis.condition_words` has them all
+  within: 20s
+"""
+
+from dataclasses import dataclass
+
+from clusters.abilities import LogEnds
+from nemesis.condition_words import condition_data, parse_condition
+from nemesis.conditions import Condition, Down, Registered, log_ends_asked, rules_named
+from nemesis.verbs.course import Course, Now
+from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
+from nemesis.verbs.verb import Director, There, Verb
+from nemesis.verbs.written import Written
+from nemesis.words import duration_text
+
+__all__ = ["VERBS", "Await"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Await(Bounded):
+    """Go on when the condition holds; if it does not within the bound, the play ends there."""
+
+    condition: Condition
+
+
+def _parse(written: Written) -> Await:
+    within_s = written.duration_s("within") if "within" in written.item else AWAIT_BOUND_S
+    condition = parse_condition(written.operand, stage=written.stage)
+    return Await(condition=condition, within_s=within_s)
+
+
+def _data(step: Await) -> dict[str, object]:
+    return {"await": condition_data(step.condition), "within": duration_text(step.within_s)}
+
+
+def _perform(step: Await, director: Director) -> bool:
+    return director.await_condition(step)
+
+
+def _follow(step: Await, course: Course) -> None:
+    condition = step.condition
+    for name in rules_named(condition):
+        course.require(name, course.rules, word="await")
+    if isinstance(condition, Down) and course.nodes.get(condition.node) is not Now.TROUBLED:
+        course.nodes[condition.node] = Now.DOWN
+
+
+def _why_not(step: Await, there: There) -> str | None:
+    if isinstance(step.condition, Registered):
+        return there.why_no_wire
+    return there.lacks(LogEnds) if log_ends_asked(step.condition) else None
+
+
+def _why_not_tried(step: Await) -> str | None:
+    return "a trial looks at no log ends" if log_ends_asked(step.condition) else None
+
+
+VERBS = (
+    Verb(
+        word="await",
+        step=Await,
+        parse=_parse,
+        data=_data,
+        perform=_perform,
+        modifiers=("within",),
+        follow=_follow,
+        why_not=_why_not,
+        why_not_tried=_why_not_tried,
+    ),
+)

@@ -1,0 +1,123 @@
+"""What a play has done so far, as far as that is certain: verbs read it and write it.
+
+The nodes that are named are followed: a node must be down to be wiped, up to be killed. Targets
+known only while the play runs (`leader of t-0`), and choices drawn from the seed, make every node's
+state uncertain until `heal: all`. Rules and partitions are followed by their names.
+"""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+from clusters.port import NodeName
+from history.failure import SpecError
+from nemesis.release_course import ReleaseCourse
+from nemesis.stage import Stage
+from nemesis.targets import NamedNodes, Target
+from nemesis.words import did_you_mean
+
+__all__ = ["Course", "Now"]
+
+
+class Now(StrEnum):
+    """What a node is at some step."""
+
+    UP = "up"
+    DOWN = "down"
+    PAUSED = "paused"
+    TROUBLED = "on a disk in trouble"
+    """It may go on, and may die of it: whatever follows may be."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Course:
+    """What is certain of nodes, members, releases, snapshots, rules and partitions."""
+
+    members: set[NodeName]
+    releases: ReleaseCourse
+    nodes: dict[NodeName, Now] = field(default_factory=dict)
+    """Those whose state is not as it was at the start."""
+    certain: bool = True
+    """Whether every change of a node's state was of a named node."""
+    snapshots: set[str] = field(default_factory=set)
+    rules: set[str] = field(default_factory=set)
+    partitions: set[str] = field(default_factory=set)
+    maybe: set[str] = field(default_factory=set)
+    """Rules and partitions of choices: they may be there or not."""
+
+    @classmethod
+    def at_the_start(cls, stage: Stage) -> Self:
+        """Every member runs, and nothing is broken."""
+        members = {node for node in stage.nodes if node not in stage.spares}
+        return cls(members=members, releases=ReleaseCourse.at_the_start(stage))
+
+    def copy(self) -> Self:
+        """Copy it, to follow one of several ways on."""
+        return deepcopy(self)
+
+    def now(self, node: NodeName) -> Now:
+        """Say what the node is."""
+        return self.nodes.get(node, Now.UP)
+
+    def named(self, target: Target, word: str) -> Sequence[NodeName]:
+        """List the nodes that a step hits for certain; with others, nothing is certain any more."""
+        if not isinstance(target, NamedNodes):
+            self.certain = False
+            return ()
+        for node in target.nodes:
+            self.require_member(node, word)
+        return target.nodes if self.certain else ()
+
+    def require_member(self, node: NodeName, word: str) -> None:
+        """SpecError unless the node belongs to the cluster."""
+        if node not in self.members:
+            raise SpecError(
+                (word,), f"{node} is no member of the cluster at this step; add it first"
+            )
+
+    def begin(self, name: str, open_names: set[str], *, what: str) -> None:
+        """Open a rule or a partition. SpecError if one of that name is certainly open."""
+        if name in open_names and name not in self.maybe:
+            raise SpecError(
+                (), f"a {what} named {name!r} is there already; give it another name: as"
+            )
+        open_names.add(name)
+
+    def end(self, name: str, open_names: set[str], *, word: str) -> None:
+        """Close a rule or a partition. SpecError if it certainly is not open."""
+        self.require(name, open_names, word=word)
+        open_names.discard(name)
+
+    def require(self, name: str, open_names: set[str], *, word: str) -> None:
+        """SpecError if no rule or partition of that name can be open."""
+        if name not in open_names and name not in self.maybe:
+            there = did_you_mean(name, open_names) if open_names else "there is none at this step"
+            raise SpecError((word,), f"no earlier step laid {name!r}; {there}")
+
+    def heal(self) -> None:
+        """Everything is undone: all nodes run, and that is certain."""
+        self.nodes, self.certain = {}, True
+        self.rules.clear()
+        self.partitions.clear()
+        self.maybe.clear()
+
+    def join(self, ways: Sequence["Course"]) -> None:
+        """Any of these may be what happened."""
+        for way in ways:
+            self.snapshots |= way.snapshots
+            changed = (way.rules ^ self.rules) | (way.partitions ^ self.partitions)
+            self.maybe |= way.maybe | changed
+        self.releases.join(way.releases for way in ways)
+        self.members = _same_members(ways)
+        self.certain = False
+
+
+def _same_members(ways: Sequence[Course]) -> set[NodeName]:
+    members = ways[0].members
+    if any(way.members != members for way in ways):
+        raise SpecError(
+            ("choose",), "its choices leave different members; add and remove nodes in each alike"
+        )
+    return members

@@ -1,0 +1,8 @@
+"""A matching frame is not passed on, and its connection is cut."""
+
+from nemesis.verbs.rule import rule_verb
+from nemesis.wire.rules import Drop
+
+__all__ = ["VERBS"]
+
+VERBS = (rule_verb("drop", Drop, lambda _data: Drop(), tones=("#b3439c", "#e07fce")),)

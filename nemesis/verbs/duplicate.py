@@ -1,0 +1,8 @@
+"""A matching request is passed on, and again over a connection of its own."""
+
+from nemesis.verbs.rule import rule_verb
+from nemesis.wire.rules import Duplicate
+
+__all__ = ["VERBS"]
+
+VERBS = (rule_verb("duplicate", Duplicate, lambda _data: Duplicate(), requests_only=True),)

@@ -1,0 +1,122 @@
+"""A kind of fault as a mix draws it: the nodes that it takes away, and its steps with their times.
+
+An episode begins with a step that breaks something and ends with the one that heals it. All that is
+drawn comes from the mix's random stream, in the order in which it is asked for here.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from clusters.port import NodeName, Role, role_of
+from history.failure import HarnessError
+from nemesis.targets import NamedNodes, Scene, Target, resolve
+from nemesis.verbs.step import Step
+from nemesis.verbs.takes import Takes
+
+__all__ = ["Begun", "Draft", "Due", "Episode", "Script", "on_nodes", "until_healed"]
+
+Due = list[tuple[float, Step]]
+"""Steps with the times, in seconds, at which they are due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """An episode that begins."""
+
+    nodes: tuple[NodeName, ...]
+    """Those that it takes away: they count against the budget."""
+    due: Due
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """What a mix offers an episode that is to begin."""
+
+    name: str
+    """For labels, rules and partitions; of this episode alone."""
+    now_s: float
+    scene: Scene
+    draw: Random
+    duration_s: tuple[float, float]
+    gap_s: tuple[float, float]
+    target: Callable[[], Target]
+    """Draws one of the mix's targets."""
+    free: Callable[[tuple[NodeName, ...]], tuple[NodeName, ...]]
+    """Keeps those that the budget allows to be down as well."""
+    roles: Collection[Role]
+    """Those of whom any may be down."""
+    busy: Collection[NodeName]
+    """Those that are not whole."""
+
+    def drawn_end_s(self) -> float:
+        """Draw the time at which it is healed."""
+        return self.now_s + self.draw.uniform(*self.duration_s)
+
+
+Script = Callable[[Draft, Target], Due]
+"""Writes the steps of an episode on these nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """One kind of fault of a mix."""
+
+    kind: str
+    begin: Callable[[Draft], Begun | None]
+    """None: it cannot begin just now."""
+    destructive: bool = False
+    """It destroys data: it begins only when everything is whole, and on one broker."""
+    takes: Takes | None = None
+    """What it takes beside what its steps do."""
+
+    def example(self) -> Sequence[Step]:
+        """Return the steps of one on nodes that are made up: they say what it takes."""
+        nodes = tuple(NodeName(name) for name in ("controller-1", "broker-1", "broker-2"))
+        scene = Scene(nodes=nodes, broker_ids={}, view=None, active_controller=None)
+        draft = Draft(
+            name="example",
+            now_s=0.0,
+            scene=scene,
+            draw=Random(1),  # noqa: S311  # whatever it draws, the verbs are the same
+            duration_s=(1.0, 1.0),
+            gap_s=(1.0, 1.0),
+            target=lambda: NamedNodes(nodes=nodes[1:2]),
+            free=lambda wanted: wanted,
+            roles=tuple(Role),
+            busy=(),
+        )
+        begun = self.begin(draft)
+        assert begun is not None, f"{self.kind} begins where everything is free"
+        return [step for _, step in begun.due]
+
+
+def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode:
+    """Make an episode that is done to nodes drawn by the mix's targets."""
+
+    def begin(draft: Draft) -> Begun | None:
+        try:
+            wanted = resolve(draft.target(), draft.scene, draft.draw)
+        except HarnessError:
+            return None  # nobody leads that partition just now: the next gap brings another draw
+        nodes = draft.free(wanted)
+        if destructive:
+            nodes = tuple(node for node in nodes if role_of(node) is Role.BROKER)[:1]
+        if not nodes:
+            return None
+        return Begun(nodes=nodes, due=script(draft, NamedNodes(nodes=nodes)))
+
+    return Episode(kind=kind, begin=begin, destructive=destructive)
+
+
+def until_healed(*broken: Callable[[Target], Step], healed: Callable[[Target], Step]) -> Script:
+    """Write steps that are due at once, and the one that heals them."""
+
+    def script(draft: Draft, target: Target) -> Due:
+        end_s = draft.drawn_end_s()
+        return [
+            *((draft.now_s, step(target)) for step in broken),
+            (end_s, healed(target)),
+        ]
+
+    return script

@@ -1,0 +1,45 @@
+"""The cluster uses what a metadata.version allows from now on, or no more than that.
+
+- finalise: '4.3'                # the metadata.version, and with it the levels of all features
+"""
+
+from dataclasses import dataclass
+
+from clusters.evolution import Finalises
+from clusters.port import Cluster
+from nemesis.release_words import parse_version
+from nemesis.verbs.administration import admin_verb
+from nemesis.verbs.course import Course
+from nemesis.verbs.step import Bounded
+
+__all__ = ["VERBS", "Finalise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finalise(Bounded):
+    """Have the cluster use a metadata.version."""
+
+    version: str
+    """E.g. "4.3" or "3.9-IV0": the level of each feature becomes that of a new cluster of it."""
+
+
+def _do(cluster: Cluster, step: Finalise) -> None:
+    assert isinstance(cluster, Finalises)
+    cluster.finalise(step.version, within_s=step.within_s)
+
+
+def _follow(step: Finalise, course: Course) -> None:
+    course.releases.finalise(step.version, members=sorted(course.members))
+
+
+VERBS = (
+    admin_verb(
+        "finalise",
+        Finalise,
+        own=lambda written: {"version": parse_version(written.operand)},
+        operand=lambda step: step.version,
+        do=_do,
+        ability=Finalises,
+        follow=_follow,
+    ),
+)

@@ -1,0 +1,8 @@
+"""A matching frame, and what follows it on its connection, waits until the rule is lifted."""
+
+from nemesis.verbs.rule import rule_verb
+from nemesis.wire.rules import Hold
+
+__all__ = ["VERBS"]
+
+VERBS = (rule_verb("hold", Hold, lambda _data: Hold(), tones=("#11857d", "#3fbdb3")),)

@@ -1,0 +1,54 @@
+"""The end of a rule: what it holds is delivered in order, or dropped.
+
+- release: join
+- discard: join
+"""
+
+from dataclasses import dataclass
+
+from nemesis.verbs.course import Course
+from nemesis.verbs.step import Step
+from nemesis.verbs.verb import Director, Verb
+from nemesis.verbs.written import Written
+
+__all__ = ["VERBS", "Lift"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lift(Step):
+    """Take a rule away. What it holds is delivered in order, or discarded."""
+
+    name: str
+    discard: bool = False
+
+    @property
+    def word(self) -> str:
+        """The word of a play that does it."""
+        return "discard" if self.discard else "release"
+
+
+def _parse(written: Written) -> Lift:
+    name = written.name(f"{written.word} takes the name of a rule")
+    return Lift(name=name, discard=written.word == "discard")
+
+
+def _perform(lift: Lift, director: Director) -> bool:
+    return director.on_the_wire(lift)
+
+
+def _follow(lift: Lift, course: Course) -> None:
+    course.end(lift.name, course.rules, word=lift.word)
+
+
+VERBS = tuple(
+    Verb(
+        word=word,
+        step=Lift,
+        fits=lambda lift, word=word: lift.word == word,  # type: ignore[misc]
+        parse=_parse,
+        data=lambda lift: {lift.word: lift.name},
+        perform=_perform,
+        follow=_follow,
+    )
+    for word in ("release", "discard")
+)

@@ -1,0 +1,79 @@
+"""Nodes join the cluster, and leave it for good.
+
+- add: broker-4                  # a node that is no member: a spare one, or one that was removed
+- remove: [broker-1]
+"""
+
+from dataclasses import dataclass
+
+from clusters.evolution import ChangesMembers
+from clusters.port import Cluster, NodeName
+from history.failure import SpecError
+from nemesis.verbs.administration import admin_verb, nodes_data, nodes_of
+from nemesis.verbs.course import Course, Now
+from nemesis.verbs.step import Bounded
+
+__all__ = ["VERBS", "AddNodes", "RemoveNodes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddNodes(Bounded):
+    """Take nodes that are no members into the cluster."""
+
+    nodes: tuple[NodeName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveNodes(Bounded):
+    """Take nodes out of the cluster for good: moved off, stopped, and no longer registered."""
+
+    nodes: tuple[NodeName, ...]
+
+
+def _add(cluster: Cluster, step: AddNodes) -> None:
+    assert isinstance(cluster, ChangesMembers)
+    for node in step.nodes:
+        cluster.add_node(node, within_s=step.within_s)
+
+
+def _remove(cluster: Cluster, step: RemoveNodes) -> None:
+    assert isinstance(cluster, ChangesMembers)
+    for node in step.nodes:
+        cluster.remove_node(node, within_s=step.within_s)
+
+
+def _follow_added(step: AddNodes, course: Course) -> None:
+    for node in step.nodes:
+        if node in course.members:
+            raise SpecError(("add",), f"{node} is a member already at this step")
+        course.members.add(node)
+        course.nodes[node] = Now.UP
+
+
+def _follow_removed(step: RemoveNodes, course: Course) -> None:
+    for node in step.nodes:
+        course.require_member(node, "remove")
+        course.members.discard(node)
+        course.nodes[node] = Now.DOWN
+
+
+VERBS = (
+    admin_verb(
+        "add",
+        AddNodes,
+        own=lambda written: {"nodes": nodes_of(written)},
+        operand=lambda step: nodes_data(step.nodes),
+        do=_add,
+        ability=ChangesMembers,
+        follow=_follow_added,
+    ),
+    admin_verb(
+        "remove",
+        RemoveNodes,
+        own=lambda written: {"nodes": nodes_of(written)},
+        operand=lambda step: nodes_data(step.nodes),
+        do=_remove,
+        ability=ChangesMembers,
+        follow=_follow_removed,
+    ),
+)

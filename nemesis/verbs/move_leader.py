@@ -1,0 +1,47 @@
+"""A broker becomes the leader of a key, by reassignment and preferred election.
+
+- move_leader: {t-0: 2}          # reassign so that 2 is preferred, then elect it
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clusters.abilities import Administers
+from clusters.port import Cluster
+from nemesis.verbs.administration import admin_verb, broker_of, by_key
+from nemesis.verbs.step import Bounded
+from nemesis.verbs.written import Written
+
+__all__ = ["VERBS", "MoveLeader"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveLeader(Bounded):
+    """Make a broker the leader of a key."""
+
+    leaders: Mapping[str, int]
+
+
+def _own(written: Written) -> dict[str, Any]:
+    data = by_key(written, "{t-0: 2}")
+    return {"leaders": {str(key): broker_of(one, written.stage) for key, one in data.items()}}
+
+
+def _do(cluster: Cluster, step: MoveLeader) -> None:
+    assert isinstance(cluster, Administers)
+    for key, leader in step.leaders.items():
+        cluster.move_leader(key, leader, within_s=step.within_s)
+
+
+VERBS = (
+    admin_verb(
+        "move_leader",
+        MoveLeader,
+        own=_own,
+        operand=lambda step: dict(step.leaders),
+        do=_do,
+        ability=Administers,
+        tried=True,
+    ),
+)

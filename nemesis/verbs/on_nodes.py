@@ -1,0 +1,119 @@
+"""Verbs that are done to nodes: what they all have, from what each has of its own."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from clusters.port import Cluster, NodeName, NodeState
+from history.failure import HarnessError, SpecError
+from nemesis.targets import target_data
+from nemesis.verbs.course import Course, Now
+from nemesis.verbs.episode import Episode
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed, Director, There, Verb
+from nemesis.verbs.written import Written
+
+__all__ = ["UP", "each", "node_verb", "require_state"]
+
+N = TypeVar("N", bound=OnNodes)
+_ELSEWHERE = "it is done on this machine, and the nodes are on others"
+
+UP = (NodeState.RUNNING, NodeState.PAUSED)
+
+
+def node_verb(
+    word: str,
+    step: type[N],
+    deed: Deed[N],
+    *,
+    modifiers: tuple[str, ...] = (),
+    own: Callable[[Written], dict[str, Any]] = lambda _written: {},
+    own_data: Callable[[N], dict[str, object]] = lambda _step: {},
+    before: Sequence[Now] = (),
+    after: Now | None = None,
+    also: Callable[[N, Course], None] = lambda _step, _course: None,
+    kind: Callable[[N], str] | None = None,
+    episodes: tuple[Episode, ...] = (),
+    state: str = "",
+    tones: tuple[str, str] | None = None,
+) -> Verb[N]:
+    """Make a verb that is done to nodes.
+
+    `own` reads the modifiers as fields of the step, and `own_data` writes them. `before`: the
+    states in which a node can be for it, none for any; `after`: the one in which it is then, None
+    for the same. `also`: what else it tells the course, before its nodes are followed.
+    """
+
+    def follow(done: N, course: Course) -> None:
+        also(done, course)
+        for node in course.named(done.target, word):
+            _follow_node(word, node, course, before, after)
+
+    def why_not(_step: N, there: There) -> str | None:
+        here = there.why_not_here if deed.on_this_machine else None
+        return here or there.lacks(*deed.abilities, *deed.further(_step))
+
+    def parse(written: Written) -> N:
+        return step(target=written.target(), **own(written))
+
+    return Verb(
+        word=word,
+        step=step,
+        parse=parse,
+        data=lambda done: {word: target_data(done.target)} | own_data(done),
+        perform=_act,
+        modifiers=modifiers,
+        follow=follow,
+        why_not=why_not,
+        why_not_tried=lambda _step: (
+            None if deed.tried_in or deed.one_by_one else "a trial does not do it"
+        ),
+        fault=bool(deed.healed_by),
+        kind=kind,
+        deed=deed,
+        episodes=episodes,
+        state=state,
+        tones=tones,
+    )
+
+
+def each(
+    do: Callable[[Cluster, NodeName, N], str],
+) -> Callable[[Cluster, Sequence[NodeName], N], str]:
+    """Do the same to one node after the other."""
+
+    def do_all(cluster: Cluster, nodes: Sequence[NodeName], step: N) -> str:
+        return "; ".join(filter(None, [do(cluster, node, step) for node in nodes]))
+
+    return do_all
+
+
+def require_state(cluster: Cluster, node: NodeName, expected: NodeState) -> None:
+    """HarnessError unless the host sees the node in this state."""
+    found = cluster.state(node)
+    if found is not expected:
+        raise HarnessError(f"{node}: expected it {expected}, found it {found}")
+
+
+def _act(step: OnNodes, director: Director) -> bool:
+    return director.act(step)
+
+
+_WAY_OUT = {Now.DOWN: "kill or stop it first", Now.PAUSED: "pause it first"}
+
+
+def _follow_node(
+    word: str, node: NodeName, course: Course, before: Sequence[Now], after: Now | None
+) -> None:
+    now = course.now(node)
+    if now is Now.TROUBLED:
+        if Now.TROUBLED in before and after is not None:
+            course.nodes[node] = after
+        return
+    if before and now not in before:
+        if Now.TROUBLED in before:
+            raise SpecError((word,), f"{node}: no earlier step brings trouble to its disk")
+        if len(before) == 1 and before[0] in _WAY_OUT:
+            way_out = _WAY_OUT[before[0]]
+            raise SpecError((word,), f"{node} is {now} at this step; {way_out}")
+        raise SpecError((word,), f"{node} is {now} already at this step")
+    course.nodes[node] = after or now

@@ -1,0 +1,54 @@
+"""A key gets other replicas; the play goes on when the reassignment is done.
+
+- reassign: {t-0: [1, 2, 4]}
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clusters.abilities import Administers
+from clusters.port import Cluster
+from history.failure import SpecError
+from nemesis.stage import Stage
+from nemesis.verbs.administration import admin_verb, broker_of, by_key
+from nemesis.verbs.step import Bounded
+from nemesis.verbs.written import Written
+
+__all__ = ["VERBS", "Reassign"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassign(Bounded):
+    """Give a key other replicas, and wait until the reassignment is done."""
+
+    replicas: Mapping[str, tuple[int, ...]]
+
+
+def _own(written: Written) -> dict[str, Any]:
+    data = by_key(written, "{t-0: [1, 2]}")
+    return {"replicas": {str(key): _brokers(one, written.stage) for key, one in data.items()}}
+
+
+def _brokers(value: object, stage: Stage) -> tuple[int, ...]:
+    if not isinstance(value, list) or not value:
+        raise SpecError((), f"expected a list of broker numbers, found {value!r}")
+    return tuple(broker_of(item, stage) for item in value)
+
+
+def _do(cluster: Cluster, step: Reassign) -> None:
+    assert isinstance(cluster, Administers)
+    for key, wanted in step.replicas.items():
+        cluster.reassign(key, wanted, within_s=step.within_s)
+
+
+VERBS = (
+    admin_verb(
+        "reassign",
+        Reassign,
+        own=_own,
+        operand=lambda step: {key: list(brokers) for key, brokers in step.replicas.items()},
+        do=_do,
+        ability=Administers,
+    ),
+)

@@ -1,0 +1,79 @@
+"""Every verb, found in the files beside this one: a new file with VERBS is a new word of plays.
+
+What a mix draws and what pages colour is asked here, too, so that no fault has a second name.
+"""
+
+import pkgutil
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Final
+
+from nemesis import verbs
+from nemesis.verbs.episode import Episode
+from nemesis.verbs.step import Breaking, Step
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.verb import Deed, Verb
+
+__all__ = ["EPISODES", "FAULTS", "KINDS", "VERBS", "is_fault", "kind_of", "kinds_taking", "verb_of"]
+
+
+def _found() -> tuple[Verb[Any], ...]:
+    modules = (
+        import_module(f"{verbs.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(verbs.__path__)
+        if module.name != "registry"
+    )
+    return tuple(verb for module in modules for verb in getattr(module, "VERBS", ()))
+
+
+_ALL: Final = _found()
+VERBS: Final[Mapping[str, Verb[Any]]] = {verb.word: verb for verb in _ALL}
+"""By word. Of a word with two classes of steps, one of its verbs: they parse alike."""
+
+_OF_STEP: Final[Mapping[type, tuple[Verb[Any], ...]]] = {
+    kind: tuple(verb for verb in _ALL if verb.step is kind) for kind in {v.step for v in _ALL}
+}
+
+FAULTS: Final = tuple(verb.word for verb in _ALL if verb.deed is not None and verb.deed.healed_by)
+"""The words of those that break nodes."""
+
+EPISODES: Final[Mapping[str, Episode]] = {
+    episode.kind: episode for verb in _ALL for episode in verb.episodes
+}
+"""What a mix draws from, by kind."""
+
+
+def verb_of(step: Step) -> Verb[Any]:
+    """Find the verb of a step. KeyError for a block of a play, which has none."""
+    return next(verb for verb in _OF_STEP[type(step)] if verb.fits(step))
+
+
+def is_fault(step: Step) -> bool:
+    """Whether the step breaks something, and does not only mend, copy or watch."""
+    return isinstance(step, Breaking) and verb_of(step).fault
+
+
+def kind_of(step: Breaking) -> str:
+    """Name the kind of fault that this step is of: its mix's, else its verb's."""
+    if step.kind:
+        return step.kind
+    verb = verb_of(step)
+    return verb.word if verb.kind is None else verb.kind(step)
+
+
+KINDS: Final = tuple(dict.fromkeys((*(verb.word for verb in _ALL if verb.fault), *EPISODES)))
+"""The kinds of fault by the one name that each has: in mixes, plays, journals, checks and pages."""
+
+
+def kinds_taking(takes: Takes) -> frozenset[str]:
+    """Name the kinds of fault that a mix draws and that take this."""
+    return frozenset(
+        kind
+        for kind, episode in EPISODES.items()
+        if episode.takes is takes
+        or takes in {deed.takes for deed in map(_deed_of, episode.example()) if deed is not None}
+    )
+
+
+def _deed_of(step: Step) -> "Deed[Any] | None":
+    return verb_of(step).deed

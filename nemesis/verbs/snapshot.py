@@ -1,0 +1,104 @@
+"""An old backup, a lost tail: the disk of a node that is down is put back to an earlier copy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from clusters.abilities import Snapshots, Starts
+from clusters.port import Cluster, NodeName, NodeState
+from history.failure import SpecError
+from nemesis.targets import Target
+from nemesis.verbs.course import Course, Now
+from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.kill import Kill
+from nemesis.verbs.on_nodes import each, node_verb, require_state
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
+
+__all__ = ["VERBS", "Rollback", "Snapshot"]
+
+_LABEL = "snapshot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(OnNodes):
+    """Copy the disk of each node, running or not."""
+
+    label: str = _LABEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback(OnNodes):
+    """Put the disk of each node back to its copy of that label."""
+
+    label: str = _LABEL
+
+
+def _label(key: str, written: Written) -> dict[str, Any]:
+    return {"label": str(written.item.get(key, _LABEL))}
+
+
+def _copy(cluster: Cluster, node: NodeName, step: Snapshot) -> str:
+    assert isinstance(cluster, Snapshots)
+    cluster.snapshot_node(node, step.label)
+    return ""
+
+
+def _roll_back(cluster: Cluster, node: NodeName, step: Rollback) -> str:
+    assert isinstance(cluster, Snapshots)
+    require_state(cluster, node, NodeState.DOWN)
+    cluster.rollback_node(node, step.label)
+    return f"{node}: its data is that of snapshot {step.label!r}"
+
+
+def _taken(step: Snapshot, course: Course) -> None:
+    course.snapshots.add(step.label)
+
+
+def _has_one(step: Rollback, course: Course) -> None:
+    if step.label not in course.snapshots:
+        raise SpecError(("rollback",), f"no earlier step takes a snapshot {step.label!r}")
+
+
+def _script(draft: Draft, target: Target) -> Due:
+    down_s = draft.drawn_end_s() - draft.now_s
+    lost_at_s = draft.now_s + draft.draw.uniform(*draft.gap_s)
+    return [
+        (draft.now_s, Snapshot(target=target, label=draft.name)),
+        (lost_at_s, Kill(target=target)),
+        (lost_at_s, Rollback(target=target, label=draft.name)),
+        (lost_at_s + down_s, Start(target=target)),
+    ]
+
+
+_SNAPSHOT = node_verb(
+    "snapshot",
+    Snapshot,
+    Deed(do=each(_copy), abilities=(Snapshots,), tried_in=tuple(NodeState)),
+    modifiers=("as",),
+    own=lambda written: _label("as", written),
+    own_data=lambda step: {"as": step.label},
+    also=_taken,
+)
+_ROLLBACK = node_verb(
+    "rollback",
+    Rollback,
+    Deed(
+        do=each(_roll_back),
+        abilities=(Snapshots, Starts),
+        tried_in=(NodeState.DOWN,),
+        loses_records=True,
+        needs_down=True,
+        healed_by="start",
+    ),
+    modifiers=("to",),
+    own=lambda written: _label("to", written),
+    own_data=lambda step: {"to": step.label},
+    before=(Now.DOWN,),
+    also=_has_one,
+    episodes=(on_nodes("rollback", _script, destructive=True),),
+    state="rolled back",
+    tones=("#a8477f", "#dd7fb6"),
+)
+VERBS = (_SNAPSHOT, _ROLLBACK)

@@ -1,0 +1,8 @@
+"""A matching frame is passed on, and nothing behind it is read: the sender's buffers fill up."""
+
+from nemesis.verbs.rule import rule_verb
+from nemesis.wire.rules import Stall
+
+__all__ = ["VERBS"]
+
+VERBS = (rule_verb("stall", Stall, lambda _data: Stall()),)

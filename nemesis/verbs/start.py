@@ -1,0 +1,85 @@
+"""The start of a node that is down, on the disk that it has; perhaps of another release."""
+
+from dataclasses import dataclass
+
+from clusters.abilities import Starts
+from clusters.evolution import ChangesReleases
+from clusters.port import Cluster, NodeName, NodeState
+from nemesis.release_words import parse_release
+from nemesis.verbs.course import Course, Now
+from nemesis.verbs.on_nodes import each, node_verb
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed
+from nemesis.verbs.written import Written
+
+__all__ = ["VERBS", "Start", "StartsAnew", "new_release", "release_data", "release_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartsAnew(OnNodes):
+    """A step after which a node runs in a new process."""
+
+    release: str | None = None
+    """The release that the node runs from then on; None: the one it ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start(StartsAnew):
+    """Start each node."""
+
+
+def release_of(written: Written) -> dict[str, str | None]:
+    """Read the release that `to` names, if it is there."""
+    return {"release": written.read("to", parse_release) if "to" in written.item else None}
+
+
+def release_data(step: StartsAnew) -> dict[str, object]:
+    """Write the modifier that `release_of` reads."""
+    return {} if step.release is None else {"to": step.release}
+
+
+def new_release(step: StartsAnew, course: Course) -> None:
+    """Follow a node to its new release."""
+    if step.release is not None:
+        course.releases.moved(step.target, step.release)
+
+
+def further(step: StartsAnew) -> tuple[type, ...]:
+    """Name what a change of release takes."""
+    return () if step.release is None else (ChangesReleases,)
+
+
+def change_release(cluster: Cluster, node: NodeName, step: StartsAnew) -> str:
+    """Have the node run the step's release from its next start on; the evidence, if it says one."""
+    if step.release is None:
+        return ""
+    assert isinstance(cluster, ChangesReleases)
+    return cluster.change_release(node, step.release)
+
+
+def _do(cluster: Cluster, node: NodeName, step: Start) -> str:
+    assert isinstance(cluster, Starts)
+    change_release(cluster, node, step)
+    cluster.start_node(node)
+    return ""
+
+
+_START = node_verb(
+    "start",
+    Start,
+    Deed(
+        do=each(_do),
+        abilities=(Starts,),
+        further=further,
+        tried_in=(NodeState.DOWN,),
+        needs_down=True,
+        heals_as="runs again, brokers are unfenced",
+    ),
+    modifiers=("to",),
+    own=release_of,
+    own_data=release_data,
+    before=(Now.DOWN,),
+    after=Now.UP,
+    also=new_release,
+)
+VERBS = (_START,)

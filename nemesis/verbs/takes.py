@@ -1,0 +1,20 @@
+"""What has to be there from the start of a run so that a fault can be done to its nodes."""
+
+from enum import Enum
+
+__all__ = ["Takes"]
+
+
+class Takes(Enum):
+    """What nodes have to be started with so that a verb can be done to them."""
+
+    DISKS = "disks"
+    """Disks of their own, or a library that notes what they sync."""
+    DISK_IMAGES = "disk images"
+    """Disks of their own."""
+    CLOCKS = "clocks"
+    GROUPS = "control groups"
+    PROXY = "proxy"
+    """An address of each link's own, on which the proxy listens."""
+    NETWORKS = "networks"
+    """Networks of their own."""

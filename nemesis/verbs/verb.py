@@ -1,0 +1,153 @@
+"""A verb of a play: all there is about one word, in one value.
+
+How it is parsed and written, what must hold before it, what it takes of a cluster, how it is
+performed, how a mix draws it, and how a page shows it. Each file beside this one has one verb, or
+one and its counterpart, in its VERBS; plays, mixes, interpreters and pages are loops over
+`registry`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Generic, Protocol, TypeVar
+
+from clusters.port import Cluster, NodeName, NodeState
+from nemesis.verbs.course import Course
+from nemesis.verbs.episode import Episode
+from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.takes import Takes
+from nemesis.verbs.written import Written
+from nemesis.wire.rules import Action, Match
+
+__all__ = ["Deed", "Director", "There", "Verb"]
+
+S = TypeVar("S", bound=Step)
+N = TypeVar("N", bound=OnNodes)
+
+
+class There(Protocol):
+    """Where a play is to be performed. Each answer is a reason why not, or None."""
+
+    def lacks(self, *abilities: type) -> str | None:
+        """Name the first of these abilities that the cluster has not."""
+
+    @property
+    def why_no_wire(self) -> str | None:
+        """Why nothing can be done to what links carry."""
+
+    @property
+    def why_no_packets(self) -> str | None:
+        """Why nothing can be done to packets."""
+
+    @property
+    def why_no_cut(self) -> str | None:
+        """Why no flow between nodes can be cut by whatever there is."""
+
+    @property
+    def why_not_here(self) -> str | None:
+        """Why nothing can be done by the files and processes of this machine."""
+
+    def why_no_rule(self, action: Action, match: Match) -> str | None:
+        """Why the wire cannot have such a rule."""
+
+
+class Director(Protocol):
+    """What performs steps: a run's interpreter, or a trial's stage.
+
+    Each returns whether what it waits for came in time, and raises HarnessError if it failed.
+    """
+
+    def act(self, step: OnNodes) -> bool:
+        """Do the verb's deed to the nodes that the target comes to."""
+
+    def on_the_wire(self, step: Step) -> bool:
+        """Lay or lift a rule, cut or heal a partition, bound a bandwidth."""
+
+    def administer(self, step: Any, do: Callable[[Cluster, Any], None]) -> bool:
+        """Have the cluster do what an operator asks for."""
+
+    def wait(self, step: Any) -> bool:
+        """Let time pass."""
+
+    def await_condition(self, step: Any) -> bool:
+        """Go on when a condition holds."""
+
+    def heal_all(self) -> bool:
+        """Undo whatever is broken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed(Generic[N]):
+    """What a verb does to nodes."""
+
+    do: Callable[[Cluster, Sequence[NodeName], N], str]
+    """(cluster, nodes, step) → evidence that it took effect; HarnessError if none was seen."""
+    abilities: tuple[type, ...]
+    """Ports that the cluster must offer."""
+    further: Callable[[N], tuple[type, ...]] = lambda _step: ()
+    """Those that its modifiers take beside."""
+    on_this_machine: bool = False
+    """It is done to files and processes of this machine, wherever the nodes may be."""
+    takes: Takes | None = None
+    tried_in: tuple[NodeState, ...] = ()
+    """The states of a node in which a trial does it; a node in another one is left as it is. None:
+    no trial does it."""
+    loses_records: bool = False
+    """Records that only this node has may be gone after it."""
+    takes_down: bool = False
+    needs_down: bool = False
+    draws: Callable[[N, Random], N] = lambda step, _draw: step
+    """Draws what the step leaves open, before it is performed."""
+    one_by_one: bool = False
+    """Performed on one node after the other, each of which is waited for."""
+
+    healed_by: str = ""
+    """The verb that heals it; empty: it breaks nothing."""
+    mends_itself: bool = False
+    """It ends with what `healed_by` would do; what is left is to see the node back."""
+
+    heals_as: str = ""
+    """Of a verb that heals: what is seen when a fault ends. Empty: it heals nothing."""
+    whether_it_runs: bool = True
+    """Of a verb that heals: the node has to run afterwards."""
+    holds_on: bool = False
+    """Of a verb that heals: no node dies of what it ends, which outlives every process."""
+    starts_late_dead: bool = False
+    """Of a verb that heals: done again to a node that dies of the fault afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verb(Generic[S]):
+    """One word of a play."""
+
+    word: str
+    """Also the name of the fault in journals, checks and pages, if it is one."""
+    step: type[S]
+    fits: Callable[[S], bool] = lambda _step: True
+    """Which of these steps are its own, where verbs share a class of steps."""
+    parse: Callable[[Written], Step]
+    """Raises SpecError with the path below the step. `at` is added by whoever calls it."""
+    data: Callable[[S], dict[str, object]]
+    """The word with its operand, and its modifiers; `parse` reads it back."""
+    perform: Callable[[S, Director], bool]
+    modifiers: tuple[str, ...] = ()
+    follow: Callable[[S, Course], None] = lambda _step, _course: None
+    """Tells the course of the play what it does; SpecError if it contradicts that."""
+    why_not: Callable[[S, There], str | None] = lambda _step, _there: None
+    """Why it cannot be done there."""
+    why_not_tried: Callable[[S], str | None] = lambda _step: None
+    """Why no trial does it, though its cluster could."""
+    fault: bool = False
+    """It breaks something, and has a row of its own."""
+    kind: Callable[[S], str] | None = None
+    """The kind of fault that a step is; None: its word."""
+    concerns_clients: Callable[[S], bool] = lambda _step: False
+    """Whether it is done to the links of clients, which then go through the proxy, too."""
+    deed: "Deed[Any] | None" = None
+    """Of a verb that is done to nodes."""
+    episodes: tuple[Episode, ...] = ()
+    """The kinds of fault that a mix makes of it."""
+    state: str = ""
+    """The state of a node meanwhile, as a picture says it."""
+    tones: tuple[str, str] | None = None
+    """The colours of the fault in light and in dark surroundings, as `#rrggbb`; None: any."""

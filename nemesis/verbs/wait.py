@@ -1,0 +1,39 @@
+"""Time passes.
+
+- wait: 2s
+"""
+
+from dataclasses import dataclass
+
+from nemesis.verbs.step import Step
+from nemesis.verbs.verb import Director, Verb
+from nemesis.verbs.written import Written
+from nemesis.words import duration_text
+
+__all__ = ["VERBS", "Wait"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait(Step):
+    """Let time pass."""
+
+    for_s: float
+
+
+def _parse(written: Written) -> Wait:
+    return Wait(for_s=written.duration_s("wait"))
+
+
+def _perform(step: Wait, director: Director) -> bool:
+    return director.wait(step)
+
+
+VERBS = (
+    Verb(
+        word="wait",
+        step=Wait,
+        parse=_parse,
+        data=lambda step: {"wait": duration_text(step.for_s)},
+        perform=_perform,
+    ),
+)

@@ -1,0 +1,8 @@
+"""Matching frames are counted, and passed on as they are."""
+
+from nemesis.verbs.rule import rule_verb
+from nemesis.wire.rules import Watch
+
+__all__ = ["VERBS"]
+
+VERBS = (rule_verb("watch", Watch, lambda _data: Watch(), harmless=True),)
