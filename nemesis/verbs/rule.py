@@ -20,7 +20,7 @@ from nemesis.verbs.step import Breaking, Parties
 from nemesis.verbs.verb import Director, There, Verb
 from nemesis.verbs.written import Written
 from nemesis.wire.apis import API_KEYS
-from nemesis.wire.matching import CLAUSE_FIELDS, refuse_impossible
+from nemesis.wire.clause_fields import CLAUSE_FIELDS
 from nemesis.wire.rules import Action, Clause, Direction, Match, Operator, Rule
 from nemesis.words import did_you_mean, rule_name
 
@@ -73,6 +73,9 @@ def rule_verb(
         if requests_only and match.direction is Direction.RESPONSE:
             raise SpecError(("of",), f"{word} is for requests")
         name = rule_name(data.get("as", word))
+        # It decodes, which takes half a second to import: only plays that lay rules wait for it.
+        from nemesis.wire.matching import refuse_impossible  # noqa: PLC0415
+
         try:
             refuse_impossible(Rule(name=name, action=done, match=match))
         except UsageError as error:

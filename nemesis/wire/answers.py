@@ -18,9 +18,9 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.primitive import i32
 
-from nemesis.wire.apis import error_code
 from nemesis.wire.decoding.entities import Unreadable, entity_of, entity_type
 from nemesis.wire.decoding.reference import error_frame
+from nemesis.wire.error_codes import error_code
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
 __all__ = [
@@ -16,8 +15,6 @@ __all__ = [
     "FETCH",
     "TAPED",
     "api_name",
-    "error_code",
-    "error_name",
 ]
 
 API_KEYS: Final[Mapping[str, int]] = MappingProxyType(
@@ -68,13 +65,3 @@ TAPED: Final = frozenset(
 def api_name(key: int) -> str:
     """The API's name; of one that nobody here knows, `Api<key>`."""
     return _NAMES.get(key, f"Api{key}")
-
-
-def error_name(code: ErrorCode) -> str:
-    """As Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
-    return code.name.upper()
-
-
-def error_code(name: str) -> ErrorCode:
-    """The error with this name. Raises KeyError."""
-    return ErrorCode[name.lower()]

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from history.cluster_schema import WIRE
 from history.failure import UsageError
-from nemesis.wire.apis import API_KEYS, API_VERSIONS, error_code
+from nemesis.wire.apis import API_KEYS, API_VERSIONS
+from nemesis.wire.clause_fields import CLAUSE_FIELDS
 from nemesis.wire.decoding.columns import METADATA_TOPIC
 from nemesis.wire.decoding.entities import is_read
 from nemesis.wire.decoding.record_types import RECORD_TYPES, record_types
+from nemesis.wire.error_codes import error_code
 from nemesis.wire.frame import Frame
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import (
@@ -30,13 +32,8 @@ from nemesis.wire.rules import (
     Rule,
 )
 
-__all__ = ["CLAUSE_FIELDS", "Matcher", "refuse_impossible"]
+__all__ = ["Matcher", "refuse_impossible"]
 
-CLAUSE_FIELDS: Final = frozenset((*WIRE.names[WIRE.names.index("size_bytes") :], "key")) | {
-    "metadata",
-    "record_type",
-}
-"""What a clause may ask for."""
 _OWN_KINDS: Final[Mapping[str, type]] = {"key": str, "metadata": bool, "record_type": str}
 """Of the fields that are no columns."""
 _KIND_WORDS: Final = {bool: "true or false", int: "a number", str: "a word"}

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from nemesis.wire.apis import api_name, error_name
+from nemesis.wire.apis import api_name
 from nemesis.wire.decoding.columns import Parts, failed, partition_items, topic_columns
+from nemesis.wire.error_codes import error_name
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]

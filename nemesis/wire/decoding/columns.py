@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from nemesis.wire.apis import error_name
+from nemesis.wire.error_codes import error_name
 
 __all__ = [
     "METADATA_TOPIC",

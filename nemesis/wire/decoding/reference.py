@@ -12,8 +12,9 @@ from typing import Any, Final
 from clusters.reference.states import BrokerState
 from clusters.reference.wire import dialect
 from clusters.reference.wire.entities import Unreadable
-from nemesis.wire.apis import API_KEYS, error_code, error_name
+from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.columns import Parts
+from nemesis.wire.error_codes import error_code, error_name
 from nemesis.wire.frames import Header
 from nemesis.wire.rules import Direction
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from nemesis.wire.apis import error_name
 from nemesis.wire.decoding.columns import Parts, failed, partition_items
+from nemesis.wire.error_codes import error_name
 from nemesis.wire.rules import Direction
 
 __all__ = ["EXTRACTORS"]

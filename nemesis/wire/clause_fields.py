@@ -1,0 +1,12 @@
+"""What a clause of a rule may ask for: columns of the tape, and what is said in no column."""
+
+from typing import Final
+
+from history.cluster_schema import WIRE
+
+__all__ = ["CLAUSE_FIELDS"]
+
+CLAUSE_FIELDS: Final = frozenset((*WIRE.names[WIRE.names.index("size_bytes") :], "key")) | {
+    "metadata",
+    "record_type",
+}
