@@ -50,6 +50,12 @@ class There:
         return None if self.wired else _NO_WIRE
 
     @property
+    def why_no_clients(self) -> str | None:
+        """Why nothing can be done to client processes; None if it can."""
+        in_time = issubclass(self.cluster, SimulatedCluster)
+        return "its clients are no processes" if in_time else None
+
+    @property
     def why_not_here(self) -> str | None:
         """Why nothing can be done by files and processes of this machine; None if it can."""
         is_elsewhere = self.host is HostKind.SSH

@@ -18,11 +18,12 @@ from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory
 from history.segment import Counts
+from nemesis.clients import ControlsClients
 from workloads import membership, metadata, transactions
 from workloads.journalled import clients_way
 from workloads.membership import membership_workload
 from workloads.metadata import metadata_workload
-from workloads.port import Workload
+from workloads.port import HasProcesses, Workload
 from workloads.produce_poll import ProducePoll
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.transactions import Transactions
@@ -57,6 +58,11 @@ class Together:
     def pids(self) -> Mapping[str, int]:
         """The client processes of all."""
         return {name: pid for one in self._all for name, pid in one.pids.items()}
+
+    @property
+    def clients(self) -> ControlsClients | None:
+        """The first one's client processes; None: it has none."""
+        return self.first.clients if isinstance(self.first, HasProcesses) else None
 
     def start(self) -> None:
         """Start all, one after the other."""

@@ -14,6 +14,7 @@ from typing import Any
 from clusters.abilities import LogEnds
 from clusters.evolution import Follows, members_of
 from clusters.port import Cluster, NodeName, Role, role_of
+from harness.client_faults import ClientFaults
 from harness.network import Network
 from harness.observer import Looks, whole_nodes
 from harness.performer import Performer
@@ -36,8 +37,10 @@ from nemesis.steps import Play, dealt
 from nemesis.targets import Scene, resolve
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.members import RemoveNodes
+from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import OnNodes, Step
+from nemesis.verbs.verb import OnClient
 from nemesis.verbs.wait import Wait
 
 __all__ = ["Interpreter"]
@@ -58,6 +61,7 @@ class Interpreter:
     cluster: Cluster
     performer: Performer
     network: Network
+    clients: ClientFaults
     played: PerformedPlay
     observer: Looks
     draw: random.Random
@@ -140,6 +144,11 @@ class Interpreter:
         """Undo whatever is broken, and wait until everything is whole."""
         return self._heal_all(self._end_s)
 
+    def on_clients(self, step: OnClients, do: OnClient, then: OnClient | None) -> bool:
+        """Do it to the clients that the step comes to, and see it."""
+        self.clients.perform(step, do, then, draw=self.draw, now_s=self._now_s())
+        return True
+
     def on_the_wire(self, step: Step) -> bool:
         """Do to the network what the step says, and see it."""
         scene = self._scene(self.observer.latest())
@@ -206,6 +215,8 @@ class Interpreter:
 
     def _heal_all(self, end_s: float) -> bool:
         self.network.heal_all(now_s=self._now_s())
+        for healing in self.clients.heal_all():
+            verb_of(healing).perform(healing, self)
         for steps in (self.performer.mend_all, self.performer.heal_all):
             for step in steps():
                 self.act(step)

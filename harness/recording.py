@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from clusters.abilities import Explains, Skews
 from clusters.port import Cluster, NodeName
+from harness.client_faults import ClientFaults
 from harness.clients import Together
 from harness.interpreter import Interpreter
 from harness.network import Network
@@ -75,6 +76,7 @@ class Recording:
         network = Network(
             self.cluster, wire=self.wire, links=self.links, journal=faults, played=played
         )
+        clients = ClientFaults(self.workload.clients, journal=faults, played=played)
         sampler = Sampler(self.cluster, samples, self.time)
         self.workload.start()
         with self._observer(lambda: self.workload.counts().ok, network.status) as observer:
@@ -82,6 +84,7 @@ class Recording:
                 cluster=self.cluster,
                 performer=performer,
                 network=network,
+                clients=clients,
                 played=played,
                 observer=observer,
                 draw=stream(self.seed, "nemesis"),
@@ -150,7 +153,11 @@ class Recording:
                 fail_count=counts.fail,
                 info_count=counts.info,
                 polled_count=counts.polled_records,
-                broken=(*interpreter.performer.open_labels, *interpreter.network.open_labels),
+                broken=(
+                    *interpreter.performer.open_labels,
+                    *interpreter.network.open_labels,
+                    *interpreter.clients.open_labels,
+                ),
             )
         )
 

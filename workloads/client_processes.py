@@ -4,19 +4,21 @@ Through the warden, so that none outlives the harness. Each program is
 `python -m workloads.clients.<program> CONFIG.json`, and has a log of its own beside that file.
 """
 
+import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import workloads
 from clusters.hosts.warden import Warden
+from clusters.port import NodeState
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
-from history.segment import Counts, live_counts
+from history.segment import ClientCounts, Counts, live_counts
 
 __all__ = ["ClientProcesses"]
 
@@ -33,6 +35,7 @@ class ClientProcesses:
         self._warden = warden
         self._run = run
         self._pids: dict[str, int] = {}
+        self._programs: dict[str, str] = {}
         self._overstayed: list[str] = []
 
     @property
@@ -46,6 +49,7 @@ class ClientProcesses:
 
     def spawn(self, program: str, name: str) -> None:
         """Start a client whose configuration is written."""
+        self._programs[name] = program
         self._pids[name] = self._warden.spawn(
             [sys.executable, "-m", f"workloads.clients.{program}", str(self.config_path(name))],
             name=name,
@@ -60,6 +64,70 @@ class ClientProcesses:
     def has_ended(self, name: str) -> bool:
         """Whether a client's process is gone."""
         return self._warden.exit_code(self._pids[name]) is not None
+
+    def pause(self, name: str) -> str:
+        """SIGSTOP, and see it; the evidence. Its leases and its transactions run out meanwhile."""
+        pid = self._running(name)
+        self._warden.signal(pid, signal.SIGSTOP)
+        self._await(lambda: self._is_paused(pid), f"{name} (pid {pid}) did not stop")
+        return f"{name} (pid {pid}): every thread is stopped"
+
+    def resume(self, name: str) -> str:
+        """SIGCONT, and see it; the evidence."""
+        pid = self._running(name)
+        self._warden.signal(pid, signal.SIGCONT)
+        self._await(lambda: not self._is_paused(pid), f"{name} (pid {pid}) did not go on")
+        return f"{name} (pid {pid}) goes on"
+
+    def crash(self, name: str) -> str:
+        """Kill -9, and start a new process, which records as another client; evidence of the end.
+
+        What was open stays open in the record: it may have happened.
+        """
+        pid = self._running(name)
+        counts = self._counts_of(name)
+        self._warden.signal(pid, signal.SIGKILL)
+        if self._warden.wait(pid, timeout_s=_KILL_S_MAX) is None:
+            raise HarnessError(f"{name} (pid {pid}) is still there after kill -9")
+        open_count = counts.invoked - counts.ok - counts.fail - counts.info
+        earlier = len(self._records_of(name))
+        path = self.config_path(name)
+        path.write_text(json.dumps(_followed(json.loads(path.read_text()), earlier)))
+        self.spawn(self._programs[name], name)
+        return f"{name} (pid {pid}): killed with SIGKILL, about {open_count:,} sends open"
+
+    def come_back(self, name: str) -> str:
+        """Wait until the process that was started last has recorded an operation; the evidence."""
+        config = json.loads(self.config_path(name).read_text())
+        new = f"{name}.{_earlier_of(config)}"
+        self._await(lambda: new in self._begun(), f"{name} did nothing after its crash", _UP_S_MAX)
+        return f"pid {self._pids[name]} goes on as {new}"
+
+    def _is_paused(self, pid: int) -> bool:
+        return self._warden.state(pid) is NodeState.PAUSED
+
+    def _running(self, name: str) -> int:
+        if name not in self._pids or self.has_ended(name):
+            raise HarnessError(f"no client {name} runs; there are: {', '.join(self._pids)}")
+        return self._pids[name]
+
+    def _records_of(self, name: str) -> set[str]:
+        """The names under which processes of this client have recorded."""
+        found = self.counts().by_client
+        return {one for one in found if one == name or one.startswith(f"{name}.")}
+
+    def _counts_of(self, name: str) -> ClientCounts:
+        found = self.counts().by_client
+        return sum((found[one] for one in self._records_of(name)), ClientCounts())
+
+    def _await(
+        self, reached: Callable[[], bool], otherwise: str, limit_s: float = _KILL_S_MAX
+    ) -> None:
+        deadline_s = time.monotonic() + limit_s
+        while not reached():
+            if time.monotonic() > deadline_s:
+                raise HarnessError(f"{otherwise} within {limit_s:.0f} s")
+            time.sleep(_LOOK_S)
 
     def await_operations(self) -> None:
         """Return once each client has recorded an operation.
@@ -132,6 +200,20 @@ class ClientProcesses:
         except OSError as error:
             return f"({error.strerror})"
         return " | ".join(lines[-_TAIL_LINES:]) or "(nothing)"
+
+
+def _followed(config: Any, earlier: int) -> Any:
+    """A configuration in which every client takes over from so many logical clients."""
+    if not isinstance(config, dict):
+        return config
+    changed = {key: _followed(value, earlier) for key, value in config.items()}
+    return changed | {"earlier": earlier} if "process_stride" in config else changed
+
+
+def _earlier_of(config: Any) -> int:
+    """The number that `_followed` gave it."""
+    inner = (_earlier_of(value) for value in config.values() if isinstance(value, dict))
+    return max((int(config.get("earlier", 0)), *inner))
 
 
 def _environment() -> dict[str, str]:

@@ -1,12 +1,22 @@
 """What the harness may ask of a workload, whatever its clients do."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from history.manifest import Promises
 from history.segment import Counts
+from workloads.client_processes import ClientProcesses
 
-__all__ = ["Workload"]
+__all__ = ["HasProcesses", "Workload"]
+
+
+@runtime_checkable
+class HasProcesses(Protocol):
+    """A workload whose clients are processes that can be paused and crashed, one by one."""
+
+    @property
+    def clients(self) -> ClientProcesses:
+        """Those that write and read records."""
 
 
 class Workload(Protocol):

@@ -85,6 +85,11 @@ class Transactions:
         return self._plan.keys
 
     @property
+    def clients(self) -> ClientProcesses:
+        """Its client processes, to be paused and crashed."""
+        return self._processes
+
+    @property
     def pids(self) -> Mapping[str, int]:
         """The client processes that were started, by name; some may have ended."""
         return self._processes.pids

@@ -156,6 +156,11 @@ class Stage:
             do(self._cluster, asked)
         return True
 
+    def on_clients(self, step: Step, do: object, then: object) -> bool:
+        """Refused before: a trial's clients are no processes."""
+        del do, then
+        raise AssertionError(f"refused before: {step}")
+
     def on_the_wire(self, step: Step) -> bool:
         """Do it to the network of the world, or to the frames in it."""
         match step:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any, Generic, Protocol, TypeVar
 
 from clusters.port import Cluster, NodeName, NodeState
+from nemesis.clients import ControlsClients
 from nemesis.verbs.course import Course
 from nemesis.verbs.episode import Episode
 from nemesis.verbs.step import OnNodes, Step
@@ -19,7 +20,10 @@ from nemesis.verbs.takes import Takes
 from nemesis.verbs.written import Written
 from nemesis.wire.rules import Action, Match
 
-__all__ = ["Deed", "Director", "There", "Verb"]
+__all__ = ["Deed", "Director", "OnClient", "There", "Verb"]
+
+OnClient = Callable[[ControlsClients, str], str]
+"""(clients, the name of one) → evidence."""
 
 S = TypeVar("S", bound=Step)
 N = TypeVar("N", bound=OnNodes)
@@ -44,6 +48,10 @@ class There(Protocol):
         """Why no flow between nodes can be cut by whatever there is."""
 
     @property
+    def why_no_clients(self) -> str | None:
+        """Why nothing can be done to client processes."""
+
+    @property
     def why_not_here(self) -> str | None:
         """Why nothing can be done by the files and processes of this machine."""
 
@@ -59,6 +67,9 @@ class Director(Protocol):
 
     def act(self, step: OnNodes) -> bool:
         """Do the verb's deed to the nodes that the target comes to."""
+
+    def on_clients(self, step: Any, do: OnClient, then: OnClient | None) -> bool:
+        """Do it to the clients that the step comes to; `then` waits for its end."""
 
     def on_the_wire(self, step: Step) -> bool:
         """Lay or lift a rule, cut or heal a partition, bound a bandwidth."""
@@ -139,6 +150,8 @@ class Verb(Generic[S]):
     """Why no trial does it, though its cluster could."""
     fault: bool = False
     """It breaks something, and has a row of its own."""
+    healed_by: str = ""
+    """Of a verb that is done to clients: the one that ends it; empty: it ends at once."""
     kind: Callable[[S], str] | None = None
     """The kind of fault that a step is; None: its word."""
     concerns_clients: Callable[[S], bool] = lambda _step: False

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from fake_cluster import NODES
+from test_client_faults import FakeClients
 from test_interpreter import LINKS, STAGE, Bench, PacketCluster
 
 from clusters.port import (
@@ -25,6 +26,7 @@ from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from harness.abilities import There, refuse_missing_abilities, why_not
+from harness.client_faults import ClientFaults
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Observer
@@ -104,6 +106,9 @@ OTHERS: list[tuple[list[dict[str, object]], dict[str, object]]] = [
     ([], {"partition": {"as": "p", "isolate": B, "by": "packets"}}),
     ([], {"bandwidth": {"as": "b", "of": B, "rate": "1Mbit"}}),
     ([{"partition": {"as": "p", "isolate": B}}], {"heal": "p"}),
+    ([], {"crash_client": "producer-0"}),
+    ([], {"pause_client": "producer-0"}),
+    ([{"pause_client": "producer-0"}], {"resume_client": "producer-0"}),
     ([], {"create_topic": {"name": "u"}}),
     ([], {"move_leader": {"t-0": 2}}),
     ([], {"reassign": {"t-0": [2, 1, 3]}}),
@@ -128,7 +133,8 @@ HARDSHIPS = {"skew", "unskew", "throttle", "unthrottle", "squeeze", "unsqueeze"}
 PACKETS = {"partition by packets", "bandwidth"}
 KAFKAS = {"restart to", "wipe by tool", "finalise", "add", "remove", "skew", "unskew"}
 """What takes releases, Kafka's own tool or its quorum, or a JVM that is asked for its clock."""
-OF_MACHINES = DISK_TROUBLES | HARDSHIPS | {"flip_bit"}
+OF_CLIENTS = {"crash_client", "pause_client", "resume_client"}
+OF_MACHINES = DISK_TROUBLES | HARDSHIPS | OF_CLIENTS | {"flip_bit"}
 REFUSED = {
     ClusterKind.KAFKA: PACKETS,
     ClusterKind.REFERENCE: PACKETS | KAFKAS,
@@ -337,6 +343,7 @@ def replace_parts(b: Bench, observer: Observer) -> Interpreter:
         cluster=b.cluster,
         performer=b.performer,
         network=b.network,
+        clients=ClientFaults(FakeClients(), journal=b.journal, played=b.interpreter.played),
         played=b.interpreter.played,
         observer=observer,
         draw=random.Random(1),
@@ -350,7 +357,7 @@ def seen(b: Bench) -> tuple[object, ...]:
     assert isinstance(cluster, AbleCluster)
     of_wire = (sorted(b.wire.rules), sorted(b.wire.blocked), tuple(b.wire.calls))
     performed = yaml.safe_load(b.run.play_path.read_text()) or []
-    idle = len([step for step in performed if step.keys() & {"wait", "await"}])
+    idle = len([step for step in performed if step.keys() & {"wait", "await", *OF_CLIENTS}])
     return (*cluster.calls, sorted(cluster.dropped), sorted(cluster.rates), of_wire, idle)
 
 

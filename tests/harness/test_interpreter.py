@@ -15,6 +15,7 @@ from fake_wire import FakeWire
 
 from clusters.abilities import LinkEnd
 from clusters.port import ClusterView, NodeName, NodeState, PartitionView
+from harness.client_faults import ClientFaults
 from harness.interpreter import Interpreter
 from harness.network import Network
 from harness.observer import Observer
@@ -67,6 +68,7 @@ class Bench:
             cluster=self.cluster,
             performer=self.performer,
             network=self.network,
+            clients=ClientFaults(None, journal=self.journal, played=played),
             played=played,
             observer=self.observer,
             draw=random.Random(1),

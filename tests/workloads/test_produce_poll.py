@@ -124,6 +124,31 @@ def polled_by(workload: ProducePoll, client: str) -> int:
     return workload.counts().by_client[client].polled_records
 
 
+def test_clients_that_crash_or_stand_still_leave_a_history_that_is_true(
+    cluster: KafkaCluster, make_workload: Make
+) -> None:
+    workload, run = make_workload(ProducePollSpec(rate=2000, producers=2, consume=Consume.ASSIGN))
+    workload.start()
+    clients = workload.clients
+    wait_until(lambda: workload.counts().ok > 2000, "2000 acknowledged sends")
+    assert "every thread is stopped" in clients.pause("producer-1")
+    pids = dict(workload.pids)
+    for name in ("producer-0", "consumer-0"):
+        assert f"{name} (pid {pids[name]}): killed" in clients.crash(name)
+        assert f"goes on as {name}.1" in clients.come_back(name)
+        assert workload.pids[name] != pids[name]
+    stood_still = workload.counts().by_client["producer-1"].ok
+    clients.resume("producer-1")
+    wait_until(lambda: workload.counts().by_client["producer-1"].ok > stood_still, "its sends")
+    assert workload.failures() == ()
+    workload.stop(timeout_s=40)
+    complete = workload.final_read(timeout_s=30)
+    history, log = History.of(run), log_of(cluster, complete)
+    assert_true_to(history, log)
+    sends = history.operations[history.operations["f"] == "send"]
+    assert sends["process"].nunique() == 3
+
+
 def test_what_is_recorded_is_what_is_in_the_log(cluster: KafkaCluster, make_workload: Make) -> None:
     workload, run = make_workload(ProducePollSpec(rate=2000, reassign_s=0.5))
     workload.start()

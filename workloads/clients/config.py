@@ -38,6 +38,8 @@ class ClientConfig:
     """For librdkafka, complete."""
     seed: int
     """The run's seed for the workload; a logical client draws from (seed, process)."""
+    earlier: int = 0
+    """Logical clients that earlier processes of this name have been."""
 
     @property
     def clock(self) -> Clock:
@@ -46,11 +48,12 @@ class ClientConfig:
 
     def name(self, generation: int) -> str:
         """Under which the logical client that was started as number `generation` records."""
-        return f"{self.client}.{generation}" if generation else self.client
+        number = self.earlier + generation
+        return f"{self.client}.{number}" if number else self.client
 
     def process_of(self, generation: int) -> int:
         """The process number of that logical client."""
-        return self.process + generation * self.process_stride
+        return self.process + (self.earlier + generation) * self.process_stride
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,7 +136,7 @@ def _intake(
     recorder = PollRecorder(
         Path(common.raw),
         client=name,
-        process=config.intake.process + generation * common.process_stride,
+        process=config.intake.process + common.process_of(generation) - common.process,
         keys=common.keys,
         slot_count=_SLOTS,
         record_count=_SLOTS,

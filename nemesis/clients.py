@@ -1,0 +1,62 @@
+"""The clients of a run as a nemesis sees them: by name, to be paused, resumed and crashed."""
+
+import random
+import re
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from history.failure import HarnessError, SpecError
+
+__all__ = ["ClientChoice", "ControlsClients", "parse_clients"]
+
+_FORM: Final = re.compile(r"(one|all) (producer|consumer)s?|((?:producer|consumer)-\d+)")
+
+
+class ControlsClients(Protocol):
+    """Client processes. Each deed returns its evidence, or raises HarnessError."""
+
+    def named(self, role: str) -> tuple[str, ...]:
+        """The clients of a role, in the order of their starts."""
+
+    def pause(self, name: str) -> str:
+        """Stop every thread of the process."""
+
+    def resume(self, name: str) -> str:
+        """Let it go on."""
+
+    def crash(self, name: str) -> str:
+        """Kill it with whatever it has open, and start a new process in its place."""
+
+    def come_back(self, name: str) -> str:
+        """Wait until the new process has done something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientChoice:
+    """Clients as a play names them: `producer-0`, `one consumer`, `all producers`."""
+
+    text: str
+
+    def resolve(self, clients: ControlsClients, draw: random.Random) -> tuple[str, ...]:
+        """Name the clients. HarnessError if the run has none of the role."""
+        share, _, role = self.text.partition(" ")
+        if not role:
+            return (self.text,)
+        names = clients.named(role.removesuffix("s"))
+        if not names:
+            raise HarnessError(f"this run has no {role.removesuffix('s')}")
+        return names if share == "all" else (draw.choice(names),)
+
+    def covers(self, name: str) -> bool:
+        """Whether this client may be meant."""
+        role = self.text.rpartition(" ")[2].removesuffix("s")
+        return name == self.text or name.rpartition("-")[0] == role
+
+
+def parse_clients(value: object) -> ClientChoice:
+    """Read an operand. SpecError if no client can be meant."""
+    if not isinstance(value, str) or not _FORM.fullmatch(value):
+        raise SpecError(
+            (), f"expected producer-0, 'one consumer' or 'all producers', found {value!r}"
+        )
+    return ClientChoice(text=value)

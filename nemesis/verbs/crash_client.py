@@ -1,0 +1,38 @@
+"""A client crashes: its process is killed with operations open, and comes back as a new process.
+
+- crash_client: one producer
+
+What was open may have happened. The new process is another client: it has a name, a process number
+and, if it produces with idempotence, a producer id of its own. With a transactional id it fences
+the one that crashed, whose open transaction is aborted.
+"""
+
+from dataclasses import dataclass
+
+from nemesis.clients import ClientChoice
+from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.on_clients import OnClients, client_verb
+
+__all__ = ["VERBS", "CrashClient"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrashClient(OnClients):
+    """Kill the clients, and start a new process for each."""
+
+
+def _begin(draft: Draft) -> Begun:
+    who = ClientChoice(text=draft.draw.choice(("one producer", "one consumer")))
+    return Begun(nodes=(), due=[(draft.now_s, CrashClient(clients=who))])
+
+
+VERBS = (
+    client_verb(
+        "crash_client",
+        CrashClient,
+        lambda clients, name: clients.crash(name),
+        then=lambda clients, name: clients.come_back(name),
+        episodes=(Episode(kind="crash_client", begin=_begin),),
+        tones=("#9d174d", "#e58ab0"),
+    ),
+)

@@ -1,0 +1,58 @@
+"""Verbs that are done to clients: what they have in common."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nemesis.clients import ClientChoice, ControlsClients, parse_clients
+from nemesis.verbs.episode import Episode
+from nemesis.verbs.step import Breaking
+from nemesis.verbs.verb import Director, Verb
+from nemesis.verbs.written import Written
+
+__all__ = ["OnClients", "client_verb"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnClients(Breaking):
+    """A step that is done to client processes."""
+
+    clients: ClientChoice
+
+
+C = TypeVar("C", bound=OnClients)
+
+
+def client_verb(
+    word: str,
+    step: type[C],
+    do: Callable[[ControlsClients, str], str],
+    *,
+    healed_by: str = "",
+    then: Callable[[ControlsClients, str], str] | None = None,
+    episodes: tuple[Episode, ...] = (),
+    tones: tuple[str, str] | None = None,
+) -> Verb[C]:
+    """Make one. `do` returns the evidence that it took effect.
+
+    A fault has either the verb that ends it in `healed_by`, or `then`, which waits for its end.
+    """
+
+    def parse(written: Written) -> C:
+        return step(clients=parse_clients(written.operand))
+
+    def perform(asked: C, director: Director) -> bool:
+        return director.on_clients(asked, do, then)
+
+    return Verb(
+        word=word,
+        step=step,
+        parse=parse,
+        data=lambda asked: {word: asked.clients.text},
+        perform=perform,
+        why_not=lambda _step, there: there.why_no_clients,
+        fault=bool(healed_by) or then is not None,
+        healed_by=healed_by,
+        episodes=episodes,
+        tones=tones,
+    )

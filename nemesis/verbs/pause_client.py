@@ -1,0 +1,53 @@
+"""A zombie: a client is paused, past its session and its transaction's end, and goes on as before.
+
+- pause_client: one producer
+- wait: 70s                       # its transaction timed out, and perhaps another took its place
+- resume_client: one producer     # of those that are paused
+
+It still believes in its producer epoch, its assignment and its connections; that brokers do not is
+what keeps it from writing into a transaction that has ended.
+"""
+
+from dataclasses import dataclass
+
+from nemesis.clients import ClientChoice
+from nemesis.verbs.episode import Begun, Draft, Due, Episode
+from nemesis.verbs.on_clients import OnClients, client_verb
+
+__all__ = ["VERBS", "PauseClient", "ResumeClient"]
+
+_ZOMBIE = "one producer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseClient(OnClients):
+    """Stop every thread of the clients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeClient(OnClients):
+    """Let the clients go on."""
+
+
+def _begin(draft: Draft) -> Begun:
+    end_s = draft.drawn_end_s()
+    who = ClientChoice(text=_ZOMBIE)
+    due: Due = [(draft.now_s, PauseClient(clients=who)), (end_s, ResumeClient(clients=who))]
+    return Begun(nodes=(), due=due)
+
+
+VERBS = (
+    client_verb(
+        "pause_client",
+        PauseClient,
+        lambda clients, name: clients.pause(name),
+        healed_by="resume_client",
+        episodes=(Episode(kind="pause_client", begin=_begin),),
+        tones=("#854d0e", "#dcb45c"),
+    ),
+    client_verb(
+        "resume_client",
+        ResumeClient,
+        lambda clients, name: clients.resume(name),
+    ),
+)
