@@ -59,12 +59,12 @@ def transact(config: TransactorConfig, stopped: Callable[[], bool], *, connect: 
     intents = Intents(
         config.pattern,
         abort_share=config.abort_share,
-        rng=np.random.default_rng([common.seed, common.process, 1]),
+        rng=np.random.default_rng([common.seed, common.process_of(0), 1]),
     )
     raw = Path(common.raw)
     with (
-        EventJournal(raw, "transactions", writer=common.client) as journal,
-        EventJournal(raw, "group_offsets", writer=common.client) as offsets,
+        EventJournal(raw, "transactions", writer=common.name(0)) as journal,
+        EventJournal(raw, "group_offsets", writer=common.name(0)) as offsets,
     ):
         for generation in range(_GENERATIONS_MAX):
             ending = _one(
