@@ -68,14 +68,14 @@ class ClientProcesses:
     def pause(self, name: str) -> str:
         """SIGSTOP, and see it; the evidence. Its leases and its transactions run out meanwhile."""
         pid = self._running(name)
-        self._warden.signal(pid, signal.SIGSTOP)
+        self._warden.signal(pid, signal.SIGSTOP, group=True)
         self._await(lambda: self._is_paused(pid), f"{name} (pid {pid}) did not stop")
         return f"{name} (pid {pid}): every thread is stopped"
 
     def resume(self, name: str) -> str:
         """SIGCONT, and see it; the evidence."""
         pid = self._running(name)
-        self._warden.signal(pid, signal.SIGCONT)
+        self._warden.signal(pid, signal.SIGCONT, group=True)
         self._await(lambda: not self._is_paused(pid), f"{name} (pid {pid}) did not go on")
         return f"{name} (pid {pid}) goes on"
 
@@ -84,9 +84,9 @@ class ClientProcesses:
 
         What was open stays open in the record: it may have happened.
         """
-        pid = self._running(name)
+        pid = self._running(name)  # a JVM that it started ends with it
         counts = self._counts_of(name)
-        self._warden.signal(pid, signal.SIGKILL)
+        self._warden.signal(pid, signal.SIGKILL, group=True)
         if self._warden.wait(pid, timeout_s=_KILL_S_MAX) is None:
             raise HarnessError(f"{name} (pid {pid}) is still there after kill -9")
         open_count = counts.invoked - counts.ok - counts.fail - counts.info

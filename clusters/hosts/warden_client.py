@@ -66,9 +66,12 @@ class WardenClient(ABC):
         assert isinstance(pid, int)
         return pid
 
-    def signal(self, pid: int, signal: int) -> bool:
-        """Send a signal to a child. False if it has ended, whoever owns that pid by now."""
-        answer = self.ask(op="signal", pid=pid, signal=int(signal))
+    def signal(self, pid: int, signal: int, *, group: bool = False) -> bool:
+        """Send a signal to a child. False if it has ended, whoever owns that pid by now.
+
+        `group`: to the processes that it started as well.
+        """
+        answer = self.ask(op="signal", pid=pid, signal=int(signal), group=group)
         if "error" in answer:
             raise HarnessError(str(answer["error"]))
         return bool(answer["sent"])

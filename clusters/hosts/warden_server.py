@@ -15,7 +15,7 @@ socket. (A death signal of its own would be wrong: the harness's *thread* that m
 
 Messages are JSON, one a line. Requests carry an `id`, which the answer repeats:
 `{"id", "op": "spawn", "argv", "cwd", "env", "log"}` → `{"id", "pid"}` or `{"id", "error"}`;
-`{"id", "op": "signal", "pid", "signal"}` → `{"id", "sent"}` or `{"id", "error"}`;
+`{"id", "op": "signal", "pid", "signal", "group"}` → `{"id", "sent"}` or `{"id", "error"}`;
 `{"id", "op": "will", "argv"}` → `{"id"}`: what to run as the last act; null: nothing.
 Unasked: `{"exited", "code"}` (a negative code is the number of the signal that ended it) and
 `{"fatal"}`.
@@ -125,7 +125,7 @@ class _Warden:
         if pid not in self._children:
             return {"sent": False}
         try:
-            os.kill(pid, number)
+            (os.killpg if request.get("group") else os.kill)(pid, number)
         except PermissionError:  # a set-uid program
             return {"error": f"cannot send signal {number} to {pid}: it runs as another user"}
         return {"sent": True}

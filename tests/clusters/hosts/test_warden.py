@@ -153,6 +153,21 @@ def test_exit_codes_tell_an_exit_from_a_signal(warden: Warden, log: Path) -> Non
     assert warden.exit_code(killed) == -signal.SIGKILL
 
 
+def test_a_signal_reaches_what_a_child_has_started_where_that_is_asked_for(
+    warden: Warden, log: Path, until: Until
+) -> None:
+    pid = warden.spawn(["sh", "-c", "sleep 600 & echo $!; wait"], name="parent", log=log)
+    assert until(lambda: log.read_text().strip() != "")
+    grandchild = int(log.read_text())
+    warden.signal(pid, signal.SIGSTOP)
+    assert await_state(pid, NodeState.PAUSED, timeout_s=60)
+    assert process_state(grandchild) is NodeState.RUNNING
+    warden.signal(pid, signal.SIGSTOP, group=True)
+    assert await_state(grandchild, NodeState.PAUSED, timeout_s=60)
+    warden.signal(pid, signal.SIGCONT, group=True)
+    assert await_state(grandchild, NodeState.RUNNING, timeout_s=60)
+
+
 def test_waiting_for_a_child_that_lives_ends_at_the_bound(warden: Warden, log: Path) -> None:
     pid = warden.spawn(["sleep", "600"], name="child", log=log)
     assert warden.wait(pid, timeout_s=0.05) is None
