@@ -47,7 +47,7 @@ docs: $(READY)
 	$(BIN)/python -m history.errors_page
 	$(BIN)/python -m checkers.anomalies_page
 	$(BIN)/python -m clusters.reference.pages
-	$(BIN)/fencepost track-record --write README.md
+	$(BIN)/fencepost track-record --write docs/track-record.md
 	$(BIN)/fencepost claim --write docs/claims.md
 
 setup: $(READY)

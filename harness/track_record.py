@@ -2,10 +2,11 @@
 
 `results/track-record/*.json` are stored reproductions, copied whole. Of each scenario, release,
 metadata.version and kind of host the newest series counts, and older ones are not pooled with it:
-scenarios and checks change, and a rate is one of a state of both. The README has the table between
-two markers, and a test that it is the one that is drawn from the files.
+scenarios and checks change, and a rate is one of a state of both. `docs/track-record.md` has the
+table between two markers, and a test sees that it is the one that is drawn from the files.
 """
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -81,7 +82,7 @@ def without_series(
 
 def table(recorded: Sequence[Reproduction]) -> str:
     """The record as Markdown, with where and how its figures were measured."""
-    rows = tuple(_newest(recorded))
+    rows = sorted(_newest(recorded), key=lambda row: _place(*row))
     if not rows:
         return "Nothing is on record yet.\n"
     lines = [_HEAD, *(_row(*row) for row in rows), "", *_notes(rows)]
@@ -141,6 +142,18 @@ def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Se
             if series.runs and key not in seen:
                 seen.add(key)
                 yield reproduction, series
+
+
+def _place(reproduction: Reproduction, series: Series) -> tuple[object, ...]:
+    """By scenario, kind of host and release, old ones first."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", series.release))
+    return (
+        reproduction.scenario,
+        series.host,
+        numbers,
+        series.release,
+        series.metadata_version or "",
+    )
 
 
 def _row(reproduction: Reproduction, series: Series) -> str:

@@ -1,4 +1,4 @@
-"""The record of what reproductions found, and the README that shows it."""
+"""The record of what reproductions found, and the page that shows it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -44,9 +44,9 @@ def reproduction(tmp_path: Path, *, hits: int, runs: int = 4) -> Reproduction:
     return dated
 
 
-def test_the_readme_shows_the_record_that_is_kept() -> None:
-    readme = (ROOT / "README.md").read_text()
-    shown = readme.partition(f"{BEGIN}\n")[2].partition(END)[0]
+def test_the_page_shows_the_record_that_is_kept() -> None:
+    page = (ROOT / "docs/track-record.md").read_text()
+    shown = page.partition(f"{BEGIN}\n")[2].partition(END)[0]
     assert shown == table(read_track_record(ROOT / "results/track-record")), "run `make docs`"
 
 
