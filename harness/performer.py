@@ -20,7 +20,7 @@ from nemesis.verbs.pause import Resume
 from nemesis.verbs.registry import VERBS, kind_of, verb_of
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed, Verb
+from nemesis.verbs.verb import Deed, Healing, Verb
 
 __all__ = ["OpenFault", "Performer"]
 
@@ -57,7 +57,7 @@ class Performer:
         verb, deed = _verb_and_deed(step)
         if verb.fault:
             self._break(step, nodes)
-        elif deed.heals_as:
+        elif deed.heals is not None:
             for node in nodes:
                 self._mend(step, node)
         else:
@@ -79,7 +79,7 @@ class Performer:
         broken = {
             (fault.healed_by.word, node)
             for fault in self.open_faults
-            if not _deed(fault.healed_by).whether_it_runs
+            if not _healing(fault.healed_by).of_running_nodes
             for node in fault.broken
         }
         return [VERBS[word].step(target=NamedNodes(nodes=(node,))) for word, node in sorted(broken)]
@@ -97,11 +97,11 @@ class Performer:
     def settle(self, now: Observation) -> None:
         """End the faults whose heal this observation shows."""
         for fault in list(self.open_faults):
-            if _deed(fault.healed_by).starts_late_dead:
+            if _healing(fault.healed_by).again_if_it_dies:
                 self._start_late_dead(fault)
             fault.healing = {node for node in fault.healing if not _is_back(node, now)}
             if not fault.healing and not fault.broken:
-                evidence = [*fault.mended, _deed(fault.healed_by).heals_as]
+                evidence = [*fault.mended, _healing(fault.healed_by).seen]
                 self._journal.end(fault.index, "; ".join(evidence))
                 self.open_faults.remove(fault)
 
@@ -110,7 +110,7 @@ class Performer:
         ours = {
             node
             for fault in self.open_faults
-            if not _deed(fault.healed_by).holds_on
+            if not _healing(fault.healed_by).of_the_living
             for node in fault.broken
         }
         return tuple(
@@ -158,7 +158,7 @@ class Performer:
     def _mend(self, step: OnNodes, node: NodeName) -> None:
         verb, deed = _verb_and_deed(step)
         shown = deed.do(self._cluster, (node,), step)
-        if deed.whether_it_runs and self._cluster.state(node) is not NodeState.RUNNING:
+        if _healing(verb).of_running_nodes and self._cluster.state(node) is not NodeState.RUNNING:
             raise HarnessError(f"{node}: does not run after {verb.word}")
         for fault in self.open_faults:
             if shown and fault.healed_by is verb and node in fault.broken:
@@ -189,6 +189,12 @@ def _verb_and_deed(step: OnNodes) -> "tuple[Verb[Any], Deed[Any]]":
 def _deed(verb: "Verb[Any]") -> "Deed[Any]":
     assert verb.deed is not None, f"{verb.word} is done to nodes"
     return verb.deed
+
+
+def _healing(verb: "Verb[Any]") -> Healing:
+    healing = _deed(verb).heals
+    assert healing is not None, f"{verb.word} heals"
+    return healing
 
 
 def _is_back(node: NodeName, now: Observation) -> bool:

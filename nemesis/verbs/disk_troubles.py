@@ -13,7 +13,7 @@ from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed, Verb
+from nemesis.verbs.verb import Deed, Healing, Verb
 from nemesis.words import duration_text
 
 __all__ = ["VERBS", "FailDisk", "FillDisk", "LockDisk", "MendDisk", "SlowDisk", "StallDisk"]
@@ -101,9 +101,11 @@ _MEND_DISK = node_verb(
     Deed(
         do=each(_mend),
         abilities=(TroublesDisks,),
-        heals_as="its disk is whole again, it runs, brokers are unfenced",
-        whether_it_runs=False,
-        starts_late_dead=True,
+        heals=Healing(
+            seen="its disk is whole again, it runs, brokers are unfenced",
+            of_running_nodes=False,
+            again_if_it_dies=True,
+        ),
     ),
     before=(Now.TROUBLED,),
     after=Now.UP,

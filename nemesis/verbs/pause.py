@@ -8,7 +8,7 @@ from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import Deed, Healing
 
 __all__ = ["VERBS", "Pause", "Resume"]
 
@@ -58,7 +58,7 @@ _RESUME = node_verb(
         do=each(_resume),
         abilities=(Pauses,),
         tried_in=(NodeState.PAUSED,),
-        heals_as="goes on, brokers are unfenced",
+        heals=Healing(seen="goes on, brokers are unfenced"),
     ),
     before=(Now.PAUSED,),
     after=Now.UP,

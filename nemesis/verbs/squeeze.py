@@ -18,7 +18,7 @@ from nemesis.verbs.episode import Draft, Due, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 
 __all__ = ["VERBS", "Squeeze", "Unsqueeze"]
@@ -94,9 +94,9 @@ _UNSQUEEZE = node_verb(
     Deed(
         do=each(_undo),
         abilities=(Squeezes,),
-        heals_as="runs, brokers are unfenced",
-        whether_it_runs=False,
-        holds_on=True,
+        heals=Healing(
+            seen="runs, brokers are unfenced", of_running_nodes=False, of_the_living=True
+        ),
     ),
 )
 VERBS = (_SQUEEZE, _UNSQUEEZE)

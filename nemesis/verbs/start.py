@@ -9,7 +9,7 @@ from nemesis.release_words import parse_release
 from nemesis.verbs.course import Course, Now
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 
 __all__ = ["VERBS", "Start", "StartsAnew", "new_release", "release_data", "release_of"]
@@ -73,7 +73,7 @@ _START = node_verb(
         further=further,
         tried_in=(NodeState.DOWN,),
         needs_down=True,
-        heals_as="runs again, brokers are unfenced",
+        heals=Healing(seen="runs again, brokers are unfenced"),
     ),
     modifiers=("to",),
     own=release_of,

@@ -19,7 +19,7 @@ from nemesis.verbs.episode import Draft, Due, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Deed
+from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 
 __all__ = ["VERBS", "Throttle", "Unthrottle"]
@@ -93,9 +93,9 @@ _UNTHROTTLE = node_verb(
     Deed(
         do=each(_undo),
         abilities=(Throttles,),
-        heals_as="runs, brokers are unfenced",
-        whether_it_runs=False,
-        holds_on=True,
+        heals=Healing(
+            seen="runs, brokers are unfenced", of_running_nodes=False, of_the_living=True
+        ),
     ),
 )
 VERBS = (_THROTTLE, _UNTHROTTLE)

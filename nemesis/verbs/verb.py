@@ -20,7 +20,7 @@ from nemesis.verbs.takes import Takes
 from nemesis.verbs.written import Written
 from nemesis.wire.rules import Action, Match
 
-__all__ = ["Deed", "Director", "OnClient", "There", "Verb"]
+__all__ = ["Deed", "Director", "Healing", "OnClient", "There", "Verb"]
 
 OnClient = Callable[[ControlsClients, str], str]
 """(clients, the name of one) → evidence."""
@@ -88,6 +88,20 @@ class Director(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Healing:
+    """How a verb ends a fault of nodes."""
+
+    seen: str
+    """What is seen when the fault is over."""
+    of_running_nodes: bool = True
+    """Every node has to run afterwards; else it is done to nodes whether they run or not."""
+    of_the_living: bool = False
+    """No node dies of what it ends, which outlives every process."""
+    again_if_it_dies: bool = False
+    """Done again to a node that dies of the fault afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deed(Generic[N]):
     """What a verb does to nodes."""
 
@@ -117,14 +131,8 @@ class Deed(Generic[N]):
     mends_itself: bool = False
     """It ends with what `healed_by` would do; what is left is to see the node back."""
 
-    heals_as: str = ""
-    """Of a verb that heals: what is seen when a fault ends. Empty: it heals nothing."""
-    whether_it_runs: bool = True
-    """Of a verb that heals: the node has to run afterwards."""
-    holds_on: bool = False
-    """Of a verb that heals: no node dies of what it ends, which outlives every process."""
-    starts_late_dead: bool = False
-    """Of a verb that heals: done again to a node that dies of the fault afterwards."""
+    heals: Healing | None = None
+    """Of a verb that ends the faults which name it in `healed_by`; None: it heals nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,11 @@ PAGES = (Path("docs/scenarios.md"), Path("nemesis/play.py"))
 def test_what_heals_is_a_verb_and_what_breaks_has_one(word: str) -> None:
     deed = VERBS[word].deed
     assert deed is not None
-    assert not (deed.healed_by and deed.heals_as)
+    assert not (deed.healed_by and deed.heals)
     if deed.healed_by:
         healing = VERBS[deed.healed_by].deed
         assert healing is not None
-        assert healing.heals_as
+        assert healing.heals is not None
         assert word in KINDS
 
 
@@ -38,7 +38,7 @@ def test_what_heals_is_a_verb_and_what_breaks_has_one(word: str) -> None:
 def test_a_healing_verb_can_be_made_of_its_nodes_alone(word: str) -> None:
     """An interpreter heals what a play left broken: it has nothing else to say."""
     verb = VERBS[word]
-    if verb.deed is not None and verb.deed.heals_as:
+    if verb.deed is not None and verb.deed.heals:
         step = verb.step(target=NamedNodes(nodes=B[:1]))
         assert verb_of(step) is verb
 
@@ -50,7 +50,7 @@ def test_an_episode_breaks_something_first_and_ends_with_what_heals_it(kind: str
     assert breaking
     last = verb_of(steps[-1])
     mends_itself = last.fault and (last.deed.mends_itself if last.deed else not last.healed_by)
-    heals = last.deed is not None and bool(last.deed.heals_as)
+    heals = last.deed is not None and last.deed.heals is not None
     assert mends_itself or heals or last.word in ("heal", "release", "resume_client")
     if not mends_itself:
         assert not last.fault
