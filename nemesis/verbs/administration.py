@@ -19,6 +19,7 @@ B = TypeVar("B", bound=Bounded)
 
 def admin_verb(
     word: str,
+    example: tuple[str, ...],
     step: type[B],
     *,
     own: Callable[[Written], dict[str, Any]],
@@ -39,6 +40,7 @@ def admin_verb(
 
     return Verb(
         word=word,
+        example=example,
         step=step,
         parse=parse,
         data=lambda asked: {"within": duration_text(asked.within_s), word: operand(asked)},

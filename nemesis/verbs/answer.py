@@ -24,6 +24,7 @@ def _action(data: Operand) -> Answer:
 VERBS = (
     rule_verb(
         "answer",
+        ("answer: {as: r, api: Fetch, from: broker-1, with: NOT_LEADER_OR_FOLLOWER}",),
         Answer,
         _action,
         own=("with",),

@@ -60,6 +60,7 @@ def _why_not_tried(step: Await) -> str | None:
 VERBS = (
     Verb(
         word="await",
+        example=("await: recovered",),
         step=Await,
         parse=_parse,
         data=_data,

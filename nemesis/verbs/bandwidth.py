@@ -90,6 +90,7 @@ def _rate(value: object) -> int:
 VERBS = (
     Verb(
         word="bandwidth",
+        example=("bandwidth: {as: b, of: broker-1, rate: 1Mbit}",),
         step=Bandwidth,
         parse=_parse,
         data=_data,

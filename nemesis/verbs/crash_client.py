@@ -29,6 +29,7 @@ def _begin(draft: Draft) -> Begun:
 VERBS = (
     client_verb(
         "crash_client",
+        ("crash_client: producer-0",),
         CrashClient,
         lambda clients, name: clients.crash(name),
         then=lambda clients, name: clients.come_back(name),

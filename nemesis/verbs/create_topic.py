@@ -80,6 +80,12 @@ def _do(cluster: Cluster, step: CreateTopic) -> None:
 
 VERBS = (
     admin_verb(
-        "create_topic", CreateTopic, own=_own, operand=_operand, do=_do, ability=Administers
+        "create_topic",
+        ("create_topic: {name: u}",),
+        CreateTopic,
+        own=_own,
+        operand=_operand,
+        do=_do,
+        ability=Administers,
     ),
 )

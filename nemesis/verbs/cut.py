@@ -20,6 +20,7 @@ def _action(data: Operand) -> Cut:
 VERBS = (
     rule_verb(
         "cut",
+        ("cut: {as: r, api: Fetch, from: broker-1}",),
         Cut,
         _action,
         own=("passed_on",),

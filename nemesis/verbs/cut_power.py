@@ -57,6 +57,7 @@ def _drawn(step: CutPower, draw: Random) -> CutPower:
 
 _CUT_POWER = node_verb(
     "cut_power",
+    ("cut_power: broker-1",),
     CutPower,
     Deed(
         do=_do,

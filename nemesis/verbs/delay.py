@@ -71,6 +71,7 @@ def _drawn(name: str, scene: Scene, draw: Random) -> Lay:
 VERBS = (
     rule_verb(
         "delay",
+        ("delay: {as: r, api: Fetch, from: broker-1, by: [1ms, 2ms]}",),
         Delay,
         _action,
         own=("by", "seed"),

@@ -23,27 +23,27 @@ _STALL_S = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillDisk(OnNodes):
-    """Leave no space."""
+    """Leave no space on the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockDisk(OnNodes):
-    """Let nothing be written."""
+    """Let nothing be written to the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailDisk(OnNodes):
-    """Have every access fail."""
+    """Have every access to the disk fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StallDisk(OnNodes):
-    """Have every access wait."""
+    """Have every access to the disk wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowDisk(OnNodes):
-    """Have accesses wait again and again."""
+    """Have accesses to the disk wait again and again."""
 
     stall_s: float = _STALL_S
     """How long each stall takes."""
@@ -51,7 +51,7 @@ class SlowDisk(OnNodes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MendDisk(OnNodes):
-    """End the trouble, and start the node if it died of it."""
+    """End the trouble of the disk, and start the node if it died of it."""
 
 
 def _verb(
@@ -73,6 +73,7 @@ def _verb(
     script = until_healed(lambda to: step(target=to), healed=lambda to: MendDisk(target=to))
     return node_verb(
         word,
+        (f"{word}: broker-1",),
         step,
         Deed(
             do=each(do),
@@ -97,6 +98,7 @@ def _mend(cluster: Cluster, node: NodeName, _step: MendDisk) -> str:
 
 _MEND_DISK = node_verb(
     "mend_disk",
+    ("slow_disk: broker-1", "mend_disk: broker-1"),
     MendDisk,
     Deed(
         do=each(_mend),

@@ -5,4 +5,12 @@ from nemesis.wire.rules import Drop
 
 __all__ = ["VERBS"]
 
-VERBS = (rule_verb("drop", Drop, lambda _data: Drop(), tones=("#b3439c", "#e07fce")),)
+VERBS = (
+    rule_verb(
+        "drop",
+        ("drop: {as: r, api: Fetch, from: broker-1}",),
+        Drop,
+        lambda _data: Drop(),
+        tones=("#b3439c", "#e07fce"),
+    ),
+)

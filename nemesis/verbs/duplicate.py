@@ -5,4 +5,12 @@ from nemesis.wire.rules import Duplicate
 
 __all__ = ["VERBS"]
 
-VERBS = (rule_verb("duplicate", Duplicate, lambda _data: Duplicate(), requests_only=True),)
+VERBS = (
+    rule_verb(
+        "duplicate",
+        ("duplicate: {as: r, api: Fetch, from: broker-1}",),
+        Duplicate,
+        lambda _data: Duplicate(),
+        requests_only=True,
+    ),
+)

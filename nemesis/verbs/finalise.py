@@ -35,6 +35,7 @@ def _follow(step: Finalise, course: Course) -> None:
 VERBS = (
     admin_verb(
         "finalise",
+        ("finalise: '4.3'",),
         Finalise,
         own=lambda written: {"version": parse_version(written.operand)},
         operand=lambda step: step.version,

@@ -58,6 +58,7 @@ def _drawn(step: FlipBit, draw: Random) -> FlipBit:
 
 _FLIP_BIT = node_verb(
     "flip_bit",
+    ("kill: broker-1", "flip_bit: broker-1"),
     FlipBit,
     Deed(
         do=each(_do),

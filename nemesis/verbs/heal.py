@@ -48,6 +48,7 @@ def _follow_one(step: HealPartition, course: Course) -> None:
 VERBS = (
     Verb(
         word="heal",
+        example=("kill: broker-1", "heal: all"),
         step=Heal,
         parse=_parse,
         data=lambda _step: {"heal": _ALL},
@@ -56,6 +57,7 @@ VERBS = (
     ),
     Verb(
         word="heal",
+        example=("partition: {as: p, isolate: broker-1}", "heal: p"),
         step=HealPartition,
         parse=_parse,
         data=lambda step: {"heal": step.name},

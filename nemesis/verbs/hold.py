@@ -5,4 +5,12 @@ from nemesis.wire.rules import Hold
 
 __all__ = ["VERBS"]
 
-VERBS = (rule_verb("hold", Hold, lambda _data: Hold(), tones=("#11857d", "#3fbdb3")),)
+VERBS = (
+    rule_verb(
+        "hold",
+        ("hold: {as: r, api: Fetch, from: broker-1}",),
+        Hold,
+        lambda _data: Hold(),
+        tones=("#11857d", "#3fbdb3"),
+    ),
+)

@@ -28,6 +28,7 @@ def _do(cluster: Cluster, node: NodeName, _step: Kill) -> str:
 
 _KILL = node_verb(
     "kill",
+    ("kill: broker-1",),
     Kill,
     Deed(do=each(_do), abilities=(Kills, Starts), tried_in=UP, takes_down=True, healed_by="start"),
     before=(Now.UP, Now.PAUSED),

@@ -43,6 +43,10 @@ def _follow(lift: Lift, course: Course) -> None:
 VERBS = tuple(
     Verb(
         word=word,
+        example=(
+            "hold: {as: r, api: Fetch, from: broker-1}",
+            f"{word}: r",
+        ),
         step=Lift,
         fits=lambda lift, word=word: lift.word == word,  # type: ignore[misc]
         parse=_parse,

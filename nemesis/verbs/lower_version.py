@@ -16,6 +16,7 @@ def _action(data: Operand) -> LowerVersion:
 VERBS = (
     rule_verb(
         "lower_version",
+        ("lower_version: {as: r, api: Fetch, from: broker-1, to_version: 11}",),
         LowerVersion,
         _action,
         own=("to_version",),

@@ -60,6 +60,7 @@ def _follow_removed(step: RemoveNodes, course: Course) -> None:
 VERBS = (
     admin_verb(
         "add",
+        ("remove: broker-1", "add: broker-1"),
         AddNodes,
         own=lambda written: {"nodes": nodes_of(written)},
         operand=lambda step: nodes_data(step.nodes),
@@ -69,6 +70,7 @@ VERBS = (
     ),
     admin_verb(
         "remove",
+        ("remove: broker-1",),
         RemoveNodes,
         own=lambda written: {"nodes": nodes_of(written)},
         operand=lambda step: nodes_data(step.nodes),

@@ -37,6 +37,7 @@ def _do(cluster: Cluster, step: MoveLeader) -> None:
 VERBS = (
     admin_verb(
         "move_leader",
+        ("move_leader: {t-0: 2}",),
         MoveLeader,
         own=_own,
         operand=lambda step: dict(step.leaders),

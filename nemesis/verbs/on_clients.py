@@ -25,6 +25,7 @@ C = TypeVar("C", bound=OnClients)
 
 def client_verb(
     word: str,
+    example: tuple[str, ...],
     step: type[C],
     do: Callable[[ControlsClients, str], str],
     *,
@@ -46,6 +47,7 @@ def client_verb(
 
     return Verb(
         word=word,
+        example=example,
         step=step,
         parse=parse,
         data=lambda asked: {word: asked.clients.text},

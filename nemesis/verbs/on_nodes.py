@@ -22,6 +22,7 @@ UP = (NodeState.RUNNING, NodeState.PAUSED)
 
 def node_verb(
     word: str,
+    example: tuple[str, ...],
     step: type[N],
     deed: Deed[N],
     *,
@@ -57,6 +58,7 @@ def node_verb(
 
     return Verb(
         word=word,
+        example=example,
         step=step,
         parse=parse,
         data=lambda done: {word: target_data(done.target)} | own_data(done),

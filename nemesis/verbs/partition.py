@@ -209,6 +209,7 @@ def _party_data(party: Party) -> list[object]:
 VERBS = (
     Verb(
         word="partition",
+        example=("partition: {as: p, isolate: broker-1}",),
         step=Partition,
         parse=_parse,
         data=_data,

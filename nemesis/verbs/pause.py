@@ -38,6 +38,7 @@ def _resume(cluster: Cluster, node: NodeName, _step: Resume) -> str:
 
 _PAUSE = node_verb(
     "pause",
+    ("pause: broker-1",),
     Pause,
     Deed(do=each(_pause), abilities=(Pauses,), tried_in=(NodeState.RUNNING,), healed_by="resume"),
     before=(Now.UP,),
@@ -53,6 +54,7 @@ _PAUSE = node_verb(
 )
 _RESUME = node_verb(
     "resume",
+    ("pause: broker-1", "resume: broker-1"),
     Resume,
     Deed(
         do=each(_resume),

@@ -39,6 +39,7 @@ def _begin(draft: Draft) -> Begun:
 VERBS = (
     client_verb(
         "pause_client",
+        ("pause_client: producer-0",),
         PauseClient,
         lambda clients, name: clients.pause(name),
         healed_by="resume_client",
@@ -47,6 +48,7 @@ VERBS = (
     ),
     client_verb(
         "resume_client",
+        ("pause_client: producer-0", "resume_client: producer-0"),
         ResumeClient,
         lambda clients, name: clients.resume(name),
     ),

@@ -45,6 +45,7 @@ def _do(cluster: Cluster, step: Reassign) -> None:
 VERBS = (
     admin_verb(
         "reassign",
+        ("reassign: {t-0: [2, 1, 3]}",),
         Reassign,
         own=_own,
         operand=lambda step: {key: list(brokers) for key, brokers in step.replicas.items()},

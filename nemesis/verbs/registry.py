@@ -4,8 +4,9 @@ What a mix draws and what pages colour is asked here, too, so that no fault has 
 """
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 from nemesis import verbs
@@ -14,19 +15,32 @@ from nemesis.verbs.step import Breaking, Step
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.verb import Deed, Verb
 
-__all__ = ["EPISODES", "FAULTS", "KINDS", "VERBS", "is_fault", "kind_of", "kinds_taking", "verb_of"]
+__all__ = [
+    "EPISODES",
+    "FAULTS",
+    "KINDS",
+    "VERBS",
+    "is_fault",
+    "kind_of",
+    "kinds_taking",
+    "module_of",
+    "verb_of",
+]
 
 
-def _found() -> tuple[Verb[Any], ...]:
-    modules = (
-        import_module(f"{verbs.__name__}.{module.name}")
-        for module in pkgutil.iter_modules(verbs.__path__)
-        if module.name != "registry"
-    )
-    return tuple(verb for module in modules for verb in getattr(module, "VERBS", ()))
+_MACHINERY: Final = frozenset({"page", "registry"})
+"""Files that import this one."""
 
 
-_ALL: Final = _found()
+def _found() -> Iterator[tuple[Verb[Any], ModuleType]]:
+    for found in pkgutil.iter_modules(verbs.__path__):
+        if found.name not in _MACHINERY:
+            module = import_module(f"{verbs.__name__}.{found.name}")
+            yield from ((verb, module) for verb in getattr(module, "VERBS", ()))
+
+
+_FOUND: Final = tuple(_found())
+_ALL: Final = tuple(verb for verb, _ in _FOUND)
 VERBS: Final[Mapping[str, Verb[Any]]] = {verb.word: verb for verb in _ALL}
 """By word. Of a word with two classes of steps, one of its verbs: they parse alike."""
 
@@ -41,6 +55,11 @@ EPISODES: Final[Mapping[str, Episode]] = {
     episode.kind: episode for verb in _ALL for episode in verb.episodes
 }
 """What a mix draws from, by kind."""
+
+
+def module_of(verb: Verb[Any]) -> ModuleType:
+    """Return the file of a verb."""
+    return next(module for one, module in _FOUND if one is verb)
 
 
 def verb_of(step: Step) -> Verb[Any]:

@@ -5,4 +5,12 @@ from nemesis.wire.rules import Reorder
 
 __all__ = ["VERBS"]
 
-VERBS = (rule_verb("reorder", Reorder, lambda _data: Reorder(), requests_only=True),)
+VERBS = (
+    rule_verb(
+        "reorder",
+        ("reorder: {as: r, api: Fetch, from: broker-1}",),
+        Reorder,
+        lambda _data: Reorder(),
+        requests_only=True,
+    ),
+)

@@ -50,6 +50,7 @@ def _roll(draft: Draft) -> Begun | None:
 
 _RESTART = node_verb(
     "restart",
+    ("restart: broker-1",),
     Restart,
     Deed(
         do=each(_do),

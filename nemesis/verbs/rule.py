@@ -48,6 +48,7 @@ class Lay(Breaking):
 
 def rule_verb(
     word: str,
+    example: tuple[str, ...],
     action: type,
     parse_action: Callable[[Operand], Action],
     *,
@@ -90,6 +91,7 @@ def rule_verb(
 
     return Verb(
         word=word,
+        example=example,
         step=Lay,
         fits=lambda lay: isinstance(lay.action, action),
         parse=parse,

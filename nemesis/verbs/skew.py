@@ -46,7 +46,7 @@ class Skew(OnNodes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unskew(OnNodes):
-    """Put it right."""
+    """Put the wall clock right."""
 
 
 def _own(written: Written) -> dict[str, Any]:
@@ -127,6 +127,7 @@ def _signed(span_s: float) -> str:
 
 _SKEW = node_verb(
     "skew",
+    ("{skew: broker-1, jump: 1s}",),
     Skew,
     Deed(
         do=each(_do),
@@ -145,6 +146,7 @@ _SKEW = node_verb(
 )
 _UNSKEW = node_verb(
     "unskew",
+    ("{skew: broker-1, jump: 1s}", "unskew: broker-1"),
     Unskew,
     Deed(
         do=each(_undo),

@@ -74,6 +74,7 @@ def _script(draft: Draft, target: Target) -> Due:
 
 _SNAPSHOT = node_verb(
     "snapshot",
+    ("snapshot: broker-1",),
     Snapshot,
     Deed(do=each(_copy), abilities=(Snapshots,), tried_in=tuple(NodeState)),
     modifiers=("as",),
@@ -83,6 +84,7 @@ _SNAPSHOT = node_verb(
 )
 _ROLLBACK = node_verb(
     "rollback",
+    ("snapshot: broker-1", "kill: broker-1", "rollback: broker-1"),
     Rollback,
     Deed(
         do=each(_roll_back),

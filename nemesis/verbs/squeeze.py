@@ -39,7 +39,7 @@ class Squeeze(OnNodes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsqueeze(OnNodes):
-    """Give it as much as it asks for."""
+    """Give each node as much memory as it asks for."""
 
 
 def _own(written: Written) -> dict[str, Any]:
@@ -72,6 +72,7 @@ def _size_bytes(value: object) -> int:
 
 _SQUEEZE = node_verb(
     "squeeze",
+    ("{squeeze: broker-1, room: 8MiB}",),
     Squeeze,
     Deed(
         do=each(_do),
@@ -90,6 +91,7 @@ _SQUEEZE = node_verb(
 )
 _UNSQUEEZE = node_verb(
     "unsqueeze",
+    ("{squeeze: broker-1, room: 8MiB}", "unsqueeze: broker-1"),
     Unsqueeze,
     Deed(
         do=each(_undo),

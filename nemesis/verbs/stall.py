@@ -5,4 +5,8 @@ from nemesis.wire.rules import Stall
 
 __all__ = ["VERBS"]
 
-VERBS = (rule_verb("stall", Stall, lambda _data: Stall()),)
+VERBS = (
+    rule_verb(
+        "stall", ("stall: {as: r, api: Fetch, from: broker-1}",), Stall, lambda _data: Stall()
+    ),
+)

@@ -66,6 +66,7 @@ def _do(cluster: Cluster, node: NodeName, step: Start) -> str:
 
 _START = node_verb(
     "start",
+    ("kill: broker-1", "start: broker-1"),
     Start,
     Deed(
         do=each(_do),

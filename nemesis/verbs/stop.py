@@ -44,6 +44,7 @@ def _and_start(draft: Draft, target: Target) -> Due:
 
 _STOP = node_verb(
     "stop",
+    ("stop: broker-1",),
     Stop,
     Deed(
         do=each(_do),

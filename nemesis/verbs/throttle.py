@@ -38,7 +38,7 @@ class Throttle(OnNodes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unthrottle(OnNodes):
-    """Give it as much as it asks for."""
+    """Give each node as much processor time as it asks for."""
 
 
 def _own(written: Written) -> dict[str, Any]:
@@ -71,6 +71,7 @@ def _share(value: object) -> float:
 
 _THROTTLE = node_verb(
     "throttle",
+    ("{throttle: broker-1, cpu: 10%}",),
     Throttle,
     Deed(
         do=each(_do),
@@ -89,6 +90,7 @@ _THROTTLE = node_verb(
 )
 _UNTHROTTLE = node_verb(
     "unthrottle",
+    ("{throttle: broker-1, cpu: 10%}", "unthrottle: broker-1"),
     Unthrottle,
     Deed(
         do=each(_undo),

@@ -141,6 +141,9 @@ class Verb(Generic[S]):
 
     word: str
     """Also the name of the fault in journals, checks and pages, if it is one."""
+    example: tuple[str, ...]
+    """Steps of a play, the last one with this word, as a document writes them: on `broker-1` of a
+    cluster with topic `t`. The manual shows it, and the suite performs it everywhere."""
     step: type[S]
     fits: Callable[[S], bool] = lambda _step: True
     """Which of these steps are its own, where verbs share a class of steps."""

@@ -31,6 +31,7 @@ def _perform(step: Wait, director: Director) -> bool:
 VERBS = (
     Verb(
         word="wait",
+        example=("wait: 10ms",),
         step=Wait,
         parse=_parse,
         data=lambda step: {"wait": duration_text(step.for_s)},

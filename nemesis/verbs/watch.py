@@ -5,4 +5,12 @@ from nemesis.wire.rules import Watch
 
 __all__ = ["VERBS"]
 
-VERBS = (rule_verb("watch", Watch, lambda _data: Watch(), harmless=True),)
+VERBS = (
+    rule_verb(
+        "watch",
+        ("watch: {as: r, api: Fetch, from: broker-1}",),
+        Watch,
+        lambda _data: Watch(),
+        harmless=True,
+    ),
+)

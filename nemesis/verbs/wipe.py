@@ -51,6 +51,7 @@ def _do(cluster: Cluster, node: NodeName, step: Wipe) -> str:
 
 _WIPE = node_verb(
     "wipe",
+    ("kill: broker-1", "wipe: broker-1"),
     Wipe,
     Deed(
         do=each(_do),

@@ -53,75 +53,19 @@ from nemesis.verbs.wipe import Wipe
 
 B = "broker-1"
 
-ACTS: dict[str, tuple[list[dict[str, object]], dict[str, object]]] = {
-    "kill": ([], {"kill": B}),
-    "stop": ([], {"stop": B}),
-    "start": ([{"kill": B}], {"start": B}),
-    "restart": ([], {"restart": B}),
-    "pause": ([], {"pause": B}),
-    "resume": ([{"pause": B}], {"resume": B}),
-    "wipe": ([{"kill": B}], {"wipe": B}),
-    "snapshot": ([], {"snapshot": B}),
-    "rollback": ([{"snapshot": B}, {"kill": B}], {"rollback": B}),
-    "cut_power": ([], {"cut_power": B}),
-    "fill_disk": ([], {"fill_disk": B}),
-    "lock_disk": ([], {"lock_disk": B}),
-    "fail_disk": ([], {"fail_disk": B}),
-    "stall_disk": ([], {"stall_disk": B}),
-    "slow_disk": ([], {"slow_disk": B}),
-    "mend_disk": ([{"slow_disk": B}], {"mend_disk": B}),
-    "flip_bit": ([{"kill": B}], {"flip_bit": B}),
-    "skew": ([], {"skew": B, "jump": "1s"}),
-    "unskew": ([{"skew": B, "jump": "1s"}], {"unskew": B}),
-    "throttle": ([], {"throttle": B, "cpu": "10%"}),
-    "unthrottle": ([{"throttle": B, "cpu": "10%"}], {"unthrottle": B}),
-    "squeeze": ([], {"squeeze": B, "room": "8MiB"}),
-    "unsqueeze": ([{"squeeze": B, "room": "8MiB"}], {"unsqueeze": B}),
-}
-"""For each word, what comes before it, and a step with it."""
-RULE_CASES: tuple[tuple[str, dict[str, object]], ...] = (
-    ("hold", {}),
-    ("drop", {}),
-    ("delay", {"by": ["1ms", "2ms"]}),
-    ("duplicate", {}),
-    ("reorder", {}),
-    ("answer", {"with": "NOT_LEADER_OR_FOLLOWER"}),
-    ("lower_version", {"to_version": 11}),
-    ("stall", {}),
-    ("cut", {}),
-    ("watch", {}),
+FORMS: tuple[tuple[str, ...], ...] = (
+    ("await: {log_end: {t-0: {broker-1: 1}}}",),
+    ("partition: {as: p, isolate: broker-1, by: packets}",),
+    ("kill: broker-1", "heal: all"),
+    ("partition: {as: p, isolate: broker-1}", "heal: p"),
+    ("{restart: broker-1, to: 4.3.1}",),
+    ("kill: broker-1", "{wipe: broker-1, by_tool: true}"),
+    ("{cut_power: broker-1, torn: true}",),
+    ("{repeat: 2, steps: [{wait: 10ms}]}",),
+    ("choose: [[{wait: 10ms}]]",),
 )
-RULES: list[tuple[list[dict[str, object]], dict[str, object]]] = [
-    ([], {word: {"as": "r", "api": "Fetch", "from": B} | more}) for word, more in RULE_CASES
-]
-OTHERS: list[tuple[list[dict[str, object]], dict[str, object]]] = [
-    ([], {"await": "recovered"}),
-    ([], {"await": {"log_end": {"t-0": {B: 1}}}}),
-    ([], {"wait": "10ms"}),
-    ([{"kill": B}], {"heal": "all"}),
-    *RULES,
-    ([{"hold": {"as": "r", "api": "Fetch", "from": B}}], {"release": "r"}),
-    ([{"hold": {"as": "r", "api": "Fetch", "from": B}}], {"discard": "r"}),
-    ([], {"partition": {"as": "p", "isolate": B}}),
-    ([], {"partition": {"as": "p", "isolate": B, "by": "packets"}}),
-    ([], {"bandwidth": {"as": "b", "of": B, "rate": "1Mbit"}}),
-    ([{"partition": {"as": "p", "isolate": B}}], {"heal": "p"}),
-    ([], {"crash_client": "producer-0"}),
-    ([], {"pause_client": "producer-0"}),
-    ([{"pause_client": "producer-0"}], {"resume_client": "producer-0"}),
-    ([], {"create_topic": {"name": "u"}}),
-    ([], {"move_leader": {"t-0": 2}}),
-    ([], {"reassign": {"t-0": [2, 1, 3]}}),
-    ([], {"finalise": "4.3"}),
-    ([], {"remove": B}),
-    ([{"remove": B}], {"add": B}),
-    ([], {"repeat": 2, "steps": [{"wait": "10ms"}]}),
-    ([], {"choose": [[{"wait": "10ms"}]]}),
-    ([], {"restart": B, "to": "4.3.1"}),
-    ([{"kill": B}], {"wipe": B, "by_tool": True}),
-    ([], {"cut_power": B, "torn": True}),
-]
-CASES = [*ACTS.values(), *OTHERS]
+"""What takes another ability than the verb's example, and the blocks of a play."""
+CASES = [*(verb.example for verb in VERBS.values()), *FORMS]
 THERES = [
     There(cluster=CLUSTERS[kind], host=host, wired=wired)
     for kind in ClusterKind
@@ -205,12 +149,11 @@ def named(step: Step) -> str:
             return step_word(step)
 
 
-STEPS = [play(*before, step) for before, step in CASES]
+STEPS = [play(*map(yaml.safe_load, steps)) for steps in CASES]
 each_step = pytest.mark.parametrize("steps", STEPS, ids=[named(steps[-1]) for steps in STEPS])
 
 
 def test_every_word_and_every_kind_of_step_is_among_the_cases() -> None:
-    assert set(ACTS) == {word for word, verb in VERBS.items() if verb.deed is not None}
     assert {step_word(steps[-1]) for steps in STEPS} == {*VERBS, "repeat", "choose"}
 
 
