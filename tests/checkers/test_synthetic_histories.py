@@ -6,6 +6,8 @@ from judging import allowed, doubts, never, summary
 
 from checkers.synthetic import LIES, Recipe, Synthetic, synthetic_history
 
+pytestmark = pytest.mark.slow
+
 
 def _past(made: Synthetic) -> History:
     return History(operations=made.operations, records=made.records)

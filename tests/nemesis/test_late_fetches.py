@@ -43,6 +43,7 @@ def test_one_seed_draws_one_and_seeds_differ() -> None:
     assert len({str(drawn(seed)) for seed in range(50)}) > 40
 
 
+@pytest.mark.slow
 def test_nearly_each_shows_that_an_epoch_was_not_taken_from_the_fetch_and_no_rule_missing() -> None:
     plans = [plan for plan in map(drawn_plan, range(1, 800)) if plan.storm is Storm.LATE_FETCHES]
     assert 10 < len(plans) < 50

@@ -14,6 +14,8 @@ from checkers.visibility.stale import (
     stale_reads,
 )
 
+pytestmark = pytest.mark.slow
+
 LIFE = """
     create A 0 10-20
     grow   2   30-40

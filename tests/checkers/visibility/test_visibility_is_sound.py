@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from metadata_histories import a_read, a_write, numbered
 
 from checkers.visibility.stale import backward_sessions, nonrepeatable_reads, stale_reads
+
+pytestmark = pytest.mark.slow
 
 NODES = ("broker-1", "broker-2")
 FS = ("create-topic", "alter-config", "delete-topic")

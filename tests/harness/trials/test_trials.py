@@ -15,6 +15,8 @@ from harness.trials.plan import drawn_plan, plan_of
 from harness.trials.series import repeated_trial
 from harness.trials.trial import run_trial
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {rule.name: rule for rule in RULES}
 
 
@@ -28,14 +30,12 @@ def test_a_clean_cluster_is_not_accused(first: int) -> None:
         assert result.acknowledged_count > 0
 
 
-@pytest.mark.slow
 def test_a_clean_cluster_is_not_accused_in_many_seeds(fuzz_seeds: range) -> None:
     for seed in fuzz_seeds[:150]:
         result = run_trial(drawn_plan(seed), Rules())
         assert (result.seed, result.crash, result.findings) == (seed, "", ())
 
 
-@pytest.mark.slow
 def test_a_seed_is_one_world_under_every_order_of_hashes() -> None:
     digests = {_digest_in_a_process(seed=7, hash_seed=hash_seed) for hash_seed in ("0", "1", "77")}
     assert len(digests) == 1

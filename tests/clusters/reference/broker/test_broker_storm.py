@@ -5,6 +5,8 @@ from broker_storm import storm
 
 from clusters.reference.rules import Rules
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_cluster_keeps_its_word_in_a_storm(seed: int) -> None:
@@ -13,7 +15,6 @@ def test_a_cluster_keeps_its_word_in_a_storm(seed: int) -> None:
     assert reads > 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 400, 50))
 def test_clusters_keep_their_word_in_many_storms(fuzz_seeds: range, first: int) -> None:
     for seed in fuzz_seeds[first : first + 50]:

@@ -3,6 +3,8 @@
 import pytest
 from storm import Storm
 
+pytestmark = pytest.mark.slow
+
 STEPS = 400
 
 
@@ -16,7 +18,6 @@ def test_whatever_it_is_asked_the_controller_keeps_its_rules() -> None:
     assert _wrong(range(100)) == {}
 
 
-@pytest.mark.slow
 def test_whatever_it_is_asked_for_long_the_controller_keeps_its_rules(fuzz_seeds: range) -> None:
     assert _wrong(fuzz_seeds[:2_900]) == {}
 
