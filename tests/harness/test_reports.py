@@ -1,8 +1,12 @@
 """The looks of faults, as pages show them: each verb's own."""
 
+from pathlib import Path
+
 import pytest
 
+from harness import reports
 from harness.reports import LOOKS
+from history.run_directory import RunDirectory
 from report.palette import ROLES
 
 
@@ -24,3 +28,19 @@ def test_a_fault_stands_out_from_the_card(kind: str, surroundings: str) -> None:
 def test_two_faults_of_nodes_have_two_colours_unless_they_are_much_the_same() -> None:
     shades = [look.shade for look in LOOKS.values() if look.shade]
     assert len(shades) - len(set(shades)) == 1  # stop and restart
+
+
+def test_a_page_is_written_with_the_looks_of_the_verbs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[object] = []
+
+    def note(run: RunDirectory, *, window: object, looks: object) -> Path:
+        given.extend((window, looks))
+        return run.report_path
+
+    monkeypatch.setattr(reports.page, "write_page", note)
+    reports.write_page(RunDirectory(tmp_path))
+    assert given == [None, LOOKS]
+    assert LOOKS["kill"].state == "killed"
+    assert "start" not in LOOKS
