@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from histories import History
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from checkers.anomaly import Anomaly, anomalies_of
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
 from checkers.kernels.key_log import key_log
 from checkers.kernels.log import _by_sorting, _by_table
+
+pytestmark = pytest.mark.slow
 
 _KERNELS = KEY_ASSUMPTIONS | CHECKS
 

@@ -17,6 +17,8 @@ from clusters.cache import (
 )
 from history.failure import HarnessError
 
+pytestmark = pytest.mark.slow
+
 
 def read(entry: Path) -> str | None:
     try:

@@ -51,6 +51,8 @@ from nemesis.verbs.start import StartsAnew
 from nemesis.verbs.step import Breaking, Step
 from nemesis.verbs.wipe import Wipe
 
+pytestmark = pytest.mark.slow
+
 B = "broker-1"
 
 FORMS: tuple[tuple[str, ...], ...] = (

@@ -22,6 +22,8 @@ from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.seal import seal
 
+pytestmark = pytest.mark.slow
+
 SCENARIO = """
 name: deaf
 title: A follower is killed and comes back

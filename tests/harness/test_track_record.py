@@ -25,6 +25,8 @@ from harness.track_record import (
 )
 from history.failure import HarnessError, UsageError
 
+pytestmark = pytest.mark.slow
+
 COMMAND = "fencepost reproduce trial --runs 4 --seed 7"
 ROOT = Path(__file__).parents[2]
 

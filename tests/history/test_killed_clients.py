@@ -18,6 +18,8 @@ from history.run_directory import RunDirectory
 from history.segment import live_counts
 from history.segment_format import PROCESS_SHIFT
 
+pytestmark = pytest.mark.slow
+
 KILLS = [0, 1, *(pytest.param(number, marks=pytest.mark.slow) for number in range(2, 20))]
 
 

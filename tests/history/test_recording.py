@@ -13,6 +13,8 @@ from history.operation import Outcome
 from history.reader import load_table
 from history.run_directory import RunDirectory
 
+pytestmark = pytest.mark.slow
+
 # The seams of the seal, where it cuts its work: each is met with small numbers, and crossed with
 # large ones.
 SEAMS = ((merge, "_PIECE_SLOTS"), (records, "_PIECE_ROWS"), (spill, "_BATCH_ROWS"))

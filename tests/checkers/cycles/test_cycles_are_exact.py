@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 
+import pytest
 from brute_force_orders import (
     Transaction,
     is_serializable,
@@ -23,6 +24,8 @@ from checkers.cycles.inference import inferred
 from checkers.cycles.judgement import cycles_in
 from checkers.cycles.levels import is_forbidden, level_of_cycle
 from history.models import Isolation
+
+pytestmark = pytest.mark.slow
 
 _BATCH = 100
 _SNAPSHOTS = 5

@@ -4,6 +4,8 @@ import pytest
 from agreement import CONTESTS, contested
 from hypothesis import settings
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", CONTESTS)
 def test_a_kernel_says_what_brute_force_says(name: str, fuzz_seeds: range) -> None:

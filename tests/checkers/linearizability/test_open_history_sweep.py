@@ -27,6 +27,8 @@ from checkers.tables import JobError, SealedFile
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
+pytestmark = pytest.mark.slow
+
 
 def written(path: Path, keys: dict[str, list[Op]], *, group_rows: int) -> SealedFile:
     """A file whose row groups hold so many rows of one key, or one whole key."""

@@ -13,6 +13,8 @@ from checkers.linearizability.search import stuck
 from checkers.linearizability.sequential import SEQUENTIAL
 from history.models import Model
 
+pytestmark = pytest.mark.slow
+
 AMPLE = Budget(seconds=120.0, bytes=1 << 30)
 
 

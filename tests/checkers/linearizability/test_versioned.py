@@ -13,6 +13,8 @@ from checkers.linearizability.claims import model_rows
 from checkers.linearizability.versioned import VERSIONED, nonlinearizable
 from history.models import Model
 
+pytestmark = pytest.mark.slow
+
 REGISTER, LOG = Model.VERSIONED_REGISTER, Model.LOG
 
 

@@ -17,6 +17,8 @@ from clusters.port import NodeName
 from clusters.processes.networks import NodeNetworks, forbidden
 from history.failure import HarnessError, UsageError
 
+pytestmark = pytest.mark.slow
+
 ONE, TWO, THREE = (NodeName(f"broker-{number}") for number in (1, 2, 3))
 CLIENTS = NodeName("clients")
 ADDRESSES = {ONE: "10.0.0.1", TWO: "10.0.0.2"}

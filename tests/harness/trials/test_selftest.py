@@ -13,7 +13,6 @@ from harness.trials.selftest_page import examples_in, selftest_page
 
 PAGE = Path(__file__).parents[3] / "docs/selftest.md"
 LINES = examples_in(PAGE)
-SOON = ("stale_epoch_refused",)
 
 
 def test_the_page_names_each_rule_and_only_checks_that_there_are() -> None:
@@ -24,12 +23,7 @@ def test_the_page_names_each_rule_and_only_checks_that_there_are() -> None:
 
 @pytest.mark.parametrize(
     ("example", "checks"),
-    [
-        pytest.param(
-            *line, id=line[0].rule.name, marks=[] if line[0].rule.name in SOON else pytest.mark.slow
-        )
-        for line in LINES
-    ],
+    [pytest.param(*line, id=line[0].rule.name, marks=pytest.mark.slow) for line in LINES],
 )
 def test_a_rule_switched_off_is_found_out_by_a_check(
     example: Example, checks: tuple[str, ...]

@@ -32,6 +32,8 @@ from clusters.hosts.power.afterwards import (
 )
 from clusters.hosts.power.library import build, follow_library
 
+pytestmark = pytest.mark.slow
+
 _DEEDS = Path(__file__).with_name("power_deeds.py")
 
 Deed = tuple[object, ...]
