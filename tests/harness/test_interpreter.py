@@ -604,6 +604,7 @@ def test_packets_are_dropped_where_the_play_says_so_or_there_is_no_proxy(
         assert bound["end_ns"] is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_what_a_mix_performed_can_be_read_back_as_a_play(tmp_path: Path, seed: int) -> None:
     spec = MixSpec(
@@ -619,6 +620,7 @@ def test_what_a_mix_performed_can_be_read_back_as_a_play(tmp_path: Path, seed: i
     assert parse_play(yaml.safe_load((tmp_path / "play.yaml").read_text()), STAGE)
 
 
+@pytest.mark.slow
 def test_a_drawn_delay_that_meets_no_frame_is_written_down_and_no_shortfall(tmp_path: Path) -> None:
     spec = MixSpec(
         faults=("delay", "restart"), rounds=True, gap_s=(0.0, 0.1), duration_s=(0.1, 0.1)
