@@ -19,7 +19,7 @@ __all__ = ["ClientFaults"]
 
 
 class ClientFaults:
-    """What is done to clients during a run. `clients` None: they are no processes."""
+    """The faults of clients during a run. `clients` None: they are no processes."""
 
     def __init__(
         self, clients: ControlsClients | None, *, journal: FaultJournal, played: PerformedPlay
@@ -32,7 +32,7 @@ class ClientFaults:
 
     @property
     def open_labels(self) -> tuple[str, ...]:
-        """What is broken now, e.g. `pause_client producer-0`."""
+        """The open faults, e.g. `pause_client producer-0`."""
         return tuple(f"{verb_of(step).word} {name}" for name, (_, step) in self._open.items())
 
     def perform(
@@ -57,14 +57,14 @@ class ClientFaults:
                 self._journal.end(index, do(self._clients, name))
 
     def heal_all(self) -> list[OnClients]:
-        """The steps that would end what is open."""
+        """Return the steps that end the open faults."""
         return [
             VERBS[verb_of(step).healed_by].step(clients=ClientChoice(text=name))
             for name, (_, step) in self._open.items()
         ]
 
     def _names(self, step: OnClients, draw: random.Random) -> tuple[str, ...]:
-        """The clients that it is done to: of a healing step, those of whom there is something."""
+        """The clients that it is done to: of a healing step, those with an open fault."""
         assert self._clients is not None
         verb = verb_of(step)
         if verb.fault:

@@ -112,7 +112,7 @@ class Scenario:
 
     @property
     def takes(self) -> frozenset[Takes]:
-        """What its nodes have to be started with, for its steps and the faults that are drawn."""
+        """The means that its nodes start with, for its steps and the faults that are drawn."""
         drawn = self.mix.faults if self.mix is not None else ()
         examples = (step for kind in drawn for step in EPISODES[kind].example())
         return takes_of((*(self.play or ()), *examples))

@@ -26,7 +26,7 @@ from nemesis.verbs.partition import Partition
 from nemesis.verbs.pause import Pause, Resume
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.stop import Stop
+from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wipe import Wipe
 
 __all__ = ["Chaos"]
@@ -39,7 +39,7 @@ _STRIKES: Final[Mapping[str, tuple[type[OnNodes], ...]]] = {
     "crash": (Kill, Kill, CutPower),
     "power": (CutPower,),
     "freeze": (Pause,),
-    "any": (Kill, CutPower, Pause, Stop),
+    "any": (Kill, CutPower, Pause, ShutDown),
 }
 
 
@@ -108,7 +108,7 @@ class Chaos:
             # Several brokers without power at once lose records by design: that is for few.
             strike = CutPower if self.draw.random() < self.wipes else Kill
         found: list[Step] = [strike(target=target)]
-        if strike is Stop:
+        if strike is ShutDown:
             # It takes its leave, and comes back at once: a rolling restart.
             return [*found, Start(target=target)]
         self._down[node] = strike

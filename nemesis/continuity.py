@@ -8,7 +8,7 @@ is followed, and what only some of them did is uncertain afterwards.
 from history.failure import SpecError
 from nemesis.stage import Stage
 from nemesis.steps import Choose, Play, Repeat, Step
-from nemesis.verbs.course import Course
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.registry import verb_of
 
 __all__ = ["refuse_contradictions"]
@@ -16,10 +16,10 @@ __all__ = ["refuse_contradictions"]
 
 def refuse_contradictions(play: Play, stage: Stage) -> None:
     """SpecError with the path to the first step that cannot follow on those before it."""
-    _follow_all(play, Course.at_the_start(stage))
+    _follow_all(play, PlayCourse.at_the_start(stage))
 
 
-def _follow_all(play: Play, course: Course) -> None:
+def _follow_all(play: Play, course: PlayCourse) -> None:
     for index, step in enumerate(play):
         try:
             _follow(step, course)
@@ -27,7 +27,7 @@ def _follow_all(play: Play, course: Course) -> None:
             raise error.below(index) from None
 
 
-def _follow(step: Step, course: Course) -> None:
+def _follow(step: Step, course: PlayCourse) -> None:
     match step:
         case Repeat(steps=steps, times=times):
             _follow_loop(steps, times, course)
@@ -37,7 +37,7 @@ def _follow(step: Step, course: Course) -> None:
             verb_of(step).follow(step, course)
 
 
-def _follow_loop(steps: Play, times: int, course: Course) -> None:
+def _follow_loop(steps: Play, times: int, course: PlayCourse) -> None:
     try:
         for _ in range(min(times, 2)):
             _follow_all(steps, course)
@@ -45,7 +45,7 @@ def _follow_loop(steps: Play, times: int, course: Course) -> None:
         raise error.below("steps") from None
 
 
-def _follow_choice(options: tuple[Play, ...], course: Course) -> None:
+def _follow_choice(options: tuple[Play, ...], course: PlayCourse) -> None:
     ways = []
     for number, option in enumerate(options):
         way = course.copy()

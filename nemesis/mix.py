@@ -27,7 +27,7 @@ from typing import Final
 
 from clusters.port import NodeName, Role, role_of
 from nemesis.targets import ByRole, Choice, RoleOf, Scene, Share, Target
-from nemesis.verbs.episode import Begun, Draft
+from nemesis.verbs.episode import Begun, Opening
 from nemesis.verbs.registry import EPISODES, is_fault
 from nemesis.verbs.step import Breaking, Step
 
@@ -159,8 +159,8 @@ class Mix:
             self._count += 1
             self._enter(kind, begun, destructive=episode.destructive)
 
-    def _draft(self, now_s: float, scene: Scene, busy: frozenset[NodeName]) -> Draft:
-        return Draft(
+    def _draft(self, now_s: float, scene: Scene, busy: frozenset[NodeName]) -> Opening:
+        return Opening(
             name=f"mix-{self._count + 1}",
             now_s=now_s,
             scene=scene,

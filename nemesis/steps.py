@@ -85,7 +85,7 @@ def kinds_of_play(play: Iterable[Step]) -> tuple[str, ...]:
 
 
 def takes_of(steps: Iterable[Step]) -> frozenset[Takes]:
-    """What nodes have to be started with so that these can be done to them."""
+    """The means that nodes have to start with so that these can be done to them."""
     deeds = (verb_of(step).deed for step in flat(steps) if isinstance(step, OnNodes))
     return frozenset(deed.takes for deed in deeds if deed is not None and deed.takes is not None)
 

@@ -31,14 +31,14 @@ from nemesis.verbs.pause import Pause, Resume
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Parties, Step
-from nemesis.verbs.stop import Stop
+from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wait import Wait
 from nemesis.verbs.wipe import Wipe
 from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 
 __all__ = ["WINDOW_STRIKES", "drawn_window"]
 
-WINDOW_STRIKES: Final = (Kill, Pause, Stop, CutPower)
+WINDOW_STRIKES: Final = (Kill, Pause, ShutDown, CutPower)
 """How a party may be struck, beside having its disk wiped after a kill."""
 
 _WITHIN_S: Final = 6.0

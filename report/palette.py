@@ -49,7 +49,7 @@ ROLES: Final[Mapping[str, Shade]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultLook:
-    """How a kind of fault looks: the state of its nodes, in a word or two, and its colour."""
+    """The look of a kind of fault: the state of its nodes, in a word or two, and its colour."""
 
     state: str = ""
     shade: Shade | None = None

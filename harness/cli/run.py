@@ -1,7 +1,7 @@
 """`fencepost run` and `fencepost replay`.
 
-What it takes to run (`harness.cli.running`) is imported once the scenario is read: that takes
-seconds, and whatever is wrong with the scenario or a flag is to be said before.
+The modules that run (`harness.cli.running`) are imported once the scenario is read: that takes
+seconds, and a mistake in the scenario or in a flag has to be reported before.
 """
 
 import shlex

@@ -55,7 +55,7 @@ class Example:
 
 
 def example_of(rule: str, play: str, seed: int) -> Example:
-    """Find the rule by its name; KeyError if there is none."""
+    """Find the rule by its name; raise KeyError for an unknown one."""
     return Example(rule=_BY_NAME[rule], play=play, seed=seed)
 
 

@@ -33,7 +33,7 @@ from nemesis.verbs.restart import Restart
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import Bounded, OnNodes, Parties, Step
-from nemesis.verbs.stop import Stop
+from nemesis.verbs.stop import ShutDown
 from nemesis.verbs.wait import Wait
 from nemesis.wire.rules import Delay, Flow, Rule
 
@@ -135,7 +135,7 @@ class Stage:
                 self._do(Start(target=NamedNodes(nodes=(node,))), node)
 
     def heal_all(self) -> bool:
-        """Undo everything; nobody waits for the cluster."""
+        """Undo everything, without waiting for the cluster."""
         self.heal()
         return True
 
@@ -183,7 +183,7 @@ class Stage:
         try:
             nodes = resolve(step.target, self.scene(), self._draw)
         except HarnessError:
-            return True  # nobody is that just now
+            return True  # no node fits just now
         for node in nodes:
             self._do(step, node)
         return True
@@ -192,7 +192,7 @@ class Stage:
         """Each in turn; whether the last, too, is whole again by then."""
         for node in resolve(step.target, self.scene(), self._draw):
             target = NamedNodes(nodes=(node,))
-            self._do(Stop(target=target, kind=step.kind), node)
+            self._do(ShutDown(target=target, kind=step.kind), node)
             self._do(Start(target=target, kind=step.kind), node)
             while node in self.impaired():
                 if self.now_s >= self._end_s:
@@ -207,7 +207,7 @@ class Stage:
         if self._cluster.state(node) not in deed.tried_in:
             return
         self._tell(replace(step, target=NamedNodes(nodes=(node,))))
-        if isinstance(step, Stop):
+        if isinstance(step, ShutDown):
             step = replace(step, timeout_s=_STOP_S)
         deed.do(self._cluster, (node,), step)
         if deed.loses_records:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.stage import Stage
-from nemesis.verbs.course import Course
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
 from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
@@ -26,7 +26,7 @@ def admin_verb(
     operand: Callable[[B], object],
     do: Callable[[Cluster, B], None],
     ability: type,
-    follow: Callable[[B, Course], None] = lambda _step, _course: None,
+    follow: Callable[[B, PlayCourse], None] = lambda _step, _course: None,
     tried: bool = False,
 ) -> Verb[B]:
     """Make one: `own` reads the operand as fields of the step, `operand` writes it."""

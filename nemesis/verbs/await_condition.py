@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from clusters.abilities import LogEnds
 from nemesis.condition_words import condition_data, parse_condition
 from nemesis.conditions import Condition, Down, Registered, log_ends_asked, rules_named
-from nemesis.verbs.course import Course, Now
+from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
-from nemesis.verbs.verb import Director, There, Verb
+from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.words import duration_text
 
@@ -39,7 +39,7 @@ def _perform(step: Await, director: Director) -> bool:
     return director.await_condition(step)
 
 
-def _follow(step: Await, course: Course) -> None:
+def _follow(step: Await, course: PlayCourse) -> None:
     condition = step.condition
     for name in rules_named(condition):
         course.require(name, course.rules, word="await")
@@ -47,7 +47,7 @@ def _follow(step: Await, course: Course) -> None:
         course.nodes[condition.node] = Now.DOWN
 
 
-def _why_not(step: Await, there: There) -> str | None:
+def _why_not(step: Await, there: Capabilities) -> str | None:
     if isinstance(step.condition, Registered):
         return there.why_no_wire
     return there.lacks(LogEnds) if log_ends_asked(step.condition) else None

@@ -13,8 +13,8 @@ from typing import Final
 from clusters.port import Role
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Target, parse_target, target_data
-from nemesis.verbs.course import Course
-from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.step import Breaking
 from nemesis.verbs.takes import Takes
@@ -65,11 +65,11 @@ def _perform(step: Bandwidth, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow(step: Bandwidth, course: Course) -> None:
+def _follow(step: Bandwidth, course: PlayCourse) -> None:
     course.begin(step.name, course.partitions, what="partition or bandwidth")
 
 
-def _begin(draft: Draft) -> Begun | None:
+def _begin(draft: Opening) -> Begun | None:
     end_s = draft.drawn_end_s()
     nodes = (draft.draw.choice(draft.scene.of_role(Role.BROKER)),)
     rate = draft.draw.choice(_DRAWN_BITS_PER_S)

@@ -1,4 +1,4 @@
-"""What a play has done so far, as far as that is certain: verbs read it and write it.
+"""The certain effects of a play so far: verbs read them and write them.
 
 The nodes that are named are followed: a node must be down to be wiped, up to be killed. Targets
 known only while the play runs (`leader of t-0`), and choices drawn from the seed, make every node's
@@ -18,11 +18,11 @@ from nemesis.stage import Stage
 from nemesis.targets import NamedNodes, Target
 from nemesis.words import did_you_mean
 
-__all__ = ["Course", "Now"]
+__all__ = ["Now", "PlayCourse"]
 
 
 class Now(StrEnum):
-    """What a node is at some step."""
+    """The state of a node at some step."""
 
     UP = "up"
     DOWN = "down"
@@ -32,8 +32,8 @@ class Now(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Course:
-    """What is certain of nodes, members, releases, snapshots, rules and partitions."""
+class PlayCourse:
+    """The certain states of nodes, members, releases, snapshots, rules and partitions."""
 
     members: set[NodeName]
     releases: ReleaseCourse
@@ -97,13 +97,13 @@ class Course:
             raise SpecError((word,), f"no earlier step laid {name!r}; {there}")
 
     def heal(self) -> None:
-        """Everything is undone: all nodes run, and that is certain."""
+        """Undo everything: all nodes run, and that is certain."""
         self.nodes, self.certain = {}, True
         self.rules.clear()
         self.partitions.clear()
         self.maybe.clear()
 
-    def join(self, ways: Sequence["Course"]) -> None:
+    def join(self, ways: Sequence["PlayCourse"]) -> None:
         """Any of these may be what happened."""
         for way in ways:
             self.snapshots |= way.snapshots
@@ -114,7 +114,7 @@ class Course:
         self.certain = False
 
 
-def _same_members(ways: Sequence[Course]) -> set[NodeName]:
+def _same_members(ways: Sequence[PlayCourse]) -> set[NodeName]:
     members = ways[0].members
     if any(way.members != members for way in ways):
         raise SpecError(

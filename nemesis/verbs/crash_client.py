@@ -2,15 +2,15 @@
 
 - crash_client: one producer
 
-What was open may have happened. The new process is another client: it has a name, a process number
-and, if it produces with idempotence, a producer id of its own. With a transactional id it fences
-the one that crashed, whose open transaction is aborted.
+Open operations may have happened. The new process is another client: it has a name, a process
+number and, if it produces with idempotence, a producer id of its own. With a transactional id it
+fences the one that crashed, whose open transaction is aborted.
 """
 
 from dataclasses import dataclass
 
 from nemesis.clients import ClientChoice
-from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_clients import OnClients, client_verb
 
 __all__ = ["VERBS", "CrashClient"]
@@ -21,7 +21,7 @@ class CrashClient(OnClients):
     """Kill the clients, and start a new process for each."""
 
 
-def _begin(draft: Draft) -> Begun:
+def _begin(draft: Opening) -> Begun:
     who = ClientChoice(text=draft.draw.choice(("one producer", "one consumer")))
     return Begun(nodes=(), due=[(draft.now_s, CrashClient(clients=who))])
 

@@ -12,7 +12,7 @@ from typing import Final
 from clusters.port import Role
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Scene
-from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.lift import Lift
 from nemesis.verbs.rule import Lay, Operand, count_of, rule_verb
 from nemesis.verbs.step import Parties
@@ -49,7 +49,7 @@ def _own_data(action: Delay) -> dict[str, object]:
     return {"by": ends, **drawn}
 
 
-def _begin(draft: Draft) -> Begun:
+def _begin(draft: Opening) -> Begun:
     end_s = draft.drawn_end_s()
     lay = _drawn(draft.name, draft.scene, draft.draw)
     return Begun(nodes=(), due=[(draft.now_s, lay), (end_s, Lift(name=draft.name))])

@@ -14,7 +14,7 @@ from nemesis.targets import NamedNodes, Scene, Target, resolve
 from nemesis.verbs.step import Step
 from nemesis.verbs.takes import Takes
 
-__all__ = ["Begun", "Draft", "Due", "Episode", "Script", "on_nodes", "until_healed"]
+__all__ = ["Begun", "Due", "Episode", "Opening", "Script", "on_nodes", "until_healed"]
 
 Due = list[tuple[float, Step]]
 """Steps with the times, in seconds, at which they are due."""
@@ -30,8 +30,8 @@ class Begun:
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
-    """What a mix offers an episode that is to begin."""
+class Opening:
+    """The situation in which a mix lets an episode begin."""
 
     name: str
     """For labels, rules and partitions; of this episode alone."""
@@ -54,7 +54,7 @@ class Draft:
         return self.now_s + self.draw.uniform(*self.duration_s)
 
 
-Script = Callable[[Draft, Target], Due]
+Script = Callable[[Opening, Target], Due]
 """Writes the steps of an episode on these nodes."""
 
 
@@ -63,18 +63,18 @@ class Episode:
     """One kind of fault of a mix."""
 
     kind: str
-    begin: Callable[[Draft], Begun | None]
+    begin: Callable[[Opening], Begun | None]
     """None: it cannot begin just now."""
     destructive: bool = False
     """It destroys data: it begins only when everything is whole, and on one broker."""
     takes: Takes | None = None
-    """What it takes beside what its steps do."""
+    """Means beside those of its steps."""
 
     def example(self) -> Sequence[Step]:
         """Return the steps of one on nodes that are made up: they say what it takes."""
         nodes = tuple(NodeName(name) for name in ("controller-1", "broker-1", "broker-2"))
         scene = Scene(nodes=nodes, broker_ids={}, view=None, active_controller=None)
-        draft = Draft(
+        draft = Opening(
             name="example",
             now_s=0.0,
             scene=scene,
@@ -94,11 +94,11 @@ class Episode:
 def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode:
     """Make an episode that is done to nodes drawn by the mix's targets."""
 
-    def begin(draft: Draft) -> Begun | None:
+    def begin(draft: Opening) -> Begun | None:
         try:
             wanted = resolve(draft.target(), draft.scene, draft.draw)
         except HarnessError:
-            return None  # nobody leads that partition just now: the next gap brings another draw
+            return None  # no node fits just now: the next gap brings another draw
         nodes = draft.free(wanted)
         if destructive:
             nodes = tuple(node for node in nodes if role_of(node) is Role.BROKER)[:1]
@@ -112,7 +112,7 @@ def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode
 def until_healed(*broken: Callable[[Target], Step], healed: Callable[[Target], Step]) -> Script:
     """Write steps that are due at once, and the one that heals them."""
 
-    def script(draft: Draft, target: Target) -> Due:
+    def script(draft: Opening, target: Target) -> Due:
         end_s = draft.drawn_end_s()
         return [
             *((draft.now_s, step(target)) for step in broken),

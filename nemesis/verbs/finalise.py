@@ -9,7 +9,7 @@ from clusters.evolution import Finalises
 from clusters.port import Cluster
 from nemesis.release_words import parse_version
 from nemesis.verbs.administration import admin_verb
-from nemesis.verbs.course import Course
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.step import Bounded
 
 __all__ = ["VERBS", "Finalise"]
@@ -28,7 +28,7 @@ def _do(cluster: Cluster, step: Finalise) -> None:
     cluster.finalise(step.version, within_s=step.within_s)
 
 
-def _follow(step: Finalise, course: Course) -> None:
+def _follow(step: Finalise, course: PlayCourse) -> None:
     course.releases.finalise(step.version, members=sorted(course.members))
 
 

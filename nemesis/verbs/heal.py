@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.course import Course
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.step import Step
 from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
@@ -41,7 +41,7 @@ def _heal_one(step: HealPartition, director: Director) -> bool:
     return director.on_the_wire(step)
 
 
-def _follow_one(step: HealPartition, course: Course) -> None:
+def _follow_one(step: HealPartition, course: PlayCourse) -> None:
     course.end(step.name, course.partitions, word="heal")
 
 

@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass
 
-from nemesis.verbs.course import Course
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.step import Step
 from nemesis.verbs.verb import Director, Verb
 from nemesis.verbs.written import Written
@@ -36,7 +36,7 @@ def _perform(lift: Lift, director: Director) -> bool:
     return director.on_the_wire(lift)
 
 
-def _follow(lift: Lift, course: Course) -> None:
+def _follow(lift: Lift, course: PlayCourse) -> None:
     course.end(lift.name, course.rules, word=lift.word)
 
 

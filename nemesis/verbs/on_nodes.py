@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import HarnessError, SpecError
 from nemesis.targets import target_data
-from nemesis.verbs.course import Course, Now
+from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import Episode
 from nemesis.verbs.step import OnNodes
-from nemesis.verbs.verb import Deed, Director, There, Verb
+from nemesis.verbs.verb import Capabilities, Deed, Director, Verb
 from nemesis.verbs.written import Written
 
 __all__ = ["UP", "each", "node_verb", "require_state"]
@@ -31,7 +31,7 @@ def node_verb(
     own_data: Callable[[N], dict[str, object]] = lambda _step: {},
     before: Sequence[Now] = (),
     after: Now | None = None,
-    also: Callable[[N, Course], None] = lambda _step, _course: None,
+    also: Callable[[N, PlayCourse], None] = lambda _step, _course: None,
     kind: Callable[[N], str] | None = None,
     episodes: tuple[Episode, ...] = (),
     state: str = "",
@@ -44,12 +44,12 @@ def node_verb(
     for the same. `also`: what else it tells the course, before its nodes are followed.
     """
 
-    def follow(done: N, course: Course) -> None:
+    def follow(done: N, course: PlayCourse) -> None:
         also(done, course)
         for node in course.named(done.target, word):
             _follow_node(word, node, course, before, after)
 
-    def why_not(_step: N, there: There) -> str | None:
+    def why_not(_step: N, there: Capabilities) -> str | None:
         here = there.why_not_here if deed.on_this_machine else None
         return here or there.lacks(*deed.abilities, *deed.further(_step))
 
@@ -104,7 +104,7 @@ _WAY_OUT = {Now.DOWN: "kill or stop it first", Now.PAUSED: "pause it first"}
 
 
 def _follow_node(
-    word: str, node: NodeName, course: Course, before: Sequence[Now], after: Now | None
+    word: str, node: NodeName, course: PlayCourse, before: Sequence[Now], after: Now | None
 ) -> None:
     now = course.now(node)
     if now is Now.TROUBLED:

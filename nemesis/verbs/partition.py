@@ -32,12 +32,12 @@ from nemesis.topology import (
     Shape,
     Shaped,
 )
-from nemesis.verbs.course import Course
-from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.course import PlayCourse
+from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.step import Breaking
 from nemesis.verbs.takes import Takes
-from nemesis.verbs.verb import Director, There, Verb
+from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, rule_name
 
@@ -51,7 +51,7 @@ _FORMS = (
 
 
 class Means(StrEnum):
-    """What cuts a partition."""
+    """The means of a partition."""
 
     PROXY = "proxy"
     """The proxy passes nothing on: who sends sees a connection that is there, and waits."""
@@ -94,18 +94,18 @@ def _perform(partition: Partition, director: Director) -> bool:
     return director.on_the_wire(partition)
 
 
-def _follow(partition: Partition, course: Course) -> None:
+def _follow(partition: Partition, course: PlayCourse) -> None:
     course.begin(partition.name, course.partitions, what="partition")
 
 
-def _why_not(partition: Partition, there: There) -> str | None:
+def _why_not(partition: Partition, there: Capabilities) -> str | None:
     if partition.by is Means.PACKETS:
         return there.why_no_packets
     return there.why_no_cut if partition.by is None else there.why_no_wire
 
 
 def _episode(kind: str, *, by: Means | None) -> Episode:
-    def begin(draft: Draft) -> Begun | None:
+    def begin(draft: Opening) -> Begun | None:
         end_s = draft.drawn_end_s()
         flows, lost = drawn_cut(draft.scene, draft.draw)
         if draft.free(lost) != lost:

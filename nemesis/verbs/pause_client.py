@@ -11,7 +11,7 @@ what keeps it from writing into a transaction that has ended.
 from dataclasses import dataclass
 
 from nemesis.clients import ClientChoice
-from nemesis.verbs.episode import Begun, Draft, Due, Episode
+from nemesis.verbs.episode import Begun, Due, Episode, Opening
 from nemesis.verbs.on_clients import OnClients, client_verb
 
 __all__ = ["VERBS", "PauseClient", "ResumeClient"]
@@ -29,7 +29,7 @@ class ResumeClient(OnClients):
     """Let the clients go on."""
 
 
-def _begin(draft: Draft) -> Begun:
+def _begin(draft: Opening) -> Begun:
     end_s = draft.drawn_end_s()
     who = ClientChoice(text=_ZOMBIE)
     due: Due = [(draft.now_s, PauseClient(clients=who)), (end_s, ResumeClient(clients=who))]

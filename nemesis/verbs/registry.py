@@ -54,7 +54,7 @@ FAULTS: Final = tuple(verb.word for verb in _ALL if verb.deed is not None and ve
 EPISODES: Final[Mapping[str, Episode]] = {
     episode.kind: episode for verb in _ALL for episode in verb.episodes
 }
-"""What a mix draws from, by kind."""
+"""The kinds of fault that a mix draws from."""
 
 
 def module_of(verb: Verb[Any]) -> ModuleType:

@@ -9,7 +9,7 @@ from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState, role_of
 from nemesis.targets import NamedNodes
 from nemesis.verbs.course import Now
-from nemesis.verbs.episode import Begun, Draft, Episode
+from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.start import (
     StartsAnew,
@@ -27,7 +27,7 @@ __all__ = ["VERBS", "Restart"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(StartsAnew):
-    """Stop and start each node in turn."""
+    """ShutDown and start each node in turn."""
 
 
 def _do(cluster: Cluster, node: NodeName, step: Restart) -> str:
@@ -38,7 +38,7 @@ def _do(cluster: Cluster, node: NodeName, step: Restart) -> str:
     return f"{'; '.join(filter(None, (stopped, changed)))}; started again"
 
 
-def _roll(draft: Draft) -> Begun | None:
+def _roll(draft: Opening) -> Begun | None:
     """All brokers or all controllers: whoever performs it waits for each, and it is over then."""
     if not draft.roles or draft.busy:
         return None

@@ -14,10 +14,10 @@ from history.failure import SpecError, UsageError
 from nemesis.stage import Stage
 from nemesis.targets import Choice, Target, parse_target, target_data
 from nemesis.topology import CLIENTS
-from nemesis.verbs.course import Course
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
 from nemesis.verbs.step import Breaking, Parties
-from nemesis.verbs.verb import Director, There, Verb
+from nemesis.verbs.verb import Capabilities, Director, Verb
 from nemesis.verbs.written import Written
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.clause_fields import CLAUSE_FIELDS
@@ -126,11 +126,11 @@ def _on_the_wire(lay: Lay, director: Director) -> bool:
     return director.on_the_wire(lay)
 
 
-def _follow(lay: Lay, course: Course) -> None:
+def _follow(lay: Lay, course: PlayCourse) -> None:
     course.begin(lay.name, course.rules, what="rule")
 
 
-def _why_not(lay: Lay, there: There) -> str | None:
+def _why_not(lay: Lay, there: Capabilities) -> str | None:
     return there.why_no_wire or there.why_no_rule(lay.action, lay.match)
 
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from clusters.abilities import Skew as Amount
-from clusters.abilities import Skews
+from clusters.abilities import Skew, Skews
 from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
 from nemesis.verbs.course import Now
-from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.takes import Takes
@@ -25,7 +24,7 @@ from nemesis.verbs.verb import Deed, Healing
 from nemesis.verbs.written import Written
 from nemesis.words import duration_s, duration_text
 
-__all__ = ["VERBS", "Skew", "Unskew"]
+__all__ = ["VERBS", "SkewClock", "UnskewClock"]
 
 _JUMP_MIN_S: Final = 0.1
 _DRIFT_MIN: Final = 0.005
@@ -38,14 +37,14 @@ _DRAWN_EVERY_S: Final = (0.05, 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skew(OnNodes):
+class SkewClock(OnNodes):
     """Put the wall clock of each node wrong."""
 
-    by: Amount = field(default_factory=Amount)
+    by: Skew = field(default_factory=Skew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unskew(OnNodes):
+class UnskewClock(OnNodes):
     """Put the wall clock right."""
 
 
@@ -56,46 +55,46 @@ def _own(written: Written) -> dict[str, Any]:
     if "every" in written.item and ways != ["strobe"]:
         raise SpecError(("every",), "'every' goes with 'strobe' only")
     if ways == ["jump"]:
-        return {"by": Amount(jump_s=written.read("jump", _clear_span))}
+        return {"by": Skew(jump_s=written.read("jump", _clear_span))}
     if ways == ["drift"]:
-        return {"by": Amount(rate=written.read("drift", _rate))}
-    every_s = written.read("every", _period) if "every" in written.item else Amount().every_s
-    return {"by": Amount(strobe_s=written.read("strobe", _clear_span), every_s=every_s)}
+        return {"by": Skew(rate=written.read("drift", _rate))}
+    every_s = written.read("every", _period) if "every" in written.item else Skew().every_s
+    return {"by": Skew(strobe_s=written.read("strobe", _clear_span), every_s=every_s)}
 
 
-def _own_data(step: Skew) -> dict[str, object]:
+def _own_data(step: SkewClock) -> dict[str, object]:
     by = step.by
     if by.strobe_s:
         return {"strobe": _signed(by.strobe_s), "every": duration_text(by.every_s)}
     return {"drift": round(by.rate, 6)} if by.rate != 1 else {"jump": _signed(by.jump_s)}
 
 
-def _do(cluster: Cluster, node: NodeName, step: Skew) -> str:
+def _do(cluster: Cluster, node: NodeName, step: SkewClock) -> str:
     assert isinstance(cluster, Skews)
     return cluster.skew_node(node, step.by)
 
 
-def _undo(cluster: Cluster, node: NodeName, _step: Unskew) -> str:
+def _undo(cluster: Cluster, node: NodeName, _step: UnskewClock) -> str:
     assert isinstance(cluster, Skews)
     return cluster.unskew_node(node)
 
 
-def _script(draft: Draft, target: Target) -> Due:
+def _script(draft: Opening, target: Target) -> Due:
     end_s = draft.drawn_end_s()
-    skewed = Skew(target=target, by=_drawn(draft.draw))
-    return [(draft.now_s, skewed), (end_s, Unskew(target=target))]
+    skewed = SkewClock(target=target, by=_drawn(draft.draw))
+    return [(draft.now_s, skewed), (end_s, UnskewClock(target=target))]
 
 
-def _drawn(draw: Random) -> Amount:
+def _drawn(draw: Random) -> Skew:
     way, side = draw.choice(("jump", "drift", "strobe")), draw.choice((-1, 1))
     match way:
         case "jump":
-            return Amount(jump_s=round(side * draw.uniform(*_DRAWN_JUMP_S), 3))
+            return Skew(jump_s=round(side * draw.uniform(*_DRAWN_JUMP_S), 3))
         case "drift":
-            return Amount(rate=round(1 + side * draw.uniform(*_DRAWN_DRIFT), 6))
+            return Skew(rate=round(1 + side * draw.uniform(*_DRAWN_DRIFT), 6))
         case _:
             strobe_s = round(side * draw.uniform(*_DRAWN_STROBE_S), 3)
-            return Amount(strobe_s=strobe_s, every_s=round(draw.uniform(*_DRAWN_EVERY_S), 3))
+            return Skew(strobe_s=strobe_s, every_s=round(draw.uniform(*_DRAWN_EVERY_S), 3))
 
 
 def _clear_span(value: object) -> float:
@@ -128,7 +127,7 @@ def _signed(span_s: float) -> str:
 _SKEW = node_verb(
     "skew",
     ("{skew: broker-1, jump: 1s}",),
-    Skew,
+    SkewClock,
     Deed(
         do=each(_do),
         abilities=(Skews,),
@@ -147,7 +146,7 @@ _SKEW = node_verb(
 _UNSKEW = node_verb(
     "unskew",
     ("{skew: broker-1, jump: 1s}", "unskew: broker-1"),
-    Unskew,
+    UnskewClock,
     Deed(
         do=each(_undo),
         abilities=(Skews,),

@@ -7,8 +7,8 @@ from clusters.abilities import Snapshots, Starts
 from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
 from nemesis.targets import Target
-from nemesis.verbs.course import Course, Now
-from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.course import Now, PlayCourse
+from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.start import Start
@@ -16,13 +16,13 @@ from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed
 from nemesis.verbs.written import Written
 
-__all__ = ["VERBS", "Rollback", "Snapshot"]
+__all__ = ["VERBS", "Rollback", "TakeSnapshot"]
 
 _LABEL = "snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot(OnNodes):
+class TakeSnapshot(OnNodes):
     """Copy the disk of each node, running or not."""
 
     label: str = _LABEL
@@ -39,7 +39,7 @@ def _label(key: str, written: Written) -> dict[str, Any]:
     return {"label": str(written.item.get(key, _LABEL))}
 
 
-def _copy(cluster: Cluster, node: NodeName, step: Snapshot) -> str:
+def _copy(cluster: Cluster, node: NodeName, step: TakeSnapshot) -> str:
     assert isinstance(cluster, Snapshots)
     cluster.snapshot_node(node, step.label)
     return ""
@@ -52,20 +52,20 @@ def _roll_back(cluster: Cluster, node: NodeName, step: Rollback) -> str:
     return f"{node}: its data is that of snapshot {step.label!r}"
 
 
-def _taken(step: Snapshot, course: Course) -> None:
+def _taken(step: TakeSnapshot, course: PlayCourse) -> None:
     course.snapshots.add(step.label)
 
 
-def _has_one(step: Rollback, course: Course) -> None:
+def _has_one(step: Rollback, course: PlayCourse) -> None:
     if step.label not in course.snapshots:
         raise SpecError(("rollback",), f"no earlier step takes a snapshot {step.label!r}")
 
 
-def _script(draft: Draft, target: Target) -> Due:
+def _script(draft: Opening, target: Target) -> Due:
     down_s = draft.drawn_end_s() - draft.now_s
     lost_at_s = draft.now_s + draft.draw.uniform(*draft.gap_s)
     return [
-        (draft.now_s, Snapshot(target=target, label=draft.name)),
+        (draft.now_s, TakeSnapshot(target=target, label=draft.name)),
         (lost_at_s, Kill(target=target)),
         (lost_at_s, Rollback(target=target, label=draft.name)),
         (lost_at_s + down_s, Start(target=target)),
@@ -75,7 +75,7 @@ def _script(draft: Draft, target: Target) -> Due:
 _SNAPSHOT = node_verb(
     "snapshot",
     ("snapshot: broker-1",),
-    Snapshot,
+    TakeSnapshot,
     Deed(do=each(_copy), abilities=(Snapshots,), tried_in=tuple(NodeState)),
     modifiers=("as",),
     own=lambda written: _label("as", written),

@@ -14,7 +14,7 @@ from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
 from nemesis.verbs.course import Now
-from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.takes import Takes
@@ -56,7 +56,7 @@ def _undo(cluster: Cluster, node: NodeName, _step: Unsqueeze) -> str:
     return cluster.unsqueeze_node(node)
 
 
-def _script(draft: Draft, target: Target) -> Due:
+def _script(draft: Opening, target: Target) -> Due:
     end_s = draft.drawn_end_s()
     squeezed = Squeeze(target=target, room_bytes=draft.draw.randint(*_DRAWN_BYTES) >> 10 << 10)
     return [(draft.now_s, squeezed), (end_s, Unsqueeze(target=target))]

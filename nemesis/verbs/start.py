@@ -6,7 +6,7 @@ from clusters.abilities import Starts
 from clusters.evolution import ChangesReleases
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.release_words import parse_release
-from nemesis.verbs.course import Course, Now
+from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed, Healing
@@ -38,7 +38,7 @@ def release_data(step: StartsAnew) -> dict[str, object]:
     return {} if step.release is None else {"to": step.release}
 
 
-def new_release(step: StartsAnew, course: Course) -> None:
+def new_release(step: StartsAnew, course: PlayCourse) -> None:
     """Follow a node to its new release."""
     if step.release is not None:
         course.releases.moved(step.target, step.release)

@@ -6,19 +6,19 @@ from clusters.abilities import Starts, Stops
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import Target
 from nemesis.verbs.course import Now
-from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed
 
-__all__ = ["VERBS", "Stop", "shut_down"]
+__all__ = ["VERBS", "ShutDown", "shut_down"]
 
 STOP_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop(OnNodes):
+class ShutDown(OnNodes):
     """Have each node shut itself down."""
 
     timeout_s: float = STOP_S
@@ -26,26 +26,26 @@ class Stop(OnNodes):
 
 
 def shut_down(cluster: Cluster, node: NodeName, *, timeout_s: float = STOP_S) -> str:
-    """Stop the node, and say how it went."""
+    """ShutDown the node, and say how it went."""
     assert isinstance(cluster, Stops)
     by_itself = cluster.stop_node(node, timeout_s=timeout_s)
     require_state(cluster, node, NodeState.DOWN)
     return f"{node}: {'shut down by itself' if by_itself else 'had to be killed after SIGTERM'}"
 
 
-def _do(cluster: Cluster, node: NodeName, step: Stop) -> str:
+def _do(cluster: Cluster, node: NodeName, step: ShutDown) -> str:
     return shut_down(cluster, node, timeout_s=step.timeout_s)
 
 
-def _and_start(draft: Draft, target: Target) -> Due:
+def _and_start(draft: Opening, target: Target) -> Due:
     draft.drawn_end_s()  # every kind on nodes draws it: what the seed draws next stays the same
-    return [(draft.now_s, Stop(target=target)), (draft.now_s, Start(target=target))]
+    return [(draft.now_s, ShutDown(target=target)), (draft.now_s, Start(target=target))]
 
 
 _STOP = node_verb(
     "stop",
     ("stop: broker-1",),
-    Stop,
+    ShutDown,
     Deed(
         do=each(_do),
         abilities=(Stops, Starts),

@@ -1,4 +1,4 @@
-"""What has to be there from the start of a run so that a fault can be done to its nodes."""
+"""The means that a run has to have from its start so that a fault can be done to its nodes."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ __all__ = ["Takes"]
 
 
 class Takes(Enum):
-    """What nodes have to be started with so that a verb can be done to them."""
+    """One of them."""
 
     DISKS = "disks"
     """Disks of their own, or a library that notes what they sync."""

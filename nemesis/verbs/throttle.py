@@ -15,7 +15,7 @@ from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.targets import Target
 from nemesis.verbs.course import Now
-from nemesis.verbs.episode import Draft, Due, on_nodes
+from nemesis.verbs.episode import Due, Opening, on_nodes
 from nemesis.verbs.on_nodes import each, node_verb
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.takes import Takes
@@ -55,7 +55,7 @@ def _undo(cluster: Cluster, node: NodeName, _step: Unthrottle) -> str:
     return cluster.unthrottle_node(node)
 
 
-def _script(draft: Draft, target: Target) -> Due:
+def _script(draft: Opening, target: Target) -> Due:
     end_s = draft.drawn_end_s()
     throttled = Throttle(target=target, of_a_core=round(draft.draw.uniform(*_DRAWN), 3))
     return [(draft.now_s, throttled), (end_s, Unthrottle(target=target))]

@@ -13,14 +13,14 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.clients import ControlsClients
-from nemesis.verbs.course import Course
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
 from nemesis.verbs.step import OnNodes, Step
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.written import Written
 from nemesis.wire.rules import Action, Match
 
-__all__ = ["Deed", "Director", "Healing", "OnClient", "There", "Verb"]
+__all__ = ["Capabilities", "Deed", "Director", "Healing", "OnClient", "Verb"]
 
 OnClient = Callable[[ControlsClients, str], str]
 """(clients, the name of one) → evidence."""
@@ -29,8 +29,8 @@ S = TypeVar("S", bound=Step)
 N = TypeVar("N", bound=OnNodes)
 
 
-class There(Protocol):
-    """Where a play is to be performed. Each answer is a reason why not, or None."""
+class Capabilities(Protocol):
+    """The abilities of a cluster and its host. Each answer is a reason why not, or None."""
 
     def lacks(self, *abilities: type) -> str | None:
         """Name the first of these abilities that the cluster has not."""
@@ -60,7 +60,7 @@ class There(Protocol):
 
 
 class Director(Protocol):
-    """What performs steps: a run's interpreter, or a trial's stage.
+    """A performer of steps: a run's interpreter, or a trial's stage.
 
     Each returns whether what it waits for came in time, and raises HarnessError if it failed.
     """
@@ -89,10 +89,10 @@ class Director(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Healing:
-    """How a verb ends a fault of nodes."""
+    """The end of a fault of nodes, by the verb that heals it."""
 
     seen: str
-    """What is seen when the fault is over."""
+    """The evidence when the fault is over."""
     of_running_nodes: bool = True
     """Every node has to run afterwards; else it is done to nodes whether they run or not."""
     of_the_living: bool = False
@@ -103,7 +103,7 @@ class Healing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed(Generic[N]):
-    """What a verb does to nodes."""
+    """The effect of a verb on nodes."""
 
     do: Callable[[Cluster, Sequence[NodeName], N], str]
     """(cluster, nodes, step) → evidence that it took effect; HarnessError if none was seen."""
@@ -146,16 +146,16 @@ class Verb(Generic[S]):
     cluster with topic `t`. The manual shows it, and the suite performs it everywhere."""
     step: type[S]
     fits: Callable[[S], bool] = lambda _step: True
-    """Which of these steps are its own, where verbs share a class of steps."""
+    """Tells its own steps, where verbs share a class of steps."""
     parse: Callable[[Written], Step]
     """Raises SpecError with the path below the step. `at` is added by whoever calls it."""
     data: Callable[[S], dict[str, object]]
     """The word with its operand, and its modifiers; `parse` reads it back."""
     perform: Callable[[S, Director], bool]
     modifiers: tuple[str, ...] = ()
-    follow: Callable[[S, Course], None] = lambda _step, _course: None
+    follow: Callable[[S, PlayCourse], None] = lambda _step, _course: None
     """Tells the course of the play what it does; SpecError if it contradicts that."""
-    why_not: Callable[[S, There], str | None] = lambda _step, _there: None
+    why_not: Callable[[S, Capabilities], str | None] = lambda _step, _there: None
     """Why it cannot be done there."""
     why_not_tried: Callable[[S], str | None] = lambda _step: None
     """Why no trial does it, though its cluster could."""

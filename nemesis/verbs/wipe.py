@@ -6,7 +6,7 @@ from typing import Any
 from clusters.abilities import FormatsByTool, Starts, Wipes
 from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
-from nemesis.verbs.course import Course, Now
+from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.episode import on_nodes, until_healed
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.on_nodes import each, node_verb, require_state
@@ -82,7 +82,7 @@ _WIPE = node_verb(
 )
 
 
-def _follow(step: Wipe, course: Course) -> None:
+def _follow(step: Wipe, course: PlayCourse) -> None:
     """A node that was removed may lose its disk before it is added anew."""
     if isinstance(step.target, NamedNodes):
         members = tuple(node for node in step.target.nodes if node in course.members)

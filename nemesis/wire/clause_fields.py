@@ -1,4 +1,4 @@
-"""What a clause of a rule may ask for: columns of the tape, and what is said in no column."""
+"""The fields that a clause of a rule may ask for: columns of the tape, and three others."""
 
 from typing import Final
 

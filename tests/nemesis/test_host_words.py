@@ -2,14 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.abilities import Skew as Amount
+from clusters.abilities import Skew
 from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.play import parse_play, step_data
 from nemesis.stage import Stage
 from nemesis.steps import Play, takes_of
 from nemesis.targets import NamedNodes
-from nemesis.verbs.skew import Skew
+from nemesis.verbs.skew import SkewClock
 from nemesis.verbs.squeeze import Squeeze
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.takes import Takes
@@ -30,14 +30,14 @@ NOBODY = NamedNodes(nodes=())
 @pytest.mark.parametrize(
     ("step", "hardship"),
     [
-        ({"skew": "broker-1", "jump": "-60s"}, Skew(target=NOBODY, by=Amount(jump_s=-60))),
-        ({"skew": "broker-1", "jump": "500ms"}, Skew(target=NOBODY, by=Amount(jump_s=0.5))),
-        ({"skew": "broker-1", "drift": 1.05}, Skew(target=NOBODY, by=Amount(rate=1.05))),
-        ({"skew": "broker-1", "drift": 0}, Skew(target=NOBODY, by=Amount(rate=0))),
-        ({"skew": "broker-1", "strobe": "2s"}, Skew(target=NOBODY, by=Amount(strobe_s=2))),
+        ({"skew": "broker-1", "jump": "-60s"}, SkewClock(target=NOBODY, by=Skew(jump_s=-60))),
+        ({"skew": "broker-1", "jump": "500ms"}, SkewClock(target=NOBODY, by=Skew(jump_s=0.5))),
+        ({"skew": "broker-1", "drift": 1.05}, SkewClock(target=NOBODY, by=Skew(rate=1.05))),
+        ({"skew": "broker-1", "drift": 0}, SkewClock(target=NOBODY, by=Skew(rate=0))),
+        ({"skew": "broker-1", "strobe": "2s"}, SkewClock(target=NOBODY, by=Skew(strobe_s=2))),
         (
             {"skew": "broker-1", "strobe": "-2s", "every": "50ms"},
-            Skew(target=NOBODY, by=Amount(strobe_s=-2, every_s=0.05)),
+            SkewClock(target=NOBODY, by=Skew(strobe_s=-2, every_s=0.05)),
         ),
         ({"throttle": "broker-1", "cpu": "10%"}, Throttle(target=NOBODY, of_a_core=0.1)),
         ({"throttle": "broker-1", "cpu": "150%"}, Throttle(target=NOBODY, of_a_core=1.5)),

@@ -13,7 +13,7 @@ from nemesis.verbs.await_condition import Await
 from nemesis.verbs.heal import Heal
 from nemesis.verbs.pause import Resume
 from nemesis.verbs.rule import Lay
-from nemesis.verbs.snapshot import Snapshot
+from nemesis.verbs.snapshot import TakeSnapshot
 from nemesis.verbs.step import OnNodes, Parties
 from nemesis.verbs.takes import Takes
 from nemesis.verbs.wait import Wait
@@ -308,7 +308,9 @@ NODES = st.lists(st.sampled_from(STAGE.nodes), min_size=1, max_size=3, unique=Tr
 SECONDS = st.integers(0, 3_600_000).map(lambda ms: ms / 1000)
 STEPS = st.one_of(
     st.builds(
-        lambda nodes, at_s: Snapshot(target=NamedNodes(nodes=tuple(nodes)), label="x", at_s=at_s),
+        lambda nodes, at_s: TakeSnapshot(
+            target=NamedNodes(nodes=tuple(nodes)), label="x", at_s=at_s
+        ),
         NODES,
         SECONDS | st.none(),
     ),

@@ -9,7 +9,7 @@ from clusters.port import NodeName
 from nemesis.stage import Stage
 from nemesis.targets import NamedNodes, Scene
 from nemesis.verbs import registry
-from nemesis.verbs.episode import Draft
+from nemesis.verbs.episode import Opening
 from nemesis.verbs.page import verbs_page
 from nemesis.verbs.registry import EPISODES, KINDS, VERBS, verb_of
 from nemesis.verbs.rule import Lay
@@ -84,11 +84,11 @@ def test_a_drawn_delay_is_bounded_and_concerns_what_brokers_dial(seed: int) -> N
     assert set(lay.source.target.nodes) <= set(B)
 
 
-def draft(seed: int) -> Draft:
+def draft(seed: int) -> Opening:
     scene = Scene(
         nodes=(NodeName("controller-1"), *B), broker_ids={}, view=None, active_controller=None
     )
-    return Draft(
+    return Opening(
         name="mix-1",
         now_s=0.0,
         scene=scene,
