@@ -27,7 +27,7 @@ __all__ = ["VERBS", "Restart"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(StartsAnew):
-    """ShutDown and start each node in turn."""
+    """Stop and start each node in turn."""
 
 
 def _do(cluster: Cluster, node: NodeName, step: Restart) -> str:

@@ -26,7 +26,7 @@ class ShutDown(OnNodes):
 
 
 def shut_down(cluster: Cluster, node: NodeName, *, timeout_s: float = STOP_S) -> str:
-    """ShutDown the node, and say how it went."""
+    """Stop the node, and say how it went."""
     assert isinstance(cluster, Stops)
     by_itself = cluster.stop_node(node, timeout_s=timeout_s)
     require_state(cluster, node, NodeState.DOWN)
