@@ -8,7 +8,7 @@ from nemesis.words import did_you_mean
 
 __all__ = ["find_scenario", "library"]
 
-_ROOT = Path(__file__).resolve().parent.parent / "scenarios"
+_ROOT = Path(__file__).resolve().parents[2] / "scenarios"
 """Beside the packages, in a checkout as in an installed wheel."""
 
 

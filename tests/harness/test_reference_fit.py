@@ -16,7 +16,7 @@ from harness.prepare.reference import (
     rules_without,
 )
 from harness.progress import Status
-from harness.run.run import run
+from harness.run import run
 from harness.scenario.options import ClusterKind, RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.run.reports import LOOKS
-from harness.run.run import reports
+from harness.run import reports
 from history.run_directory import RunDirectory
 from report.palette import ROLES
 
