@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from checkers.mirror import mirrored
 from checkers.session import is_local
 from checkers.storage import is_uri, local_path
-from clusters.java import find_java
+from clusters.provision.java import find_java
 from harness.cli.options import (
     as_json,
     budget_option,

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.session import spark_session
-from clusters.java import find_java, spark_java_home
+from clusters.provision.java import find_java, spark_java_home
 
 
 @pytest.fixture(scope="session")
