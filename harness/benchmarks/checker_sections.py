@@ -15,7 +15,7 @@ from checkers.check import check_run
 from checkers.cycles.synthetic import Recipe as TransactionRecipe
 from checkers.cycles.synthetic import write_synthetic_transactions
 from checkers.linearizability.versioned import nonlinearizable
-from checkers.session import spark_session
+from checkers.runner.session import spark_session
 from checkers.synthetic_draft import Recipe
 from checkers.synthetic_long import write_long_synthetic_run
 from checkers.synthetic_models import ModelRecipe, model_pieces

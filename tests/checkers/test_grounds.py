@@ -8,8 +8,8 @@ import pytest
 from histories import history
 from judging import summary
 
-from checkers.fault_kinds import kinds_in
-from checkers.grounds import course, fault_windows, run_grounds
+from checkers.grounds.fault_kinds import kinds_in
+from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import Manifest, Promises, RunState
 from history.schema import CUT_SEGMENTS, FAULTS, SAMPLES

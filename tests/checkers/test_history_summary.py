@@ -4,8 +4,8 @@ import pytest
 from histories import history
 from judging import summary
 
-from checkers.history_summary import Called, HistorySummary
-from checkers.kernels.operations import FaultWindow, during_kind
+from checkers.grounds.history_summary import Called, HistorySummary
+from checkers.grounds.operations import FaultWindow, during_kind
 from history.schema import F, Outcome
 
 _PAST = history(

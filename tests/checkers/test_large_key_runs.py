@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 
 from checkers.anomaly import Found
 from checkers.data_plane.checks import CHECKS
-from checkers.data_plane.large_files import Limits
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.large.files import Limits
+from checkers.data_plane.large.survey import Grain
 from checkers.data_plane.passes import RecordsPass, records_pass
-from checkers.kernels.key_log import KeyLog
-from checkers.kernels.key_survey import Grain
+from checkers.runner.tables import SealedFile
 from checkers.synthetic import LIES, Recipe, Synthetic, synthetic_history
-from checkers.tables import SealedFile
 
 pytestmark = pytest.mark.spark
 

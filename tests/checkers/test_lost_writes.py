@@ -3,7 +3,7 @@
 import numpy as np
 from judging import doubts, log_of, never
 
-from checkers.kernels.lost_writes import lost_writes
+from checkers.data_plane.lost_writes import lost_writes
 
 
 def test_an_acknowledged_value_below_what_was_read_and_returned_by_nobody_is_lost() -> None:

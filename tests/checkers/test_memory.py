@@ -5,7 +5,12 @@ import sys
 
 import pytest
 
-from checkers.memory import MAPPED_BYTES, machine_memory_bytes, share_bytes, worker_limit_bytes
+from checkers.runner.memory import (
+    MAPPED_BYTES,
+    machine_memory_bytes,
+    share_bytes,
+    worker_limit_bytes,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -13,7 +18,7 @@ _WORKER = """
 import json, resource, sys
 import numpy as np
 import checkers.check
-from checkers.memory import out_of_memory, share_bytes
+from checkers.runner.memory import out_of_memory, share_bytes
 
 limit = int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -9,10 +9,10 @@ import pytest
 
 from checkers.data_plane.checks import CHECKS
 from checkers.data_plane.findings import findings_in
-from checkers.kernels.key_log import Setting, key_log
-from checkers.kernels.rows import COLUMNS
+from checkers.data_plane.key_log import Setting, key_log
+from checkers.rows import COLUMNS
+from checkers.runner.tables import SealedFile, keys_in, operations_in, rows_in
 from checkers.synthetic import Recipe, synthetic_history
-from checkers.tables import SealedFile, keys_in, operations_in, rows_in
 from history.failure import HarnessError
 from history.schema import LATER_COLUMNS, TABLES
 

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from checkers.anomaly import Found, none
 from checkers.check import check_run
 from checkers.data_plane.checks import CHECKS
-from checkers.kernels.key_log import KeyLog
-from checkers.memory import MAPPED_BYTES, machine_memory_bytes
+from checkers.data_plane.key_log import KeyLog
+from checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
 from checkers.synthetic import Recipe, write_synthetic_run
 from checkers.verdict import Validity
 from history.run_directory import RunDirectory

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.check import check_run
-from checkers.mirror import mirrored
+from checkers.runner.mirror import mirrored
 from checkers.synthetic import Recipe, write_synthetic_run
 from checkers.verdict import Validity
 from history.failure import HarnessError

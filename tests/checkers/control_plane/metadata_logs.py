@@ -55,7 +55,7 @@ from typing import Any
 import pyarrow as pa
 
 from checkers.anomaly import Anomaly, anomalies_of
-from checkers.kernels.facts import Facts, Judged
+from checkers.facts import Facts, Judged
 from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
 
 __all__ = [

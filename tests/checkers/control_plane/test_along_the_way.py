@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from metadata_logs import FACTS, case_count, never, said, sentence, tables, wire
 from replica_disks import disks, faults, sends
 
-from checkers.kernels.commitments import Sends
-from checkers.kernels.facts import Facts
-from checkers.kernels.log_ends import highest_before
+from checkers.facts import Facts
+from checkers.replicas.commitments import Sends
+from checkers.replicas.log_ends import highest_before
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates
 

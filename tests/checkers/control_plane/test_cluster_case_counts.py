@@ -34,8 +34,8 @@ from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 from checkers.control_plane.two_leaders import two_leaders
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
-from checkers.general.checks import GENERAL_CHECKS
-from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.facts import Facts, Judged, Tables
+from checkers.grounds.node_checks import GENERAL_CHECKS
 from checkers.life_cycle.duplicate_id import duplicate_ids
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
 from checkers.life_cycle.refused_but_running import refused_but_running

@@ -20,8 +20,8 @@ from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.control_plane.group import CONTROL_PLANE
 from checkers.control_plane.illegal_isr import EMPTY, NOT_IN_REPLICAS, empty_isrs
-from checkers.forensics import Fate, read_forensics
-from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.facts import Facts, Judged, Tables
+from checkers.losses.forensics import Fate, read_forensics
 from checkers.replicas.group import REPLICAS
 from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import NODE_SETTINGS

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.kernels.facts import Facts, facts_of
+from checkers.facts import Facts, facts_of
 from history.clock import ClockSkew
 from history.manifest import Manifest, Promises, RunState
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.kernels.follower_fetches import follower_fetches
+from checkers.metadata.follower_fetches import follower_fetches
 from history.cluster_schema import WIRE
 from nemesis.wire.fetches import Fetches
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from metadata_logs import describes, doubts, facts, metadata_log, never, said, sentence, tables
 
-from checkers.kernels.facts import Judged
+from checkers.facts import Judged
 from checkers.visibility.isr_went_back import isr_reads_that_went_back
 from checkers.visibility.nonrepeatable_isr import nonrepeatable_isr_reads
 from checkers.visibility.stale_isr import stale_isr_reads

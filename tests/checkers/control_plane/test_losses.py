@@ -9,7 +9,7 @@ from histories import history
 from metadata_logs import FACTS, sentence, tables
 from replica_disks import disks, faults, sends
 
-from checkers.forensics import Fate, Forensics, Loss, read_forensics, write_forensics
+from checkers.losses.forensics import Fate, Forensics, Loss, read_forensics, write_forensics
 from checkers.losses.rows import LostValues
 from checkers.losses.stories import losses
 from history.cluster_schema import NODE_SETTINGS

@@ -9,7 +9,7 @@ from histories import history
 from metadata_logs import doubts, facts, metadata_log, said, sentence, tables
 
 from checkers.anomaly import Found
-from checkers.kernels.facts import Facts
+from checkers.facts import Facts
 from checkers.replicas.read_below_min_isr import commits_below_min_isr, reads_below_min_isr
 from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
 

@@ -6,7 +6,7 @@ import pytest
 from metadata_logs import FACTS, case_count, doubts, said, sentence, tables
 from replica_disks import disks, faults, sends
 
-from checkers.kernels.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.replicas.divergent import divergent_replicas
 from checkers.replicas.truncated import truncated_replicas
 from checkers.replicas.unsafe_candidate import unsafe_candidates

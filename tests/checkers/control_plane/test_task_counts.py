@@ -8,8 +8,8 @@ import pytest
 from metadata_logs import FACTS, facts, metadata_log
 from pyspark.sql import SparkSession
 
-from checkers.control_plane.view import view
-from checkers.tables import SealedFile, byte_count, task_count
+from checkers.metadata.view import view
+from checkers.runner.tables import SealedFile, byte_count, task_count
 
 MB = 1 << 20
 

@@ -2,7 +2,7 @@
 
 from metadata_logs import FACTS, case_count, doubts, never, said, sentence, tables
 
-from checkers.kernels.facts import Judged
+from checkers.facts import Judged
 from checkers.life_cycle.unfenced_too_early import unfenced_too_early
 
 LOG = """

@@ -3,8 +3,8 @@
 import pyarrow as pa
 
 from checkers.anomaly import Found
-from checkers.general.node_logs import fatal_faults, sick_processes, unreadable_disks
-from checkers.kernels.facts import Facts
+from checkers.facts import Facts
+from checkers.grounds.node_logs import fatal_faults, sick_processes, unreadable_disks
 from history.schema import FAULTS, TABLES
 
 FACTS = Facts(node_ids={"controller-1": 1001, "broker-1": 1, "broker-2": 2})

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_histories import KEY, histories
 
-from checkers.kernels.lags import NO_LAG, Lags, lags
-from checkers.lag.group import figures_of, lags_in
-from checkers.tables import SealedFile
+from checkers.data_plane.lag import figures_of, lags_in
+from checkers.data_plane.lags import NO_LAG, Lags, lags
+from checkers.runner.tables import SealedFile
 from history.run_directory import RunDirectory
 from history.schema import RECORDS
 from history.writer import bucket_file, bucket_of, write_tables
