@@ -40,7 +40,7 @@ def test_other_code_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_every_module_and_data_file_is_in_the_archive_and_no_cache_is(tmp_path: Path) -> None:
-    root = Path(checkers.runner.shipping.__file__).parent.parent
+    root = Path(checkers.runner.shipping.__file__).parents[2]
     stored = set(ZipFile(code_archive(tmp_path)).namelist())
     for package in PACKAGES:
         for path in (root / package).rglob("*"):
