@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from checkers.session import is_local
+from checkers.runner.session import is_local
 from clusters.provision.java import find_java
 from clusters.reference.nodes.rules import RULES, Rule
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
