@@ -8,18 +8,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from clusters.port import DiskTrouble, FlippedPart, NodeName, TopicSpec
+from clusters.port import DiskTrouble, NodeName
 from history.clock import ClockSkew
 
 __all__ = [
-    "Administers",
-    "BitFlips",
     "DisturbsPackets",
     "Explains",
     "Kills",
     "LinkEnd",
     "Links",
-    "LogEnds",
     "LosesPower",
     "Measures",
     "NodeUsage",
@@ -121,17 +118,6 @@ class TroublesDisks(Protocol):
 
         A node that died of it is started. One that runs on a disk which has to be mounted anew is
         killed before, and started.
-        """
-
-
-@runtime_checkable
-class BitFlips(Protocol):
-    """Can flip a bit of what a node has on its disk."""
-
-    def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
-        """Flip one bit, drawn from the seed, on the disk of a node that is down.
-
-        Returns the file, the place, and the byte before and after, in words.
         """
 
 
@@ -258,33 +244,11 @@ class DisturbsPackets(Protocol):
 
 
 @runtime_checkable
-class Administers(Protocol):
-    """Can be asked what an operator asks. Each returns evidence in words, or HarnessError."""
-
-    def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
-        """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
-
-    def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
-        """Make this broker the preferred replica and have it elected; returns once it leads."""
-
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        """Give the key these replicas; returns once the reassignment is over."""
-
-
-@runtime_checkable
 class Explains(Protocol):
     """Can say why a node died."""
 
     def obituary(self, node: NodeName) -> str:
         """How the process of a node that is down ended, and the last it said, in one line."""
-
-
-@runtime_checkable
-class LogEnds(Protocol):
-    """Can look at the ends of its replicas' logs, whatever state their nodes are in."""
-
-    def log_end(self, node: NodeName, key: str) -> int | None:
-        """The log end offset on the broker's disk; None if it has no replica of the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from enum import StrEnum
 from itertools import permutations, product
 from typing import TYPE_CHECKING
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from history.failure import HarnessError
 from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow

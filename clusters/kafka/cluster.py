@@ -13,7 +13,8 @@ from clusters.kafka.prepared import Prepared
 from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.upgrade import Upgrades
 from clusters.kafka.voters import Seat, checkpoint_of
-from clusters.port import ClusterSpec, NodeName, Quorum, Role
+from clusters.kafka_port import KafkaSpec, Quorum, Role
+from clusters.port import NodeName
 from clusters.processes.cluster import ProcessCluster
 from clusters.processes.node import ProcessNode
 from clusters.processes.readiness import await_first_voters
@@ -26,11 +27,11 @@ __all__ = ["KafkaCluster"]
 
 
 class KafkaCluster(ProcessCluster):
-    """`clusters.port.Cluster` with all its abilities."""
+    """`clusters.kafka_port.BrokerCluster` with all its abilities."""
 
     def __init__(
         self,
-        spec: ClusterSpec,
+        spec: KafkaSpec,
         *,
         prepared: Prepared,
         host: Host,
@@ -175,7 +176,7 @@ class KafkaCluster(ProcessCluster):
 
 
 def _seats(
-    spec: ClusterSpec, nodes: tuple[Node, ...], *, template: bytes | None
+    spec: KafkaSpec, nodes: tuple[Node, ...], *, template: bytes | None
 ) -> dict[NodeName, Seat]:
     """Where each controller sits in the first voter set; none in a static quorum."""
     if spec.quorum is Quorum.STATIC:

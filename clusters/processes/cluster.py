@@ -32,18 +32,8 @@ from clusters.kafka.metadata_watch import MetadataWatch
 from clusters.kafka.node_tables import write_log_findings, write_settings
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
 from clusters.kafka.topics import create_topics
-from clusters.port import (
-    ClusterSpec,
-    ClusterView,
-    Disks,
-    DiskTrouble,
-    FlippedPart,
-    NodeName,
-    NodeState,
-    Role,
-    TopicSpec,
-    role_of,
-)
+from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, Role, TopicSpec, role_of
+from clusters.port import Disks, DiskTrouble, NodeName, NodeState
 from clusters.processes.disks import ImageDisks, NodeDisks
 from clusters.processes.followed import FollowedDisks
 from clusters.processes.hardships import Hardships, HeldBack
@@ -62,7 +52,7 @@ _STOP_TIMEOUT_S: Final = 10.0
 
 
 class ProcessCluster(HeldBack, ABC):
-    """`clusters.port.Cluster` with all its abilities, but for what its nodes run.
+    """`clusters.kafka_port.BrokerCluster` with all its abilities, but for what its nodes run.
 
     Calls for different nodes may come from different threads; calls for one node may not.
     `host`: where the nodes run. `software`: what each of them runs. `port_base`: use the ports from
@@ -72,7 +62,7 @@ class ProcessCluster(HeldBack, ABC):
 
     def __init__(
         self,
-        spec: ClusterSpec,
+        spec: KafkaSpec,
         *,
         host: Host,
         directory: Path,
@@ -140,7 +130,7 @@ class ProcessCluster(HeldBack, ABC):
         """Return when brokers may be started; the controllers were."""
 
     @property
-    def spec(self) -> ClusterSpec:
+    def spec(self) -> KafkaSpec:
         """What it was built from."""
         return self._spec
 

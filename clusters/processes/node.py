@@ -15,7 +15,8 @@ from clusters.hosts.cgroups.node_group import NodeGroup
 from clusters.hosts.place import DATA, LOG, NodeProcess, Place
 from clusters.kafka.configuration import Node, properties_file
 from clusters.kafka.logs import last_words
-from clusters.port import FlippedPart, NodeState
+from clusters.kafka_port import FlippedPart
+from clusters.port import NodeState
 from clusters.witness.bits import flip_bit
 from history.failure import HarnessError, UsageError
 

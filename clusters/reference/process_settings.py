@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.kafka.configuration import CLIENTS, Listener, Node, Route
-from clusters.port import ClusterSpec, Role
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.reference.shell.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 
@@ -16,7 +16,7 @@ __all__ = ["ignored", "settings_of"]
 
 
 def settings_of(
-    spec: ClusterSpec,
+    spec: KafkaSpec,
     node: Node,
     *,
     nodes: tuple[Node, ...],
@@ -49,7 +49,7 @@ def settings_of(
     return found
 
 
-def ignored(spec: ClusterSpec) -> tuple[str, ...]:
+def ignored(spec: KafkaSpec) -> tuple[str, ...]:
     """The settings of a spec that mean nothing here."""
     stated: Mapping[str, str] = {
         **spec.settings,

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from clusters.hosts.place import Host
 from clusters.kafka.configuration import Node, Route, direct
-from clusters.port import ClusterSpec, NodeName, Quorum
+from clusters.kafka_port import KafkaSpec, Quorum
+from clusters.port import NodeName
 from clusters.processes.cluster import ProcessCluster
 from clusters.processes.node import ProcessNode
 from clusters.protocol.metadata_records import Definitions
@@ -26,14 +27,14 @@ __all__ = ["ReferenceCluster"]
 
 
 class ReferenceCluster(ProcessCluster):
-    """`clusters.port.Cluster` with all the abilities of a cluster of processes.
+    """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
 
     `rules_off`: the rules that its nodes do not keep.
     """
 
     def __init__(
         self,
-        spec: ClusterSpec,
+        spec: KafkaSpec,
         *,
         host: Host,
         directory: Path,

@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.port import Cluster, NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import Cluster, NodeName
 from harness.interpreter.partitions import Partitions
 from harness.interpreter.played import PerformedPlay
 from history.failure import HarnessError

@@ -13,7 +13,8 @@ from dataclasses import replace
 from operator import is_not
 from typing import Any, Final
 
-from clusters.port import Cluster, NodeName, NodeState, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.observer import whole_nodes

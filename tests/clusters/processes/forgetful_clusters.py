@@ -9,7 +9,8 @@ from confluent_kafka import Producer
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.port import ClusterSpec, Disks, NodeName, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import Disks, NodeName
 from clusters.processes.cluster import ProcessCluster
 from history.clock import Clock
 from history.failure import HarnessError
@@ -65,7 +66,7 @@ def ends(cluster: ProcessCluster, key: str = "t-0") -> list[int | None]:
     return [cluster.log_end(broker, key) for broker in BROKERS]
 
 
-def quick_spec(disks: Disks) -> ClusterSpec:
+def quick_spec(disks: Disks) -> KafkaSpec:
     """For nodes that start in a second."""
     settings = {"broker.session.timeout.ms": "2000", "replica.lag.time.max.ms": "1500"}
-    return ClusterSpec(disks=disks, settings=settings)
+    return KafkaSpec(disks=disks, settings=settings)

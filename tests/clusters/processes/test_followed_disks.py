@@ -12,7 +12,8 @@ from forgetful_clusters import BROKERS, ONE, TWO, ends, is_whole, quick_spec, se
 
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeState, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import Disks, DiskTrouble, NodeState
 from clusters.processes.cluster import ProcessCluster
 from clusters.reference.processes import ReferenceCluster
 from history.failure import HarnessError
@@ -83,7 +84,7 @@ def test_a_node_that_did_not_preload_the_library_loses_nothing_and_the_run_fails
 def test_kafka_loses_what_all_acknowledged_and_keeps_what_it_synced(
     tmp_path: Path, until: Until
 ) -> None:
-    spec = ClusterSpec(disks=Disks.FOLLOWED, settings={"broker.session.timeout.ms": "3000"})
+    spec = KafkaSpec(disks=Disks.FOLLOWED, settings={"broker.session.timeout.ms": "3000"})
     synced = TopicSpec(name="synced", assignment=((1, 2, 3),), settings={"flush.messages": "1"})
     prepared = prepare(spec, print)
     with started(lambda **where: KafkaCluster(spec, prepared=prepared, **where), tmp_path) as it:

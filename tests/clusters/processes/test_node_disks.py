@@ -13,7 +13,8 @@ from forgetful_clusters import BROKERS, ONE, THREE, TWO, ends, is_whole, quick_s
 from clusters.hosts.disks.image import missing
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, Disks, DiskTrouble, FlippedPart, NodeState
+from clusters.kafka_port import FlippedPart, KafkaSpec
+from clusters.port import Disks, DiskTrouble, NodeState
 from clusters.processes.cluster import ProcessCluster
 from clusters.reference.processes import ReferenceCluster
 from history.failure import HarnessError
@@ -105,7 +106,7 @@ def test_a_bit_that_is_flipped_beyond_what_was_synced_costs_no_record(
 def test_all_replicas_without_power_at_once_lose_what_they_acknowledged(
     tmp_path: Path, until: Until
 ) -> None:
-    spec = ClusterSpec(disks=Disks.IMAGE, settings={"broker.session.timeout.ms": "3000"})
+    spec = KafkaSpec(disks=Disks.IMAGE, settings={"broker.session.timeout.ms": "3000"})
     prepared = prepare(spec, print)
     with started(lambda **where: KafkaCluster(spec, prepared=prepared, **where), tmp_path) as it:
         send(it, 2000)
