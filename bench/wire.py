@@ -17,10 +17,10 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from clusters.abilities import direct
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import direct
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from clusters.kafka_port import KafkaSpec, TopicSpec

@@ -4,7 +4,7 @@ Asked for with `isinstance`, so that a play that needs an ability which a cluste
 before anything starts. What every cluster can do is `clusters.port.Cluster`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -21,6 +21,7 @@ __all__ = [
     "Measures",
     "NodeUsage",
     "Pauses",
+    "Route",
     "Skew",
     "Skews",
     "Snapshots",
@@ -30,6 +31,7 @@ __all__ = [
     "Throttles",
     "TroublesDisks",
     "Wipes",
+    "direct",
 ]
 
 
@@ -191,6 +193,17 @@ class Squeezes(Protocol):
 
     def unsqueeze_node(self, node: NodeName) -> str:
         """As much as there is; returns how often it pressed."""
+
+
+Route = Callable[[NodeName, NodeName], str | None]
+"""(source, target) → the IPv4 address at which the source finds the target; None: its own.
+
+The source is a node or `CLIENTS`. Asked before the nodes start; constant from then on.
+"""
+
+
+def direct(_source: NodeName, _target: NodeName) -> None:
+    """The route without anything in between."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NewType, Protocol, runtime_checkable
+from typing import Final, NewType, Protocol, runtime_checkable
 
 __all__ = [
+    "CLIENTS",
     "Cluster",
     "ClusterSpec",
     "DiskTrouble",
@@ -26,6 +27,10 @@ __all__ = [
 ]
 
 NodeName = NewType("NodeName", str)
+
+
+CLIENTS: Final = NodeName("clients")
+"""Everybody outside of the cluster; no node has this name."""
 
 
 def role_name(node: NodeName) -> str:

@@ -22,19 +22,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import LinkEnd
+from clusters.abilities import LinkEnd, Route, direct
 from clusters.hosts.place import LOOPBACK
 from clusters.kafka.releases import version_numbers
 from clusters.kafka_port import KafkaSpec, Quorum, Role, role_of
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from history.failure import UsageError
 
 __all__ = [
-    "CLIENTS",
+    "HOSTS",
+    "PROPERTIES",
     "Listener",
     "Node",
-    "Route",
-    "direct",
     "first_members",
     "hosts_file",
     "links_between",
@@ -44,15 +43,10 @@ __all__ = [
     "refuse_impossible",
 ]
 
-CLIENTS: Final = NodeName("clients")
-"""The source of a link from outside of the cluster; no node has this name."""
-
-Route = Callable[[NodeName, NodeName], str | None]
-"""(source, target) → the IPv4 address at which the source finds the target; None: its own.
-
-The source is a node or `CLIENTS`. Asked before the nodes start; constant from then on.
-"""
-
+PROPERTIES: Final = "server.properties"
+"""A node's configuration, by its name in the node's directory."""
+HOSTS: Final = "hosts"
+"""By which it finds the others."""
 _CONTROLLER_ID_BASE: Final = 1000
 _CONTROLLERS_ADVERTISE: Final = (3, 9)
 """The first release that is told by which name its controllers are found."""
@@ -112,10 +106,6 @@ class Node:
     def host(self) -> str:
         """The host name by which other nodes know it."""
         return f"{self.name}.{_HOST_SUFFIX[self.role]}"
-
-
-def direct(_source: NodeName, _target: NodeName) -> None:
-    """The route without anything in between."""
 
 
 def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[Node, ...]:

@@ -7,8 +7,10 @@ handed on; what means nothing here (the JVM, sockets, the cleaner) is left out.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clusters.kafka.configuration import CLIENTS, Listener, Node, Route
+from clusters.abilities import Route
+from clusters.kafka.configuration import Listener, Node
 from clusters.kafka_port import KafkaSpec, Role
+from clusters.port import CLIENTS
 from clusters.reference.shell.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 

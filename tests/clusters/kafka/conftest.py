@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from clusters.abilities import Route, direct
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import Route, direct
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from clusters.kafka_port import KafkaSpec

@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.abilities import Route, direct
 from clusters.kafka.configuration import (
-    CLIENTS,
     Listener,
     Node,
-    Route,
-    direct,
     hosts_file,
     nodes_of,
     properties,
@@ -22,7 +20,7 @@ from clusters.kafka.configuration import (
     refuse_impossible,
 )
 from clusters.kafka_port import KafkaSpec, Quorum, Role
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from history.failure import UsageError
 
 SPEC = KafkaSpec(controllers=3, brokers=2)

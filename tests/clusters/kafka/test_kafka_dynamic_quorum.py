@@ -23,10 +23,9 @@ from clusters.kafka.configuration import Listener
 from clusters.kafka.formatting import directory_id_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from history.clock import Clock
 from history.cluster_tables import write_cluster_tables
-from nemesis.topology import CLIENTS
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
 

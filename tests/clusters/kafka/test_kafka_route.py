@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import CLIENTS, LOOPBACK, Listener
+from clusters.kafka.configuration import LOOPBACK, Listener
 from clusters.kafka_port import KafkaSpec, TopicSpec
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 
 pytestmark = pytest.mark.kafka
 
