@@ -19,16 +19,16 @@ from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.world import Watcher
-from harness.run.recording import note
-from harness.run.simulated_evidence import (
+from harness.manifest import note
+from harness.trials.plan import TrialPlan
+from harness.trials.write_book import WriteBook
+from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
     Stamps,
     recorded_tables,
     testify,
 )
-from harness.trials.plan import TrialPlan
-from harness.trials.write_book import WriteBook
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
 from nemesis.conditions import Down
