@@ -271,7 +271,7 @@ class _Faults:
         if verb.fault and verb.deed is not None:
             index = self.journal.begin(verb.word, [node])
             self.journal.effect(index, f"{node}: {verb.word}")
-            self._nodes.setdefault((verb.deed.healed_by, node), []).append(index)
+            self._nodes.setdefault((verb.healed_by, node), []).append(index)
 
     def _begin_named(self, name: str, fault: str, targets: Sequence[str]) -> None:
         self._end_named(name, "another one took its place")
