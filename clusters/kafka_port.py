@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from clusters.port import Cluster, ClusterSpec, NodeName, role_name
+from clusters.kafka_port import KafkaSpec
+
+from clusters.port import Cluster, NodeName, role_name
 
 __all__ = [
     "Administers",
@@ -77,7 +79,7 @@ class TopicSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaSpec(ClusterSpec):
+class KafkaSpec(KafkaSpec):
     """A cluster to build: how many nodes, of what, with which settings."""
 
     controllers: int = 1

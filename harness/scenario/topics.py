@@ -1,6 +1,6 @@
 """The words under `topics`: partitions, copies, and where these lie."""
 
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from harness.scenario.validation import at, build, mapping, refuse_unknown, settings
 from history.failure import SpecError
 

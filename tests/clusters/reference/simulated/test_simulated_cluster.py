@@ -7,17 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.abilities import (
-    Explains,
-    Kills,
-    Links,
-    LosesPower,
-    Pauses,
-    Snapshots,
-    Starts,
-    Stops,
-    Wipes,
-)
+from clusters.abilities import Explains, Kills, Links, LosesPower, Pauses, Snapshots, Starts, Stops, Wipes
 from clusters.kafka_port import Administers, ClusterView, KafkaSpec, LogEnds, TopicSpec
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import Cluster, NodeName, NodeState
@@ -227,7 +217,7 @@ def test_all_that_nodes_say_is_the_same_under_any_hash_seed() -> None:
         subprocess.run(
             [sys.executable, "-c", _PROGRAM],
             env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[4],
             capture_output=True,
             check=True,
             timeout=120,
