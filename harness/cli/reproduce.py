@@ -12,17 +12,17 @@ from rich.console import Console
 from harness.cli.options import as_json, emit_json, results_option
 from harness.cli.run import host_words, options_from, with_run_options
 from harness.cli.series_table import found_lines, reproduction_json, series_table
-from harness.expectation import tried_releases
-from harness.library import find_scenario, library
-from harness.options import ClusterKind
 from harness.progress import terminal_progress
-from harness.reproduce import Subject, planned
-from harness.reproduce import reproduce as run_series
-from harness.reproduction import Reproduction, State
-from harness.reproduction_file import new_reproduction_path
-from harness.scenario import load_scenario
+from harness.scenario.expectation import tried_releases
+from harness.scenario.options import ClusterKind
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
-from harness.track_record import (
+from harness.series.reproduce import Subject, planned
+from harness.series.reproduce import reproduce as run_series
+from harness.series.reproduction import Reproduction, State
+from harness.series.reproduction_file import new_reproduction_path
+from harness.series.track_record import (
     add_to_track_record,
     read_track_record,
     table,

@@ -13,11 +13,11 @@ from typing import Any
 import click
 
 from harness.cli.options import as_json, results_option, spark_master_option
-from harness.library import find_scenario
-from harness.options import ClusterKind, HostKind, RunOptions
 from harness.progress import Progress
-from harness.replay import replayed
-from harness.scenario import load_scenario
+from harness.run.replay import replayed
+from harness.scenario.options import ClusterKind, HostKind, RunOptions
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX, new_seed
 from history.manifest import read_manifest
 from history.run_directory import find_run

@@ -14,10 +14,10 @@ from typing import Any, Final
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
 from clusters.reference.levels import LEVEL_EPOCHS
 from clusters.reference.simulated import SimulatedCluster
-from harness.abilities import There, refuse_missing_abilities
-from harness.reference import refuse_what_is_kafkas
-from harness.scenario import Scenario, node_names
-from harness.trial_spec import Storm, TrialSpec
+from harness.prepare.abilities import There, refuse_missing_abilities
+from harness.prepare.reference import refuse_what_is_kafkas
+from harness.scenario.scenario import Scenario, node_names
+from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.trials.stage import why_not_tried
 from history.failure import SpecError, UsageError
 from nemesis.late_fetches import REPLICAS_MIN

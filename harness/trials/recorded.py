@@ -7,14 +7,14 @@ import yaml
 
 from clusters.port import TopicSpec
 from clusters.reference.rules import Rules
-from harness.scenario import Scenario, parse_scenario
-from harness.simulated_evidence import few_collections
-from harness.trial_spec import Storm, TrialSpec
+from harness.run.simulated_evidence import few_collections
+from harness.scenario.scenario import Scenario, parse_scenario
+from harness.scenario.trial_spec import Storm, TrialSpec
+from harness.scenario.yaml_file import Document
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording, timed_data
 from harness.trials.trial import TrialResult, run_trial
-from harness.yaml_file import Document
 from history.run_directory import RunDirectory
 from nemesis.mix import MixSpec
 from nemesis.words import duration_text

@@ -19,8 +19,8 @@ from clusters.reference.notebook import RecordedNotebook
 from clusters.reference.simulated import SimulatedCluster
 from clusters.reference.simulated_witness import AppendTimes
 from clusters.simulation.world import Watcher
-from harness.recording import note
-from harness.simulated_evidence import (
+from harness.run.recording import note
+from harness.run.simulated_evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
     Stamps,

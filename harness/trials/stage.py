@@ -16,7 +16,7 @@ from typing import Any, Final
 from clusters.port import Cluster, NodeName, NodeState, Role, role_of
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated import SimulatedCluster
-from harness.observer import whole_nodes
+from harness.interpreter.observer import whole_nodes
 from history.failure import HarnessError
 from nemesis.conditions import Condition, Observation, holds
 from nemesis.simulated.wire import SimulatedWire
@@ -48,7 +48,7 @@ _STOP_S: Final = 5.0
 def why_not_tried(step: Step) -> str | None:
     """Why no trial can do this step; None if trials do it. Of a block, its steps are asked about.
 
-    It is asked beside what the cluster can do (`harness.abilities`): trials do less than runs.
+    It is asked beside what the cluster can do (`harness.prepare.abilities`): trials do less.
     """
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from harness.first_manifest import first_manifest
-from harness.options import ClusterKind, RunOptions
-from harness.reference import rules_without
-from harness.simulated_evidence import ORIGIN_UTC_NS
+from harness.prepare.reference import rules_without
+from harness.run.first_manifest import first_manifest
+from harness.run.simulated_evidence import ORIGIN_UTC_NS
+from harness.scenario.options import ClusterKind, RunOptions
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
 from harness.trials.recorded import record_trial, scenario_of

@@ -26,7 +26,7 @@ from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, build
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
-from harness.trial_spec import Storm
+from harness.scenario.trial_spec import Storm
 from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
 from harness.trials.diary import Diary

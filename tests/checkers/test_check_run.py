@@ -17,9 +17,9 @@ from checkers.check import check_run
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
 from checkers.finding_rows import FINDINGS
 from checkers.kernels.key_log import KeyLog
-from checkers.synthetic import LIES, Recipe, write_synthetic_run
 from checkers.tables import JobError, SealedFile, collected, file_frame, scanned
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
+from generators.kafka import LIES, Recipe, write_synthetic_run
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.writer import bucket_file, bucket_of

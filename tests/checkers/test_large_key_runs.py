@@ -18,8 +18,8 @@ from checkers.data_plane.large_files import Limits
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.kernels.key_log import KeyLog
 from checkers.kernels.key_survey import Grain
-from checkers.synthetic import LIES, Recipe, Synthetic, synthetic_history
 from checkers.tables import SealedFile
+from generators.kafka import LIES, Recipe, Synthetic, synthetic_history
 
 pytestmark = pytest.mark.spark
 

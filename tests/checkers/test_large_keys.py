@@ -20,7 +20,7 @@ from checkers.data_plane.answers import answers_of, judged_rows
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
 from checkers.kernels.key_log import Setting, key_log
 from checkers.kernels.key_survey import Grain
-from checkers.synthetic import LIES, Recipe, synthetic_history
+from generators.kafka import LIES, Recipe, synthetic_history
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ from checkers.data_plane.checks import CHECKS
 from checkers.data_plane.findings import findings_in
 from checkers.kernels.key_log import Setting, key_log
 from checkers.kernels.rows import COLUMNS
-from checkers.synthetic import Recipe, synthetic_history
 from checkers.tables import SealedFile, keys_in, operations_in, rows_in
+from generators.kafka import Recipe, synthetic_history
 from history.failure import HarnessError
 from history.schema import LATER_COLUMNS, TABLES
 

@@ -25,15 +25,15 @@ from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.rules import Rules
 from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
-from harness.abilities import There, refuse_missing_abilities, why_not
-from harness.client_faults import ClientFaults
-from harness.interpreter import Interpreter
-from harness.network import Network
-from harness.observer import Observer
-from harness.options import ClusterKind, HostKind
-from harness.performer import Performer
-from harness.run import CLUSTERS
-from harness.scenario import load_scenario
+from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.network import Network
+from harness.interpreter.observer import Observer
+from harness.interpreter.performer import Performer
+from harness.prepare.abilities import There, refuse_missing_abilities, why_not
+from harness.run.run import CLUSTERS
+from harness.scenario.options import ClusterKind, HostKind
+from harness.scenario.scenario import load_scenario
 from harness.trials.plan import plan_of
 from harness.trials.stage import Stage as TrialStage
 from harness.trials.stage import why_not_tried
@@ -179,7 +179,7 @@ def test_it_is_refused_where_it_cannot_be_done_and_nowhere_else(
     steps: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for looks_at_machine in ("why_no_rules", "why_no_limits"):
-        monkeypatch.setattr(f"harness.abilities.{looks_at_machine}", lambda: None)
+        monkeypatch.setattr(f"harness.prepare.abilities.{looks_at_machine}", lambda: None)
     step, name = steps[-1], named(steps[-1])
     for kind, refused in REFUSED.items():
         why = why_not(step, There(cluster=CLUSTERS[kind]))
@@ -211,7 +211,7 @@ def test_a_kind_of_fault_that_a_mix_draws_is_refused_or_each_of_its_steps_can_be
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for looks_at_machine in ("why_no_rules", "why_no_limits"):
-        monkeypatch.setattr(f"harness.abilities.{looks_at_machine}", lambda: None)
+        monkeypatch.setattr(f"harness.prepare.abilities.{looks_at_machine}", lambda: None)
     scenario = load_scenario(written(tmp_path, nemesis={"faults": [kind]}), [])
     for there in THERES:
         steps = drawn(kind)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from bench.checker_sections import SECTIONS
+from bench.checkers import CheckerFigures, SizeFigures, checkers_bench
+from bench.command import bench
+from bench.measuring import Cost, growth, measured
+from bench.worst_cases import WORST_CASES
 from checkers.linearizability.versioned import nonlinearizable
-from harness.benchmarks.checker_sections import SECTIONS
-from harness.benchmarks.checkers import CheckerFigures, SizeFigures, checkers_bench
-from harness.benchmarks.measuring import Cost, growth, measured
-from harness.benchmarks.worst_cases import WORST_CASES
-from harness.cli.bench import bench
 from history.models import Model
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-from harness.claims import (
+from harness.series.claims import (
     CLAIMS_BEGIN,
     CLAIMS_END,
     Claim,

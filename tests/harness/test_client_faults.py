@@ -8,8 +8,8 @@ import pytest
 import yaml
 from test_interpreter import STAGE, Bench, play
 
-from harness.client_faults import ClientFaults
-from harness.interpreter import Interpreter
+from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.interpreter import Interpreter
 from history.failure import SpecError
 from nemesis.clients import ControlsClients
 from nemesis.play import parse_play

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from checkers.anomaly import Anomaly
 from checkers.verdict import CheckResult, Validity, Verdict
-from harness.first_proof import first_proof_seconds
+from harness.series.first_proof import first_proof_seconds
 from history.cluster_schema import WIRE
 from history.run_directory import RunDirectory
 from history.schema import OPERATIONS, RECORDS

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from checkers.verdict import CheckResult, Validity, Verdict
-from harness.clean import clean_machine
-from harness.expectation import expectation_for, is_met, parse_expectations
-from harness.library import find_scenario
-from harness.lock import only_run
-from harness.record import unread
-from harness.replay import replayed
-from harness.scenario import load_scenario
+from harness.doctor.clean import clean_machine
+from harness.run.lock import only_run
+from harness.run.record import unread
+from harness.run.replay import replayed
+from harness.scenario.expectation import expectation_for, is_met, parse_expectations
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
 from harness.seeds import stream, stream_seed
 from history.failure import SpecError, UsageError
 from history.manifest import Manifest, Promises, RunState, read_manifest, write_manifest

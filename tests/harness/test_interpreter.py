@@ -15,12 +15,12 @@ from fake_wire import FakeWire
 
 from clusters.abilities import LinkEnd
 from clusters.port import ClusterView, NodeName, NodeState, PartitionView
-from harness.client_faults import ClientFaults
-from harness.interpreter import Interpreter
-from harness.network import Network
-from harness.observer import Observer
-from harness.performer import Performer
-from harness.played import PerformedPlay
+from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.network import Network
+from harness.interpreter.observer import Observer
+from harness.interpreter.performer import Performer
+from harness.interpreter.played import PerformedPlay
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import FaultJournal
@@ -142,7 +142,7 @@ def test_a_restart_is_of_each_node_in_turn_and_of_the_release_that_it_names(tmp_
 def test_a_restart_whose_node_does_not_come_back_ends_the_play(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.interpreter._RESTART_S", 0.2)
+    monkeypatch.setattr("harness.interpreter.interpreter._RESTART_S", 0.2)
     with bench(tmp_path) as b:
         b.cluster.fenced.add(NODES[1])
         steps = play({"restart": "broker-1"}, {"kill": "broker-2"})

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from harness.built_run import KAFKA
-from harness.export_history import exported
-from harness.open_history import Format, Import, imported
+from harness.histories.built_run import KAFKA
+from harness.histories.exported import exported
+from harness.histories.imported import Format, Import, imported
 from history.failure import UsageError
 from history.manifest import read_manifest
 from history.models import MODEL_TABLES, Isolation, Model

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.library import find_scenario
-from harness.reference import promises_of
-from harness.scenario import Scenario, load_scenario
+from harness.prepare.reference import promises_of
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sources import find_scenario
 
 
 def scenario(level: str | None) -> Scenario:

@@ -1,6 +1,6 @@
 import json
 
-from harness.benchmarks.recorder import RecorderFigures
+from bench.recorder import RecorderFigures
 
 FIGURES = RecorderFigures(
     kafka="4.3.1",

@@ -7,19 +7,19 @@ import pytest
 
 from clusters.kafka.releases import UnfetchedError
 from clusters.port import ClusterSpec
-from harness import default_cluster as default_cluster_module
-from harness import run
-from harness.default_cluster import default_cluster
-from harness.library import find_scenario
-from harness.options import ClusterKind, RunOptions
-from harness.progress import Status
-from harness.reference import (
+from harness.prepare import default_cluster as default_cluster_module
+from harness.prepare.default_cluster import default_cluster
+from harness.prepare.reference import (
     fitted_to_reference,
     refuse_what_is_kafkas,
     release_like,
     rules_without,
 )
-from harness.scenario import load_scenario
+from harness.progress import Status
+from harness.run import run
+from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
 from history.failure import HarnessError, UsageError
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 

@@ -7,7 +7,7 @@ import pytest
 from commands import Fencepost
 
 from clusters.hosts.process import orphans
-from harness.library import find_scenario
+from harness.scenario.sources import find_scenario
 from history.manifest import read_manifest
 from history.reader import load_table
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from series_doubles import BOTH, SilentProgress, runner, scenario_for, subject, ticking, verdict
 
 from checkers.verdict import Verdict
-from harness.expectation import parse_expectations, tried_releases
-from harness.rate import Rate
-from harness.reproduce import Subject, planned, reproduce, result_of
-from harness.reproduction import Expected, Reproduction, RunResult, Standing, State
-from harness.reproduction_file import (
+from harness.scenario.expectation import parse_expectations, tried_releases
+from harness.series.rate import Rate
+from harness.series.reproduce import Subject, planned, reproduce, result_of
+from harness.series.reproduction import Expected, Reproduction, RunResult, Standing, State
+from harness.series.reproduction_file import (
     new_reproduction_path,
     read_reproduction,
     write_reproduction,

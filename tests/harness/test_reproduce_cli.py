@@ -10,10 +10,10 @@ from series_doubles import BOTH, SCENARIO, runner, ticking, verdict
 from checkers.verdict import Verdict
 from harness.cli import reproduce as command
 from harness.cli.main import main
-from harness.reproduce import reproduce
-from harness.reproduction import State
-from harness.reproduction_file import read_reproduction
-from harness.track_record import BEGIN, END
+from harness.series.reproduce import reproduce
+from harness.series.reproduction import State
+from harness.series.reproduction_file import read_reproduction
+from harness.series.track_record import BEGIN, END
 
 HIT = verdict(*BOTH)
 SOUND = verdict()

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from checkers.verdict import Validity
-from harness.library import find_scenario, library
-from harness.requirement import Requirement
-from harness.scenario import Scenario, load_scenario
+from harness.scenario.requirement import Requirement
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sources import find_scenario, library
 from history.failure import UsageError
 from nemesis.mix import MixSpec
 

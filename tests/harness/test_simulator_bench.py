@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from harness.benchmarks.simulator import SectionFigures, SimulatorFigures, simulator_bench
+from bench.simulator import SectionFigures, SimulatorFigures, simulator_bench
 
 FIGURES = SimulatorFigures(
     sections=(

@@ -13,10 +13,10 @@ from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.kernels.facts import facts_of
 from clusters.reference.replicas.fetchers import Fetchers
 from clusters.reference.replicas.log import PartitionLog
-from harness.options import ClusterKind, RunOptions
 from harness.progress import TerminalProgress
-from harness.run import record_scenario
-from harness.scenario import load_scenario
+from harness.run.run import record_scenario
+from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.scenario import load_scenario
 from history.manifest import read_manifest
 from history.reader import load_table
 from history.run_directory import RunDirectory

@@ -8,13 +8,13 @@ from packaging.specifiers import SpecifierSet
 from series_doubles import BOTH, SilentProgress, runner, subject, ticking, verdict
 
 from checkers.verdict import Validity
-from harness.expectation import Expectation
-from harness.library import find_scenario, library
-from harness.reproduce import planned, reproduce
-from harness.reproduction import Reproduction
-from harness.reproduction_file import read_reproduction, write_reproduction
-from harness.scenario import load_scenario
-from harness.track_record import (
+from harness.scenario.expectation import Expectation
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario, library
+from harness.series.reproduce import planned, reproduce
+from harness.series.reproduction import Reproduction
+from harness.series.reproduction_file import read_reproduction, write_reproduction
+from harness.series.track_record import (
     BEGIN,
     END,
     add_to_track_record,

@@ -1,6 +1,6 @@
 import json
 
-from harness.benchmarks.wire import WireFigures
+from bench.wire import WireFigures
 
 FIGURES = WireFigures(
     kafka="4.3.1",

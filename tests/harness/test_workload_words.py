@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.clients import tables_of
-from harness.scenario import Scenario, load_scenario
+from harness.run.clients import tables_of
+from harness.scenario.scenario import Scenario, load_scenario
 from history.failure import UsageError
 from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec

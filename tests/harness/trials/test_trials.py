@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from clusters.reference.rules import RULES, Rules
-from harness.library import find_scenario
-from harness.scenario import load_scenario
-from harness.trial_spec import Storm
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
+from harness.scenario.trial_spec import Storm
 from harness.trials.plan import drawn_plan, plan_of
 from harness.trials.series import repeated_trial
 from harness.trials.trial import run_trial

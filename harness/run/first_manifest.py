@@ -1,0 +1,47 @@
+"""The manifest of a run before anything of it has happened."""
+
+import os
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from harness.machine import machine_facts
+from harness.prepare.reference import promises_of
+from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.scenario import Scenario
+from history.manifest import Manifest, RunState
+from history.run_directory import RunDirectory
+
+__all__ = ["first_manifest"]
+
+
+def first_manifest(
+    scenario: Scenario,
+    options: RunOptions,
+    run: RunDirectory,
+    *,
+    origin_ns: int,
+    origin_utc_ns: int,
+) -> Manifest:
+    """The manifest of a run that begins now. The origins: of its clock, by both clocks."""
+    of_our_own = options.cluster is not ClusterKind.KAFKA
+    return Manifest(
+        run_id=f"{scenario.name}/{run.root.name}",
+        state=RunState.RUNNING,
+        scenario=scenario.name,
+        title=scenario.title,
+        seed=options.seed,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        origin_ns=origin_ns,
+        origin_utc_ns=origin_utc_ns,
+        command=options.command,
+        fencepost_version=version("fencepost"),
+        machine=machine_facts(),
+        keys=scenario.keys,
+        asked_faults=scenario.asked_faults,
+        drawn=scenario.drawn,
+        required_faults=scenario.require.faults,
+        served_faults=scenario.require.served,
+        required_checks=scenario.require.judged,
+        promises=promises_of(scenario) if of_our_own else scenario.promises,
+        harness_pid=os.getpid(),
+    )
