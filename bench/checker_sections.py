@@ -15,9 +15,9 @@ from bench.worst_cases import WORST_CASES
 from checkers.catalogue import Kind, entry_of
 from checkers.check import check_run
 from checkers.linearizability.versioned import nonlinearizable
-from checkers.session import spark_session
+from checkers.runner.session import spark_session
 from checkers.verdict import Validity
-from clusters.java import find_java, spark_java_home
+from clusters.provision.java import find_java, spark_java_home
 from generators.draft import Recipe
 from generators.list_append import Recipe as TransactionRecipe
 from generators.list_append import write_synthetic_transactions

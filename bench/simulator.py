@@ -22,7 +22,7 @@ from typing import Final
 from bench.measuring import spread
 from clusters.compiled import is_compiled
 from clusters.port import ClusterSpec, TopicSpec
-from clusters.reference.rules import Rules
+from clusters.reference.nodes.rules import Rules
 from harness.progress import Status
 from harness.run.run import record_scenario
 from harness.scenario.options import ClusterKind, RunOptions
@@ -45,13 +45,13 @@ _PARTS: Final[Mapping[str, str]] = {
     "clusters/simulation/world.py": "loop of events",
     "clusters/simulation/": "network, disks, clocks",
     "clusters/reference/oracle/": "oracle",
-    "clusters/reference/quorum/": "quorum",
-    "clusters/reference/control": "controllers",
-    "clusters/reference/simulated_witness.py": "reading the disks",
-    "clusters/reference/observing.py": "observer",
-    "clusters/reference/notebook.py": "observer",
-    "clusters/reference/serving/": "brokers: clients",
-    "clusters/reference/replicas/": "brokers: replicas",
+    "clusters/reference/nodes/quorum/": "quorum",
+    "clusters/reference/nodes/control": "controllers",
+    "clusters/reference/simulated/witness.py": "reading the disks",
+    "clusters/reference/simulated/observing.py": "observer",
+    "clusters/reference/simulated/notebook.py": "observer",
+    "clusters/reference/nodes/serving/": "brokers: clients",
+    "clusters/reference/nodes/replicas/": "brokers: replicas",
     "clusters/": "brokers: the rest",
     "workloads/": "clients",
     "nemesis/simulated/": "wire and tape",

@@ -10,9 +10,9 @@ from typing import Final
 
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
 from checkers.cycles.entries import CYCLE, LIST_ENTRIES, TRANSACTION_CYCLE
+from checkers.data_plane.lag_entry import REAL_TIME_LAG
 from checkers.entry import Entry, Kind, Strength
-from checkers.general.entries import FATAL_FAULT, HEALTHY_PROCESSES, UNREADABLE_DISK
-from checkers.lag.entries import REAL_TIME_LAG
+from checkers.grounds.node_entries import FATAL_FAULT, HEALTHY_PROCESSES, UNREADABLE_DISK
 from checkers.life_cycle.entries import LIFE_CYCLE_ENTRIES
 from checkers.linearizability.entries import MODEL_ENTRIES
 from checkers.replicas.entries import REPLICA_ENTRIES
@@ -171,7 +171,7 @@ _RECORDINGS: Final = Entry(
     "claims to lead the quorum, replicas, their records, settings.",
     meaning="A run whose tape is lost looks like one in which nothing went wrong.",
     case="a table that the run set out to record and has to fill",
-    source="checkers/recordings.py",
+    source="checkers/grounds/recordings.py",
     strength=Strength.NEVER,
     needs=_OPERATIONS,
 )

@@ -24,25 +24,25 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from checkers.anomaly import ANOMALIES
-from checkers.assumptions import run_assumptions
 from checkers.catalogue import asked
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_log import Setting
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.resent import with_client_made
-from checkers.data_plane.summaries import summaries
 from checkers.finding_rows import FINDINGS
-from checkers.forensics import Forensics, write_forensics
-from checkers.grounds import course, fault_windows, run_grounds
+from checkers.grounds.assumptions import run_assumptions
+from checkers.grounds.grounds import course, fault_windows, run_grounds
+from checkers.grounds.history_summary import HistorySummary, history_summary
+from checkers.grounds.operations import SUMMARY
+from checkers.grounds.recordings import recordings
+from checkers.grounds.summaries import summaries
 from checkers.group_pass import group_answers
 from checkers.groups import GROUPS
-from checkers.history_summary import HistorySummary, history_summary
-from checkers.kernels.key_log import Setting
-from checkers.kernels.operations import SUMMARY
+from checkers.losses.forensics import Forensics, write_forensics
 from checkers.losses.forensics_pass import loss_forensics
-from checkers.recordings import recordings
 from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
-from checkers.tables import (
+from checkers.runner.tables import (
     JobError,
     collected,
     file_frame,

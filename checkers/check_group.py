@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from checkers.data_plane.key_log import Setting
 from checkers.entry import Entry
-from checkers.kernels.key_log import Setting
 from checkers.verdict import CheckResult
 from history.manifest import Manifest
 from history.run_directory import RunDirectory

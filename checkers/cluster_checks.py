@@ -5,8 +5,8 @@ tape some hundred thousand), so a kernel is given the tables that it wants, whol
 the records is spread over buckets by key, and a check of it has a call a bucket.
 
 To read a tape and to replay a log takes longer than most checks do. So there are only as many Spark
-tasks as the records are worth (`checkers.tables.task_count`), and the calls of one task share what
-they read.
+tasks as the records are worth (`checkers.runner.tables.task_count`), and the calls of one task
+share what they read.
 
 A kernel that crashes is unknown for its call and check; so is a table that cannot be read. A Spark
 task that dies ends the job of the group, and every check then has a job of its own.
@@ -24,11 +24,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import Entry
+from checkers.facts import Facts, Judged, Tables, facts_of
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
-from checkers.kernels.facts import Facts, Judged, Tables, facts_of
-from checkers.memory import out_of_memory
 from checkers.results import anomalies_found, file_answers, result_of
-from checkers.tables import (
+from checkers.runner.memory import out_of_memory
+from checkers.runner.tables import (
     JobError,
     SealedFile,
     byte_count,

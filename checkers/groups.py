@@ -6,7 +6,7 @@ from checkers.check_group import CheckGroup
 from checkers.control_plane.group import CONTROL_PLANE
 from checkers.cycles.group import CYCLES_GROUP
 from checkers.cycles.kafka_group import TRANSACTION_CYCLES_GROUP
-from checkers.lag.group import LAG_GROUP
+from checkers.data_plane.lag import LAG_GROUP
 from checkers.linearizability.group import LINEARIZABILITY
 from checkers.replicas.group import REPLICAS
 from checkers.transactions.by_key_group import TRANSACTIONS_BY_KEY

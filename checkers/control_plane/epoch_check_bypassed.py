@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, clock, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.rpcs import Rpc
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View, by_partition, clock, view
 
 __all__ = ["NAME", "bypassed_epoch_checks"]
 

@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, counted, spelled, view
-from checkers.kernels.broker_states import BrokerHistory
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import METADATA, clock, counted, spelled, view
 
 __all__ = ["NAME", "epochs_that_went_back"]
 

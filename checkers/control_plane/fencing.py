@@ -1,7 +1,7 @@
 """C8: fencing-too-early and fencing-too-late, from the tape and the log of record.
 
 A controller fences a broker whose session has ended: it has taken no heartbeat of that registration
-for the session time-out. Both sides are compared by bounds (`checkers.kernels.sessions`), each
+for the session time-out. Both sides are compared by bounds (`checkers.metadata.sessions`), each
 taken so that it speaks for the controller:
 
 - *too early*: the latest that the fencing can have been decided is less than the time-out after the
@@ -33,11 +33,10 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc
-from checkers.kernels.sessions import (
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.sessions import (
     Contacts,
     Term,
     contacts_of,
@@ -45,6 +44,7 @@ from checkers.kernels.sessions import (
     term_at,
     terms_of,
 )
+from checkers.metadata.view import View, clock, counted, doubtful, view
 
 __all__ = ["EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
 

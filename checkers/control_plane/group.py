@@ -26,7 +26,7 @@ from checkers.control_plane import (
     unfetched_epoch,
 )
 from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
-from checkers.general.checks import GENERAL_CHECKS
+from checkers.grounds.node_checks import GENERAL_CHECKS
 from checkers.life_cycle.checks import LIFE_CYCLE_CHECKS
 from checkers.visibility.checks import TOLD_CHECKS
 

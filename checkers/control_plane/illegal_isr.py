@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, by_partition, view
 
 __all__ = ["ELR_OVERLAPS", "EMPTY", "NOT_IN_REPLICAS", "elr_overlaps", "empty_isrs", "strange_isrs"]
 

@@ -1,10 +1,10 @@
 """C11 illegal-transition: the log of record, replayed through a model of the controller's rules.
 
-The model (`checkers.kernels.metadata_state`, `checkers.kernels.metadata_rules`) is given one record
+The model (`checkers.metadata.state`, `checkers.control_plane.metadata_rules`) is given one record
 after the other; each is judged as a step from the state that the records before it add up to, and
 then applied, wrong or not, so that a wrong step is told once.
 
-Sound because only what the quorum decided is judged (`checkers.kernels.log_of_record`), because
+Sound because only what the quorum decided is judged (`checkers.metadata.log_of_record`), because
 records of an aborted transaction are not in it, and because a snapshot's records are the state that
 the log goes on from and no steps. A log that begins with a snapshot is not accused of what only the
 absence of something could prove.
@@ -24,13 +24,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, spelled, view
-from checkers.kernels.breach import Breach
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.log_of_record import LogOfRecord
-from checkers.kernels.metadata_records import MetadataRecord
-from checkers.kernels.metadata_rules import breaches
-from checkers.kernels.metadata_state import MetadataState
+from checkers.control_plane.breach import Breach
+from checkers.control_plane.metadata_rules import breaches
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.log_of_record import LogOfRecord
+from checkers.metadata.records import MetadataRecord
+from checkers.metadata.state import MetadataState
+from checkers.metadata.view import METADATA, spelled, view
 
 __all__ = ["NAME", "illegal_transitions"]
 

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, by_partition, view
 
 __all__ = ["GRACE_MS", "NAME", "ineligible_members"]
 

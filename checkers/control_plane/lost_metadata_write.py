@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.metadata_records import MetadataRecord
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.records import MetadataRecord
+from checkers.metadata.view import View, clock, counted, doubtful, view
 
 __all__ = ["NAME", "lost_metadata_writes"]
 

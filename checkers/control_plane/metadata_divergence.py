@@ -31,10 +31,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.log_of_record import LogOfRecord
-from checkers.kernels.rpcs import rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.log_of_record import LogOfRecord
+from checkers.metadata.rpcs import rpcs
+from checkers.metadata.view import METADATA, clock, spelled, view
 
 __all__ = ["NAME", "metadata_divergences"]
 

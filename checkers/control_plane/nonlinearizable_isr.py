@@ -1,7 +1,7 @@
 """C1 nonlinearizable-isr: the ISR of a partition is a versioned register.
 
 Version k of a partition is (leader, leader epoch, ISR) at one partition epoch, out of the metadata
-log of record. The register's operations (`kernels.versioned_register`):
+log of record. The register's operations (`control_plane.versioned_register`):
 
 - an AlterPartition is a compare-and-set that expects a partition epoch: called when its request
   arrived at the proxy, returned when its answer was passed on to the leader. Answered by the next
@@ -33,18 +33,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import (
-    NO_REQUESTS,
-    Requests,
-    made,
-    proposals,
-    requests_by_partition,
-)
-from checkers.kernels.partition_states import Cause, PartitionHistory
-from checkers.kernels.rpcs import Rpc
-from checkers.kernels.versioned_register import (
+from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
     Contradiction,
@@ -52,6 +41,17 @@ from checkers.kernels.versioned_register import (
     Operation,
     contradiction,
 )
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.isr_changes import (
+    NO_REQUESTS,
+    Requests,
+    made,
+    proposals,
+    requests_by_partition,
+)
+from checkers.metadata.partition_states import Cause, PartitionHistory
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View, clock, doubtful, spelled, view
 
 __all__ = ["NAME", "nonlinearizable_isrs"]
 

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled
-from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.view import METADATA, clock, spelled
 
 __all__ = ["GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
 

@@ -36,13 +36,13 @@ from enum import Enum, auto
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.broker_states import BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.follower_fetches import FollowerFetches, follower_fetches
-from checkers.kernels.isr_changes import NO_REQUESTS, proposals, requests_by_partition
-from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerVersion
+from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
+from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_partition
+from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, clock, doubtful, spelled, view
 
 __all__ = ["NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
 

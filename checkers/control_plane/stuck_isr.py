@@ -25,11 +25,11 @@ from itertools import takewhile
 from typing import Any, Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.absences import LEAVING_NS
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.control_plane.absences import LEAVING_NS
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, clock, doubtful, spelled, view
 
 __all__ = ["NAME", "SETTLED_NS", "stuck_isrs"]
 

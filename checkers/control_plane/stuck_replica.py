@@ -3,7 +3,7 @@
 A replica that is assigned, whose broker and leader live, fetches from the leader, catches up, and
 is let in. The scenario states how long that may take when nothing is broken (`recovery_limit`). A
 replica that is out for longer is stuck: it does not fetch, does not catch up, or is not let in.
-`kernels.absences` says when nothing is broken, and for which replicas.
+`control_plane.absences` says when nothing is broken, and for which replicas.
 
 Every topic is judged, at every time of the run and whatever the log ends on the disks: these are
 named where they are known. `stuck-isr` (C12) judges only the end, and only replicas that have
@@ -20,11 +20,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from checkers.anomaly import Proof
+from checkers.control_plane.absences import Absence, absences, calm, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.control_plane.view import clock, doubtful, spelled, view
-from checkers.kernels.absences import Absence, absences, calm, return_count
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.view import clock, doubtful, spelled, view
 
 __all__ = ["NAME", "stuck_replicas"]
 

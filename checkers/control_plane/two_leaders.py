@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, View, clock, counted, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import NO_REQUESTS, requests_by_partition
-from checkers.kernels.metadata_records import LEADER_CHANGE
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.rpcs import Rpc
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.records import LEADER_CHANGE
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import METADATA, View, clock, counted, view
 
 __all__ = ["NAME", "two_leaders"]
 

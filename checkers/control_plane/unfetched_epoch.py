@@ -27,12 +27,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, clock, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.follower_fetches import FollowerFetches, Told, follower_fetches
-from checkers.kernels.isr_changes import NO_REQUESTS, Requests, requests_by_partition
-from checkers.kernels.partition_states import PartitionHistory
-from checkers.kernels.rpcs import Rpc
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.follower_fetches import FollowerFetches, Told, follower_fetches
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View, by_partition, clock, view
 
 __all__ = ["NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
 

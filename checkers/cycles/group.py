@@ -20,7 +20,7 @@ from checkers.cycles.graph import graph_of
 from checkers.cycles.judgement import spelled_cycle, taking_part
 from checkers.cycles.levels import promised
 from checkers.cycles.scan import Part, Summary, reasons_of, segment_parts, summaries_of
-from checkers.tables import JobError, cluster_file, file_frame, row_count
+from checkers.runner.tables import JobError, cluster_file, file_frame, row_count
 from checkers.verdict import CheckResult
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT

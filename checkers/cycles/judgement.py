@@ -29,7 +29,7 @@ from checkers.cycles.levels import level_of_cycle
 from checkers.cycles.oddity import Oddity
 from checkers.cycles.shortest import Cycle, Link
 from checkers.cycles.steps import NONE
-from checkers.kernels.rows import INFO, OK
+from checkers.rows import INFO, OK
 from history.models import Isolation
 
 __all__ = [

@@ -27,7 +27,7 @@ from checkers.cycles.moments import (
     written_round,
 )
 from checkers.cycles.scan import passed
-from checkers.tables import (
+from checkers.runner.tables import (
     JobError,
     SealedFile,
     cluster_file,

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
 from checkers.cycles.oddity import Lists, Oddities, Oddity, list_text, spelled_out
 from checkers.cycles.versions import is_failed
-from checkers.kernels.rows import FAIL, OK
+from checkers.rows import FAIL, OK
 from history.models import Isolation
 
 __all__ = ["oddities"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from checkers.cycles.steps import Steps
 from checkers.cycles.versions import Versions
 from checkers.cycles.visits import Visits
-from checkers.kernels.rows import FAIL
+from checkers.rows import FAIL
 from history.models import Isolation
 
 __all__ = ["SHOWN", "SPELLED_MAX", "Lists", "Oddities", "Oddity", "list_text", "spelled_out"]

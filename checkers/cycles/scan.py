@@ -32,9 +32,9 @@ from checkers.cycles.judgement import Reason, reasons_in
 from checkers.cycles.oddity import Oddities
 from checkers.cycles.shortest import Link
 from checkers.cycles.steps import COLUMNS
-from checkers.kernels.rows import OK
-from checkers.memory import out_of_memory
-from checkers.tables import SealedFile, collected, opened, scanned
+from checkers.rows import OK
+from checkers.runner.memory import out_of_memory
+from checkers.runner.tables import SealedFile, collected, opened, scanned
 from history.failure import HarnessError
 
 __all__ = ["Part", "Scan", "Summary", "passed", "reasons_of", "segment_parts", "summaries_of"]

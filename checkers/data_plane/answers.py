@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, Found
 from checkers.catalogue import entry_of
 from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.lost_writes import unread_below_doubt
+from checkers.data_plane.unseen import unread_doubt
 from checkers.finding_rows import found_row, unknown_row
-from checkers.kernels.key_log import KeyLog
-from checkers.kernels.lost_writes import unread_below_doubt
-from checkers.kernels.unseen import unread_doubt
-from checkers.memory import out_of_memory
+from checkers.runner.memory import out_of_memory
 
 __all__ = ["Answer", "added_up", "answer_of", "answers_of", "crash", "judged_rows"]
 

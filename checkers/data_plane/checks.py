@@ -4,19 +4,19 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from checkers.anomaly import Found
-from checkers.kernels.aborted_reads import aborted_reads
-from checkers.kernels.assumptions import sent_values, unique_values
-from checkers.kernels.internal_poll_order import (
+from checkers.data_plane.aborted_reads import aborted_reads
+from checkers.data_plane.internal_poll_order import (
     internal_nonmonotonic_polls,
     internal_skipped_polls,
 )
-from checkers.kernels.key_log import KeyLog
-from checkers.kernels.lost_writes import lost_writes
-from checkers.kernels.offsets import duplicates, inconsistent_offsets
-from checkers.kernels.poll_order import nonmonotonic_polls, skipped_polls
-from checkers.kernels.send_order import nonmonotonic_sends
-from checkers.kernels.unseen import unseen
-from checkers.kernels.vanished import vanished
+from checkers.data_plane.key_assumptions import sent_values, unique_values
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.lost_writes import lost_writes
+from checkers.data_plane.offsets import duplicates, inconsistent_offsets
+from checkers.data_plane.poll_order import nonmonotonic_polls, skipped_polls
+from checkers.data_plane.send_order import nonmonotonic_sends
+from checkers.data_plane.unseen import unseen
+from checkers.data_plane.vanished import vanished
 
 __all__ = ["BY_PLACE", "CHECKS", "KEY_ASSUMPTIONS", "Kernel"]
 
@@ -54,4 +54,4 @@ BY_PLACE: Final = frozenset(
     )
 )
 """Those that compare a record with what stands at its offset or comes before it; the others, and
-the assumptions, compare it with all records of its value (`checkers.kernels.key_segment`)."""
+the assumptions, compare it with all records of its value (`checkers.data_plane.large.segment`)."""

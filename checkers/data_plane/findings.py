@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame
 
 from checkers.data_plane.answers import answers_of, crash, judged_rows
 from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_log import Setting, key_log
 from checkers.finding_rows import FINDINGS, findings_table, unknown_row
-from checkers.kernels.key_log import Setting, key_log
-from checkers.kernels.rows import COLUMNS
-from checkers.tables import SealedFile, keys_in, scanned
+from checkers.rows import COLUMNS
+from checkers.runner.tables import SealedFile, keys_in, scanned
 from history.failure import HarnessError
 
 __all__ = ["findings", "findings_in", "key_findings", "unknown_rows"]
@@ -27,7 +27,7 @@ __all__ = ["findings", "findings_in", "key_findings", "unknown_rows"]
 def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel]) -> DataFrame:
     """FINDINGS of all files of `records`; `files` has one row a file (path, digest).
 
-    A task holds one key at a time, which fits in memory as `kernels.key_log` says.
+    A task holds one key at a time, which fits in memory as `data_plane.key_log` says.
     """
     kernel = partial(findings_in, setting=setting, checks=dict(checks))
     return scanned(files, kernel, schema=FINDINGS)

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.findings import findings
-from checkers.data_plane.jobs import SparkJobs
-from checkers.data_plane.large_files import Limits, large_file_findings
+from checkers.data_plane.key_log import Setting
+from checkers.data_plane.large.files import Limits, large_file_findings
+from checkers.data_plane.large.jobs import SparkJobs
 from checkers.finding_rows import FINDINGS
-from checkers.kernels.key_log import Setting
-from checkers.tables import JobError, SealedFile, collected, file_frame, row_count
+from checkers.runner.tables import JobError, SealedFile, collected, file_frame, row_count
 
 __all__ = ["RecordsPass", "records_pass"]
 

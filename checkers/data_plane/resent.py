@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from checkers.finding_rows import FINDINGS
-from checkers.tables import (
+from checkers.runner.tables import (
     JobError,
     SealedFile,
     cluster_file,

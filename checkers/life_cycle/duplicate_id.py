@@ -4,7 +4,7 @@ A controller refuses a registration (DUPLICATE_BROKER_REGISTRATION) as long as t
 unfenced broker of that id lasts, unless it is leaving. So where the log of record has a
 registration of another incarnation, and the same controller, in the same term, had accepted a
 heartbeat of the one before less than the session time-out ago, an id was taken from the living.
-The times are bounds that speak for the controller, as in C8 (`checkers.kernels.sessions`): the
+The times are bounds that speak for the controller, as in C8 (`checkers.metadata.sessions`): the
 latest that the registration can have been decided, the earliest that the heartbeat can have been
 taken. What the one before does with its heartbeats afterwards is C6's.
 
@@ -16,11 +16,10 @@ from itertools import pairwise
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc
-from checkers.kernels.sessions import (
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.sessions import (
     Contacts,
     Term,
     contacts_of,
@@ -28,6 +27,7 @@ from checkers.kernels.sessions import (
     term_at,
     terms_of,
 )
+from checkers.metadata.view import clock, counted, doubtful, view
 
 __all__ = ["NAME", "duplicate_ids"]
 

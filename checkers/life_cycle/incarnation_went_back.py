@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.view import counted, doubtful, view
 
 __all__ = ["NAME", "incarnations_that_went_back"]
 

@@ -18,10 +18,10 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import clock, counted
+from checkers.rows import OPEN_NS
 
 __all__ = ["NAME", "refused_but_running"]
 

@@ -33,10 +33,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted, doubtful
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc, rpcs
-from checkers.kernels.sessions import session_timeouts_ns
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.sessions import session_timeouts_ns
+from checkers.metadata.view import clock, counted, doubtful
 
 __all__ = ["NAME", "served_while_fenced"]
 

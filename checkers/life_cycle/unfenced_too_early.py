@@ -22,11 +22,11 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.rows import OPEN_NS
 
 __all__ = ["NAME", "unfenced_too_early"]
 

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.rows import OPEN_NS
 
 __all__ = ["NAME", "unsafe_shutdowns"]
 

@@ -27,7 +27,6 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Proof
-from checkers.kernels.rows import OPEN_NS
 from checkers.linearizability.counter_rows import (
     CITED_MAX,
     MODEL,
@@ -38,6 +37,7 @@ from checkers.linearizability.counter_rows import (
     single,
 )
 from checkers.linearizability.words import cited
+from checkers.rows import OPEN_NS
 
 __all__ = ["overdue"]
 

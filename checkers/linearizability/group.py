@@ -9,7 +9,7 @@ from checkers.linearizability.entries import MODEL_ENTRIES, NONLINEARIZABLE, WHO
 from checkers.linearizability.model_files import Outline, outline
 from checkers.linearizability.sweep import Sweep
 from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.tables import cluster_file
+from checkers.runner.tables import cluster_file
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.models import Model

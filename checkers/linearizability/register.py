@@ -32,7 +32,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.kernels.rows import OPEN_NS
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.operations import (
     FS,
@@ -45,6 +44,7 @@ from checkers.linearizability.operations import (
 )
 from checkers.linearizability.searched import CHECK, searched
 from checkers.linearizability.words import cited, shown
+from checkers.rows import OPEN_NS
 from history.models import Model
 
 __all__ = ["register"]

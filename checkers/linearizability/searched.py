@@ -24,7 +24,6 @@ import numpy as np
 import pyarrow as pa
 
 from checkers.anomaly import Found, Proof, found, none
-from checkers.kernels.rows import OPEN_NS
 from checkers.linearizability.budget import Budget, Meter, OverBudgetError
 from checkers.linearizability.minimal import minimal
 from checkers.linearizability.operations import (
@@ -37,6 +36,7 @@ from checkers.linearizability.operations import (
 from checkers.linearizability.search import Stuck, stuck
 from checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN, Sequential, State
 from checkers.linearizability.words import cited, shown
+from checkers.rows import OPEN_NS
 from history.models import Model
 
 __all__ = ["CHECK", "searched"]

@@ -26,7 +26,7 @@ from checkers.linearizability.slabs import SLAB_ROWS, cuts
 from checkers.linearizability.tasks import ANSWERS, Keys, Piece, Search, Sum, Tasks, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, found_of, witnesses_of
 from checkers.linearizability.witnesses import merged
-from checkers.tables import JobError, byte_count, collected, task_count
+from checkers.runner.tables import JobError, byte_count, collected, task_count
 from history.failure import HarnessError
 from history.models import Model
 

@@ -40,8 +40,8 @@ from checkers.linearizability.versioned import (
     witnesses_of,
 )
 from checkers.linearizability.witnesses import SOUGHT_COLUMNS, merged, sought
-from checkers.memory import out_of_memory, share_bytes
-from checkers.tables import SealedFile
+from checkers.runner.memory import out_of_memory, share_bytes
+from checkers.runner.tables import SealedFile
 from history.failure import HarnessError
 from history.models import Model
 from history.schema import MODEL_OPERATIONS

@@ -14,11 +14,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.anomaly import anomalies_of
 from checkers.check_group import Question
-from checkers.forensics import LOSS_CHECKS, Forensics, Loss, parsed
-from checkers.kernels.facts import Facts, facts_of
+from checkers.facts import Facts, facts_of
+from checkers.losses.forensics import LOSS_CHECKS, Forensics, Loss, parsed
 from checkers.losses.rows import LostValues
 from checkers.losses.stories import losses
-from checkers.tables import JobError, SealedFile, cluster_file, collected, rows_in
+from checkers.runner.tables import JobError, SealedFile, cluster_file, collected, rows_in
 from checkers.verdict import Verdict
 from history.writer import bucket_of
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from checkers.control_plane.stale_epoch_join import StaleJoin, stale_joins
 from checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
-from checkers.control_plane.view import View, view
-from checkers.forensics import Fate
-from checkers.kernels.facts import Facts, Tables
-from checkers.kernels.follower_fetches import follower_fetches
-from checkers.kernels.isr_changes import NO_REQUESTS, Requests, requests_by_partition
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
-from checkers.kernels.replica_logs import ReplicaLog, replica_logs
+from checkers.facts import Facts, Tables
+from checkers.losses.forensics import Fate
+from checkers.metadata.follower_fetches import follower_fetches
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
+from checkers.metadata.view import View, view
+from checkers.replicas.replica_logs import ReplicaLog, replica_logs
 
 __all__ = ["UNKNOWN", "Case", "LostValues", "Rows", "case_of", "lost_rows"]
 

@@ -2,7 +2,7 @@
 
 The disks are read when all is over. Until then a replica that lacked a record may have fetched it
 again, been wiped, or been taken off the partition. So acknowledgements under acks=all are held
-against each other, and against where logs were seen to end in between (`kernels.log_ends`).
+against each other, and against where logs were seen to end in between (`replicas.log_ends`).
 
 - A record that is sent after another one was acknowledged is appended behind it. If it is
   acknowledged at its offset or before, no log holds both: where the other one lies, there was
@@ -11,7 +11,7 @@ against each other, and against where logs were seen to end in between (`kernels
 - A broker that was in the ISR or ELR, or led, in every version that may have been in force as its
   log ended somewhere, has every record that had been acknowledged before (C10).
 - A broker that was in the ISR all through a send had that record when it was acknowledged
-  (`kernels.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
+  (`replicas.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
   taken off the partition.
 
 What cannot be judged so: whether two replicas held different records at one offset (D16), since
@@ -29,19 +29,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock
-from checkers.kernels.commitments import (
+from checkers.disk_faults import DISK_FAULTS
+from checkers.facts import Facts, Tables
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, clock
+from checkers.replicas.commitments import (
     Commitment,
     Sends,
     acknowledged_sends,
     commitments,
     in_force,
 )
-from checkers.kernels.disk_faults import DISK_FAULTS
-from checkers.kernels.facts import Facts, Tables
-from checkers.kernels.log_ends import LogEnd, appended_ends, fetched_ends, highest_before
-from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
-from checkers.kernels.spans import FOREVER_NS, Span, outside
+from checkers.replicas.log_ends import LogEnd, appended_ends, fetched_ends, highest_before
+from checkers.spans import FOREVER_NS, Span, outside
 
 __all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_members"]
 

@@ -23,13 +23,13 @@ import numpy as np
 import pyarrow as pa
 
 from checkers.anomaly import Found, Proof, none
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.commitments import Sends, acknowledged_sends, commitments
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import keys_of
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.ranges import range_text, stretches
+from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
+from checkers.replicas.replica_logs import keys_of
 
 __all__ = ["NAME", "acknowledged_below_min_isr"]
 

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, none
-from checkers.control_plane.view import spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import NO_VALUE, ReplicaLog, keys_of, replica_logs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.view import spelled, view
+from checkers.ranges import range_text, stretches
+from checkers.replicas.replica_logs import NO_VALUE, ReplicaLog, keys_of, replica_logs
 
 __all__ = ["NAME", "divergent_replicas"]
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.control_plane.view import View
-from checkers.kernels.facts import Facts
-from checkers.kernels.partition_states import PartitionVersion
+from checkers.facts import Facts
+from checkers.metadata.partition_states import PartitionVersion
+from checkers.metadata.view import View
 
 __all__ = ["MORE_THAN_THE_LEADER", "SETTING", "Applied", "enough", "min_isr"]
 

@@ -40,15 +40,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, none
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.in_force import UNSURE, in_force
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import keys_of
-from checkers.kernels.rows import OPEN_NS
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.in_force import UNSURE, in_force
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.ranges import range_text, stretches
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
+from checkers.replicas.replica_logs import keys_of
+from checkers.rows import OPEN_NS
 
 __all__ = ["COMMITTED", "READ", "commits_below_min_isr", "reads_below_min_isr", "under_versions"]
 

@@ -3,7 +3,7 @@
 What proves that a replica had a record, and has cut it off?
 
 - It had it: the record was acknowledged under acks=all, and the replica's broker was in the ISR all
-  through the send (`kernels.commitments`). Then it was also committed: below the high watermark of
+  through the send (`replicas.commitments`). Then it was also committed: below the high watermark of
   the leader that acknowledged it.
 - It has it no more: its log, read whole from its disk, holds another record at that offset, or
   none, above its log start.
@@ -30,14 +30,14 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Proof, none
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.commitments import Commitment, Sends
-from checkers.kernels.disk_faults import last_disk_fault_ns
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import ReplicaLog, keys_of, replica_logs
+from checkers.disk_faults import last_disk_fault_ns
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.ranges import range_text, stretches
 from checkers.replicas.along_the_way import Course, course_of, cut_records
+from checkers.replicas.commitments import Commitment, Sends
+from checkers.replicas.replica_logs import ReplicaLog, keys_of, replica_logs
 
 __all__ = ["NAME", "truncated_replicas"]
 

@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from checkers.anomaly import Found, Proof
-from checkers.control_plane.view import View, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory
-from checkers.kernels.replica_logs import keys_of
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.view import View, doubtful, spelled, view
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
+from checkers.replicas.replica_logs import keys_of
 
 __all__ = ["NAME", "unsafe_candidates"]
 

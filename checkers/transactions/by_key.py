@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found, none
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.membership import has_repeats
+from checkers.facts import Facts, Judged, Tables
+from checkers.membership import has_repeats
 from history.schema import F, Outcome
 
 __all__ = ["PRECOMMITTED", "SKIPPED", "precommitted_reads", "skipped_sends"]

@@ -12,7 +12,7 @@ from checkers.anomaly import Found, none
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.finding_rows import FINDINGS, findings_table, found_row
 from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.tables import (
+from checkers.runner.tables import (
     JobError,
     cluster_file,
     collected,

@@ -34,8 +34,8 @@ from typing import Any, Final
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
+from checkers.facts import Facts, Judged, Tables
+from checkers.rows import OPEN_NS
 from history.schema import Outcome
 
 __all__ = ["NAME", "wrong_group_offsets"]

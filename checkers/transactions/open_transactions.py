@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from checkers.tables import SealedFile, rows_in, scanned
+from checkers.runner.tables import SealedFile, rows_in, scanned
 from history.failure import HarnessError
 
 __all__ = ["OPEN", "OpenTransaction", "open_frame", "open_in", "open_transactions"]

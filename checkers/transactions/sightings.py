@@ -4,7 +4,7 @@ A transaction writes to several keys, and their records lie in several files, so
 for its keys in as few rows as it can: first the values that nobody read, which are few unless much
 is wrong; then, for transactions with some of these, who read the others.
 
-A key of a file fits in memory (`checkers.kernels.key_log`).
+A key of a file fits in memory (`checkers.data_plane.key_log`).
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from checkers.kernels.membership import is_among
-from checkers.kernels.rows import COLUMNS, FAIL, Rows, split
-from checkers.tables import SealedFile, keys_in, scanned
+from checkers.membership import is_among
+from checkers.rows import COLUMNS, FAIL, Rows, split
+from checkers.runner.tables import SealedFile, keys_in, scanned
 from history.failure import HarnessError
 
 __all__ = ["SIGHTINGS", "sightings", "sightings_in", "sightings_of_key"]

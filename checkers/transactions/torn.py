@@ -27,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.kernels.key_log import FinalRead
+from checkers.data_plane.key_log import FinalRead
 from history.schema import Outcome
 
 __all__ = ["Suspect", "suspects", "torn_transactions", "whole_transactions"]

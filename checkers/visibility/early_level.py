@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import clock, counted, doubtful, view
 from checkers.visibility.acknowledgements import Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised
 

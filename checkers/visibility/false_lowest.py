@@ -26,10 +26,10 @@ from heapq import heappop, heappush
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc, rpcs
-from checkers.kernels.sessions import Term, term_of_node, terms_of
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.sessions import Term, term_of_node, terms_of
+from checkers.metadata.view import clock, doubtful, spelled, view
 from checkers.visibility.acknowledgements import Acknowledgements, Bound
 
 __all__ = ["NAME", "false_lowest_offsets", "told_lowest"]

@@ -11,9 +11,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.kernels.facts import Tables
-from checkers.kernels.quiet import quiet
-from checkers.tables import (
+from checkers.facts import Tables
+from checkers.quiet import quiet
+from checkers.runner.tables import (
     JobError,
     SealedFile,
     byte_count,

@@ -20,9 +20,9 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found
-from checkers.control_plane.view import clock, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.in_force import UNSURE
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.in_force import UNSURE
+from checkers.metadata.view import clock, doubtful, view
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.control_plane.view import View, clock, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, clock, doubtful, view
+from checkers.rows import OPEN_NS
 from checkers.visibility.false_lowest import told_lowest
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices

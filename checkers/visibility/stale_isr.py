@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.control_plane.view import clock, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionVersion
-from checkers.kernels.quiet import Quiet, quiet
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import PartitionVersion
+from checkers.metadata.view import clock, doubtful, view
+from checkers.quiet import Quiet, quiet
 from checkers.visibility.isr_reads import IsrReads, isr_reads
 from checkers.visibility.offices import Offices, offices
 

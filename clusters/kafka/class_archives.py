@@ -19,17 +19,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from clusters.cache import Progress, cache_dir, kept
-from clusters.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from clusters.hosts.command import run_command
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.java import Java
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.launch import class_dump_command
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import Release
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.provision.cache import Progress, cache_dir, kept
+from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
+from clusters.provision.java import Java
 from history.clock import Clock
 from history.failure import HarnessError
 

@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from clusters.cache import Progress, cache_dir, kept
 from clusters.hosts.command import Completed, run_command
 from clusters.hosts.warden import Warden
-from clusters.java import Java
 from clusters.kafka.configuration import Listener, Node, first_members, nodes_of
 from clusters.kafka.launch import tool_command
 from clusters.kafka.releases import Release, version_numbers
 from clusters.kafka.voters import CHECKPOINT as VOTERS
 from clusters.kafka.voters import Seat, Voter, placeholders, stated
 from clusters.port import ClusterSpec, Quorum, Role
+from clusters.provision.cache import Progress, cache_dir, kept
+from clusters.provision.java import Java
 from history.failure import HarnessError, UsageError
 
 __all__ = [

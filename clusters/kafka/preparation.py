@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from clusters.cache import Progress
 from clusters.hosts.warden import Warden
-from clusters.java import find_java
 from clusters.kafka.class_archives import class_archives
 from clusters.kafka.configuration import refuse_impossible
 from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import fetch_release
 from clusters.port import ClusterSpec
+from clusters.provision.cache import Progress
+from clusters.provision.java import find_java
 
 __all__ = ["prepare"]
 

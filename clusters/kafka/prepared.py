@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clusters.java import Java
 from clusters.kafka.formatting import Bootstrap
 from clusters.kafka.releases import Release, version_numbers
 from clusters.port import Role
+from clusters.provision.java import Java
 
 __all__ = ["Prepared"]
 

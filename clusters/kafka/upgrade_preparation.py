@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from clusters.cache import Progress
 from clusters.hosts.warden import Warden
 from clusters.kafka.features import Levels, levels_in
 from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from clusters.port import ClusterSpec, Quorum
+from clusters.provision.cache import Progress
 from clusters.witness.definitions import definitions_of
 
 __all__ = ["with_levels", "with_release"]

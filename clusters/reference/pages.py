@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from clusters.reference.life_cycle_transitions import TRANSITIONS as OF_BROKERS
-from clusters.reference.quorum.transitions import TRANSITIONS as OF_VOTERS
-from clusters.reference.quorum.transitions import State
-from clusters.reference.rules import RULES, Rule
-from clusters.reference.states import BrokerState
+from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS as OF_BROKERS
+from clusters.reference.nodes.quorum.transitions import TRANSITIONS as OF_VOTERS
+from clusters.reference.nodes.quorum.transitions import State
+from clusters.reference.nodes.rules import RULES, Rule
+from clusters.reference.nodes.states import BrokerState
 from history.failure import UsageError
 
 __all__ = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clusters.kafka.configuration import CLIENTS, Listener, Node, Route
 from clusters.port import ClusterSpec, Role
-from clusters.reference.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
+from clusters.reference.shell.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 
 __all__ = ["ignored", "settings_of"]

@@ -15,10 +15,10 @@ from clusters.port import ClusterSpec, NodeName, Quorum
 from clusters.processes.cluster import ProcessCluster
 from clusters.processes.node import ProcessNode
 from clusters.protocol.metadata_records import Definitions
-from clusters.reference.formatting import format_directory, looked_at, new_id
+from clusters.reference.codec.record_definitions import definitions
 from clusters.reference.process_settings import settings_of
+from clusters.reference.shell.formatting import format_directory, looked_at, new_id
 from clusters.reference.specs import level_of
-from clusters.reference.wire.record_definitions import definitions
 from history.clock import Clock
 from history.failure import UsageError
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from clusters.port import ClusterSpec, Role
-from clusters.reference.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
+from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from history.failure import UsageError
 
 __all__ = ["DEFAULTS", "level_of", "own_settings"]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
-from clusters.reference.alarm import NEVER_NS, Alarm
-from clusters.reference.effects import Effects, Node, Woken
+from clusters.node_port.alarm import NEVER_NS, Alarm
+from clusters.node_port.effects import Effects, Node, Woken
 from clusters.simulation.clock import Clock
 from clusters.simulation.disk import Disk
 

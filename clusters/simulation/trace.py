@@ -11,8 +11,8 @@ from array import array
 from hashlib import blake2b
 from typing import Any, Final
 
-from clusters.reference.alarm import Alarm
-from clusters.reference.effects import TICK, Effects
+from clusters.node_port.alarm import Alarm
+from clusters.node_port.effects import TICK, Effects
 from clusters.simulation.host import Handle
 
 __all__ = ["MutatedMessageError", "Trace", "Witnessed", "proving_idle"]

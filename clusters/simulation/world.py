@@ -17,8 +17,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final, Protocol
 
-from clusters.reference.alarm import NEVER_NS
-from clusters.reference.effects import (
+from clusters.node_port.alarm import NEVER_NS
+from clusters.node_port.effects import (
     ADVANCE,
     APPEND,
     CLOSE,

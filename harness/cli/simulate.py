@@ -10,9 +10,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from checkers.session import is_local
-from clusters.java import find_java
-from clusters.reference.rules import RULES, Rule
+from checkers.runner.session import is_local
+from clusters.provision.java import find_java
+from clusters.reference.nodes.rules import RULES, Rule
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
 from harness.prepare.reference import rules_without
 from harness.progress import Progress, terminal_progress

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 from pyspark.sql import SparkSession
 
-from checkers.mirror import mirrored
-from checkers.session import is_local
-from checkers.storage import is_uri, local_path
-from clusters.java import find_java
+from checkers.runner.mirror import mirrored
+from checkers.runner.session import is_local
+from checkers.runner.storage import is_uri, local_path
+from clusters.provision.java import find_java
 from harness.cli.options import (
     as_json,
     budget_option,

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import psutil
 
-from clusters.cache import abandoned_drafts
 from clusters.hosts.ledger import left_ledgers, let_go_all, undo_all
 from clusters.hosts.process import end_orphans, orphans
+from clusters.provision.cache import abandoned_drafts
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
 

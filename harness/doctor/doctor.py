@@ -9,7 +9,6 @@ from pathlib import Path
 
 import psutil
 
-from clusters.cache import cache_dir
 from clusters.compiled import is_compiled
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.clocks.trial import clock_trial
@@ -21,7 +20,8 @@ from clusters.hosts.power.trial import power_trial
 from clusters.hosts.process import orphans
 from clusters.hosts.ssh.examination import examine_machine
 from clusters.hosts.ssh.inventory import Inventory
-from clusters.java import find_java
+from clusters.provision.cache import cache_dir
+from clusters.provision.java import find_java
 from harness.doctor.finding import Finding
 from harness.doctor.hosts import (
     bandwidth_finding,

@@ -14,7 +14,7 @@ from clusters.evolution import ChangesMembers
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.packets import why_no_rules
 from clusters.port import Cluster
-from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario
 from history.failure import SpecError

@@ -7,8 +7,8 @@ perform runs on these, and that is said in one line; what only Kafka can do is l
 from collections.abc import Callable
 
 from clusters.hosts.warden import Warden
-from clusters.java import find_java
 from clusters.kafka.releases import UnfetchedError, fetch_release
+from clusters.provision.java import find_java
 from harness.prepare.reference import refuse_what_is_kafkas
 from harness.scenario.options import ClusterKind
 from harness.scenario.scenario import Scenario

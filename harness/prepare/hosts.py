@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, assert_never
 
-from clusters.cache import Progress
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.host import DockerHost, why_no_containers
 from clusters.hosts.docker.jars import release_in
@@ -18,6 +17,7 @@ from clusters.kafka.files_read import files_read
 from clusters.kafka.launch import LOGGING_FILES
 from clusters.kafka.prepared import Prepared
 from clusters.port import NodeName
+from clusters.provision.cache import Progress
 from harness.prepare.inventory_file import load_inventory
 from harness.scenario.options import ClusterKind, HostKind, RunOptions
 from harness.scenario.scenario import Scenario

@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 from typing import Final
 
 from clusters.port import Quorum
-from clusters.reference.levels import LEVEL_VISIBILITY
+from clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.process_settings import ignored
-from clusters.reference.rules import Rules
 from clusters.reference.specs import level_of
 from harness.progress import Progress
 from harness.scenario.options import RunOptions

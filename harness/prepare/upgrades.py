@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from clusters.cache import Progress
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.upgrade_preparation import with_levels, with_release
+from clusters.provision.cache import Progress
 from harness.scenario.scenario import Scenario
 from history.failure import SpecError, UsageError
 from nemesis.steps import flat

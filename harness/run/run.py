@@ -17,14 +17,14 @@ from types import FrameType
 from typing import Final
 
 from checkers.verdict import Verdict
-from clusters.cache import cache_dir
-from clusters.java import Java, find_java
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
 from clusters.port import Cluster
+from clusters.provision.cache import cache_dir
+from clusters.provision.java import Java, find_java
 from clusters.reference.processes import ReferenceCluster
-from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.specs import level_of
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.disks import with_disks

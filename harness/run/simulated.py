@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from clusters.port import NodeName, NodeState
-from clusters.reference.notebook import RecordedNotebook
-from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
-from clusters.reference.simulated_witness import AppendTimes
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.witness import AppendTimes
 from harness.interpreter.observer import observed
 from harness.prepare.reference import refuse_what_is_kafkas, release_like, rules_without
 from harness.progress import Progress

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from clusters.reference.effects import NOTE
-from clusters.reference.notes import APPENDED_METADATA
-from clusters.reference.simulated import SimulatedCluster
-from clusters.reference.simulated_witness import AppendTimes, write_simulated_witness
+from clusters.node_port.effects import NOTE
+from clusters.node_port.notes import APPENDED_METADATA
+from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.witness import AppendTimes, write_simulated_witness
 from clusters.simulation.world import Watcher
 from history.failure import HarnessError
 from history.journal import RowJournal

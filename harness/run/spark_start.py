@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
 
-from checkers.session import is_local, spark_session
-from clusters.java import Java, spark_java_home
-from clusters.spark_classes import spark_class_archive
+from checkers.runner.session import is_local, spark_session
+from clusters.provision.java import Java, spark_java_home
+from clusters.provision.spark_classes import spark_class_archive
 
 __all__ = ["SparkStart"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
-from clusters.reference.levels import LEVEL_EPOCHS
-from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.nodes.levels import LEVEL_EPOCHS
+from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario, node_names

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from clusters.port import TopicSpec
-from clusters.reference.rules import Rules
+from clusters.reference.nodes.rules import Rules
 from harness.run.simulated_evidence import few_collections
 from harness.scenario.scenario import Scenario, parse_scenario
 from harness.scenario.trial_spec import Storm, TrialSpec

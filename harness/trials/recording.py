@@ -12,12 +12,12 @@ from typing import Any, Final
 import yaml
 
 from clusters.port import NodeName
-from clusters.reference.deferred import Item, ReadBook, metadata_items
-from clusters.reference.errors import ERROR_NAMES, Error
-from clusters.reference.messages.client import MetadataResponse
-from clusters.reference.notebook import RecordedNotebook
-from clusters.reference.simulated import SimulatedCluster
-from clusters.reference.simulated_witness import AppendTimes
+from clusters.reference.nodes.errors import ERROR_NAMES, Error
+from clusters.reference.nodes.messages.client import MetadataResponse
+from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
+from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.world import Watcher
 from harness.run.recording import note
 from harness.run.simulated_evidence import (

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from clusters.port import Cluster, NodeName, NodeState, Role, role_of
 from clusters.reference.oracle.oracle import Oracle
-from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.observer import whole_nodes
 from history.failure import HarnessError
 from nemesis.conditions import Condition, Observation, holds

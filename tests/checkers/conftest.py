@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from checkers.session import spark_session
-from clusters.java import find_java, spark_java_home
+from checkers.runner.session import spark_session
+from clusters.provision.java import find_java, spark_java_home
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ from histories import History, history
 
 from checkers.anomaly import Anomaly, Found, anomalies_of
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
-from checkers.history_summary import HistorySummary, history_summary
-from checkers.kernels.key_log import KeyLog, Setting, key_log
-from checkers.kernels.operations import FaultWindow, summary_of_operations
+from checkers.data_plane.key_log import KeyLog, Setting, key_log
+from checkers.grounds.history_summary import HistorySummary, history_summary
+from checkers.grounds.operations import FaultWindow, summary_of_operations
 
 __all__ = ["allowed", "doubts", "found_in", "log_of", "never", "setting_of", "summary"]
 

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from checkers.data_plane.checks import CHECKS, Kernel
-from checkers.data_plane.jobs import Parcel, judge_parcels
-from checkers.data_plane.large_files import Limits, large_keys_of
-from checkers.data_plane.large_keys import large_key_rows, surveys_wanted
-from checkers.kernels.key_log import Setting
-from checkers.kernels.key_survey import Grain
-from checkers.table_pieces import outline
-from checkers.tables import SealedFile
+from checkers.data_plane.key_log import Setting
+from checkers.data_plane.large.files import Limits, large_keys_of
+from checkers.data_plane.large.jobs import Parcel, judge_parcels
+from checkers.data_plane.large.keys import large_key_rows, surveys_wanted
+from checkers.data_plane.large.survey import Grain
+from checkers.runner.table_pieces import outline
+from checkers.runner.tables import SealedFile
 
 __all__ = ["HereJobs", "rows_in_segments"]
 

@@ -15,9 +15,9 @@ from checkers.anomaly import ANOMALIES, Found, anomalies_of
 from checkers.catalogue import asked
 from checkers.check import check_run
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+from checkers.data_plane.key_log import KeyLog
 from checkers.finding_rows import FINDINGS
-from checkers.kernels.key_log import KeyLog
-from checkers.tables import JobError, SealedFile, collected, file_frame, scanned
+from checkers.runner.tables import JobError, SealedFile, collected, file_frame, scanned
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
 from generators.kafka import LIES, Recipe, write_synthetic_run
 from history.failure import HarnessError

@@ -13,8 +13,8 @@ from small_histories import KEY, histories
 
 from checkers.anomaly import Anomaly, anomalies_of
 from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
-from checkers.kernels.key_log import key_log
-from checkers.kernels.log import _by_sorting, _by_table
+from checkers.data_plane.key_log import key_log
+from checkers.data_plane.log import _by_sorting, _by_table
 
 pytestmark = pytest.mark.slow
 

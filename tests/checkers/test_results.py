@@ -8,8 +8,8 @@ from histories import history
 from judging import summary
 
 from checkers.anomaly import Anomaly
-from checkers.assumptions import run_assumptions
 from checkers.finding_rows import FINDINGS
+from checkers.grounds.assumptions import run_assumptions
 from checkers.results import FileAnswers, file_answers, result_of
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, worst, write_verdict
 from history.failure import HarnessError

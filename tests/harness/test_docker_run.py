@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from commands import Fencepost
 
-from clusters.cache import cache_dir
+from clusters.provision.cache import cache_dir
 from history.manifest import read_manifest
 from history.reader import load_table
 

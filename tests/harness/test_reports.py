@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.run.reports import LOOKS
 from harness.run import reports
+from harness.run.reports import LOOKS
 from history.run_directory import RunDirectory
 from report.palette import ROLES
 

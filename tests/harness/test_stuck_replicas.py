@@ -10,9 +10,9 @@ from checkers.anomaly import anomalies_of
 from checkers.cluster_checks import ClusterKernel
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
-from checkers.kernels.facts import facts_of
-from clusters.reference.replicas.fetchers import Fetchers
-from clusters.reference.replicas.log import PartitionLog
+from checkers.facts import facts_of
+from clusters.reference.nodes.replicas.fetchers import Fetchers
+from clusters.reference.nodes.replicas.log import PartitionLog
 from harness.progress import TerminalProgress
 from harness.run.run import record_scenario
 from harness.scenario.options import ClusterKind, RunOptions

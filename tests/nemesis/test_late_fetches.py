@@ -5,7 +5,7 @@ import random
 import pytest
 
 from clusters.port import NodeName
-from clusters.reference.rules import Rules
+from clusters.reference.nodes.rules import Rules
 from harness.trials.plan import Storm, drawn_plan
 from harness.trials.trial import run_trial
 from nemesis.continuity import refuse_contradictions

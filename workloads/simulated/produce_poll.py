@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from clusters.port import TopicSpec
-from clusters.reference.configuration import MS, S
-from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.simulated.cluster import SimulatedCluster
 from history.failure import HarnessError
 from history.manifest import Promises
 from history.segment import Counts, PollRecorder, SendRecorder

@@ -9,7 +9,7 @@ from metadata_logs import case_count, doubts, facts, said, sentence, tables
 
 from checkers.anomaly import Found
 from checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
-from checkers.kernels.facts import Judged
+from checkers.facts import Judged
 from history.clock import ClockSkew
 from history.cluster_schema import NODE_SETTINGS
 

@@ -6,7 +6,7 @@ from metadata_logs import FACTS, doubts, never, said, tables
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
-from checkers.kernels.facts import Judged
+from checkers.facts import Judged
 
 # Broker 2 lost its disk and came back; the leader has a Fetch from before, and proposes it.
 LOG = """

@@ -23,7 +23,7 @@ from checkers.linearizability.slabs import Part, cuts
 from checkers.linearizability.sweep import Sweep
 from checkers.linearizability.tasks import ANSWERS, Keys, Piece, Search, Sum, Tasks, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
-from checkers.tables import JobError, SealedFile
+from checkers.runner.tables import JobError, SealedFile
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 

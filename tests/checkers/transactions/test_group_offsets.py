@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from checkers.check import check_run
-from checkers.kernels.facts import Facts
+from checkers.facts import Facts
 from checkers.transactions.group_offsets import NAME, wrong_group_offsets
 from checkers.verdict import Validity
 from history.cluster_schema import GROUP_OFFSETS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from small_histories import KEY, histories
 
 from checkers.anomaly import anomalies_of
-from checkers.kernels.facts import Facts, Judged
+from checkers.facts import Facts, Judged
 from checkers.transactions.by_key import precommitted_reads, skipped_sends
 from history.cluster_schema import TRANSACTIONS
 

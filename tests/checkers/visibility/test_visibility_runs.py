@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from checkers.catalogue import asked
 from checkers.check_group import Question
-from checkers.kernels.key_log import Setting
+from checkers.data_plane.key_log import Setting
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import VISIBILITY_GROUP
 from checkers.weight import weighed

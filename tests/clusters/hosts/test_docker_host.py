@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from clusters.cache import CACHE_VARIABLE
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.docker.host import ContainerPlace, DockerHost
 from clusters.hosts.docker.jars import release_in
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.tools import tool
 from clusters.port import NodeName, NodeState
+from clusters.provision.cache import CACHE_VARIABLE
 from history.failure import HarnessError, UsageError
 
 pytestmark = [pytest.mark.docker, pytest.mark.alone]

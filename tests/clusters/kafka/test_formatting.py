@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.cache import CACHE_VARIABLE
 from clusters.hosts.command import Completed
 from clusters.hosts.warden import Warden
-from clusters.java import Java
 from clusters.kafka import formatting
 from clusters.kafka.formatting import (
     Bootstrap,
@@ -22,6 +20,8 @@ from clusters.kafka.formatting import (
 from clusters.kafka.releases import Release
 from clusters.kafka.voters import CHECKPOINT, Seat
 from clusters.port import ClusterSpec, Quorum
+from clusters.provision.cache import CACHE_VARIABLE
+from clusters.provision.java import Java
 from history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")

@@ -7,7 +7,6 @@ import pytest
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.java import Java
 from clusters.kafka.configuration import Listener, Node
 from clusters.kafka.formatting import Bootstrap, directory_id_of
 from clusters.kafka.prepared import Prepared
@@ -16,6 +15,7 @@ from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.voters import CHECKPOINT, Seat
 from clusters.port import NodeName, NodeState
 from clusters.processes.node import ProcessNode
+from clusters.provision.java import Java
 from history.failure import HarnessError, UsageError
 
 SEAT = Seat(directory_id="first", checkpoint=b"voters")

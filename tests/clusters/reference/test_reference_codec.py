@@ -6,18 +6,18 @@ from uuid import UUID
 import pytest
 from wire_samples import EXCHANGES, KEY, VOTERS, client_batch, image_with
 
+from clusters.node_port.storage import Batch
 from clusters.protocol.framing import FrameBuffer
-from clusters.reference.messages import client, control, data
-from clusters.reference.storage import Batch
-from clusters.reference.wire.api import Door
-from clusters.reference.wire.codec import Codec, correlation_of
-from clusters.reference.wire.entities import (
+from clusters.reference.codec.api import Door
+from clusters.reference.codec.codec import Codec, correlation_of
+from clusters.reference.codec.entities import (
     Unreadable,
     read,
     request_frame,
     request_type,
     response_type,
 )
+from clusters.reference.nodes.messages import client, control, data
 
 _BROKERS_DOOR = frozenset(("Fetch-14", "Fetch-15", "OffsetForLeaderEpoch"))
 

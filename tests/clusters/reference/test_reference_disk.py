@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 from wire_samples import client_batch, placed
 
-from clusters.port import NodeName
-from clusters.reference.disk import Disk
-from clusters.reference.formatting import format_directory
-from clusters.reference.records import LeaderChangeMessage, NoOpRecord, TopicRecord
-from clusters.reference.storage import (
+from clusters.node_port.storage import (
     CLEAN_STOP,
     HIGH_WATERMARKS,
     META_PROPERTIES,
@@ -24,7 +20,11 @@ from clusters.reference.storage import (
     QuorumState,
     Snapshot,
 )
-from clusters.reference.wire.record_definitions import definitions
+from clusters.port import NodeName
+from clusters.reference.codec.record_definitions import definitions
+from clusters.reference.nodes.records import LeaderChangeMessage, NoOpRecord, TopicRecord
+from clusters.reference.shell.disk import Disk
+from clusters.reference.shell.formatting import format_directory
 from clusters.witness.metadata_log import read_metadata_log
 from clusters.witness.replicas import find_replicas, read_replica
 

@@ -11,8 +11,8 @@ from clusters.kafka.asking import Address
 from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import Connection, NoAnswerError
 from clusters.port import ClusterSpec, NodeName
+from clusters.reference.codec.entities import built, request_type, response_type
 from clusters.reference.processes import ReferenceCluster
-from clusters.reference.wire.entities import built, request_type, response_type
 from history.clock import Clock
 
 pytestmark = pytest.mark.slow

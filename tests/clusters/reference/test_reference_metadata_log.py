@@ -8,15 +8,15 @@ from wire_samples import BATCHES, RECORDS, SNAPSHOT
 from clusters.protocol.message_decoder import DecodeError
 from clusters.protocol.record_batches import scan_batches
 from clusters.protocol.records import records_of
-from clusters.reference.wire.metadata_log import (
+from clusters.reference.codec.metadata_log import (
     batches_in,
     encoded_batch,
     encoded_snapshot,
     scanned,
     snapshot_in,
 )
-from clusters.reference.wire.metadata_records import encoded, record_in
-from clusters.reference.wire.record_definitions import definitions
+from clusters.reference.codec.metadata_records import encoded, record_in
+from clusters.reference.codec.record_definitions import definitions
 
 _LOG = b"".join(encoded_batch(one) for one in BATCHES)
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from checkers.catalogue import CATALOGUE
+from clusters.reference.nodes.rules import RULES, Rules
 from clusters.reference.pages import (
     broker_diagram,
     rules_table,
     voter_diagram,
     with_sections,
 )
-from clusters.reference.rules import RULES, Rules
 from harness.trials.trial import STUCK
 from history.failure import UsageError
 

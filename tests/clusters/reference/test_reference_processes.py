@@ -33,8 +33,8 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka.observation import ask_metadata, view_of
 from clusters.port import Cluster, ClusterSpec, NodeName, NodeState, Role, TopicSpec, role_of
-from clusters.reference.formatting import format_directory
 from clusters.reference.processes import ReferenceCluster
+from clusters.reference.shell.formatting import format_directory
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 

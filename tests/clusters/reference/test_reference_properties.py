@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.reference.configuration import MS
-from clusters.reference.properties import parsed, read_properties
+from clusters.reference.nodes.configuration import MS
+from clusters.reference.shell.properties import parsed, read_properties
 from history.failure import UsageError
 
 _CONTROLLER = {

@@ -20,12 +20,12 @@ from clusters.abilities import (
     Stops,
     Wipes,
 )
+from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import Cluster, ClusterSpec, ClusterView, NodeName, NodeState, TopicSpec
-from clusters.reference.configuration import S
-from clusters.reference.rules import Rules
-from clusters.reference.simulated import SimulatedCluster, build
-from clusters.reference.simulated_settings import configured, ignored
-from clusters.reference.storage import META_PROPERTIES
+from clusters.reference.nodes.configuration import S
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.simulated.cluster import SimulatedCluster, build
+from clusters.reference.simulated.settings import configured, ignored
 from history.failure import HarnessError, UsageError
 
 B1, B2, B3 = (NodeName(f"broker-{number}") for number in (1, 2, 3))
@@ -210,7 +210,7 @@ def test_nobody_changes_a_message_under_way() -> None:
 
 _PROGRAM = """
 from clusters.port import ClusterSpec, TopicSpec
-from clusters.reference.simulated import build
+from clusters.reference.simulated.cluster import build
 cluster = build(ClusterSpec(controllers=3, brokers=3), seed=9, witnessed=True)
 cluster.start()
 cluster.create_topics([TopicSpec(name="t", partitions=4)])

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from checkers.check import check_run
-from checkers.in_process import in_process_session
+from checkers.runner.in_process import in_process_session
 from checkers.verdict import Validity, Verdict
-from clusters.reference.rules import Rules
+from clusters.reference.nodes.rules import Rules
 from harness.run.replay import replayed
 from harness.scenario.scenario import load_scenario, parse_scenario
 from harness.scenario.sources import find_scenario

@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 from wire_doubles import LINK, Notes
 
-from clusters.reference.image import MetadataImage
-from clusters.reference.messages.control import (
+from clusters.reference.codec.api import Door
+from clusters.reference.codec.codec import Codec
+from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
     UpdateFeaturesRequest,
 )
-from clusters.reference.wire.api import Door
-from clusters.reference.wire.codec import Codec
 from nemesis.wire.decoding.reference import meant
 from nemesis.wire.effects import Effect, Send, Side
 from nemesis.wire.frame import TopicNames

@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from clusters.port import ClusterSpec, NodeName, TopicSpec
-from clusters.reference.configuration import S
-from clusters.reference.simulated import SimulatedCluster, build
+from clusters.reference.nodes.configuration import S
+from clusters.reference.simulated.cluster import SimulatedCluster, build
 from history.operation import F, Outcome
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.simulated.polls import Returned

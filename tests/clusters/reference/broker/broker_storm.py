@@ -10,11 +10,11 @@ from typing import Any
 
 from broker_world import CLOSED, LATENCY_NS, MS, World, batch
 
-from clusters.reference.messages.client import DescribeConfigsRequest
-from clusters.reference.messages.control import AlterConfigsRequest
-from clusters.reference.messages.data import ProduceRequest
-from clusters.reference.rules import Rules
-from clusters.reference.storage import Batch, PartitionKey
+from clusters.node_port.storage import Batch, PartitionKey
+from clusters.reference.nodes.messages.client import DescribeConfigsRequest
+from clusters.reference.nodes.messages.control import AlterConfigsRequest
+from clusters.reference.nodes.messages.data import ProduceRequest
+from clusters.reference.nodes.rules import Rules
 
 BROKERS = (1, 2, 3)
 DEFAULT_RETENTION = 604_800_000

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusters.reference import effects as border
-from clusters.reference.broker import BrokerNode
-from clusters.reference.configuration import MS, Configuration
-from clusters.reference.controller import ControllerNode
-from clusters.reference.messages.control import CreateTopicsRequest, NewTopic
-from clusters.reference.messages.data import FetchRequest, ProduceRequest
-from clusters.reference.rules import Rules
-from clusters.reference.storage import (
+from clusters.node_port import effects as border
+from clusters.node_port.storage import (
     META_PROPERTIES,
     Batch,
     Contents,
     MetaProperties,
     PartitionKey,
 )
+from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.nodes.configuration import MS, Configuration
+from clusters.reference.nodes.controller import ControllerNode
+from clusters.reference.nodes.messages.control import CreateTopicsRequest, NewTopic
+from clusters.reference.nodes.messages.data import FetchRequest, ProduceRequest
+from clusters.reference.nodes.rules import Rules
 
 CLUSTER = "broker-tests"
 CLIENT = -100

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from broker_world import CLOSED, MS, World, batch, ready
 
-from clusters.reference.errors import Error
-from clusters.reference.messages.client import (
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
     FindCoordinatorRequest,
@@ -15,7 +15,7 @@ from clusters.reference.messages.client import (
     OffsetFetchRequest,
     PartitionMetadata,
 )
-from clusters.reference.messages.control import (
+from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterConfigsRequest,
@@ -26,8 +26,8 @@ from clusters.reference.messages.control import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from clusters.reference.messages.data import FetchRequest, InitProducerIdRequest
-from clusters.reference.serving.groups import OFFSETS_TOPIC
+from clusters.reference.nodes.messages.data import FetchRequest, InitProducerIdRequest
+from clusters.reference.nodes.serving.groups import OFFSETS_TOPIC
 
 
 def test_metadata_names_brokers_topics_and_partitions() -> None:

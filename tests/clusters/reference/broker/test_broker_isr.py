@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from broker_world import MS, World, batch, copied, ready, without
 
-from clusters.reference.errors import Error
-from clusters.reference.messages.control import (
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterReassignmentsRequest,
 )
-from clusters.reference.messages.data import FetchRequest
-from clusters.reference.storage import PartitionKey
+from clusters.reference.nodes.messages.data import FetchRequest
 
 
 def alters(_source: int, _target: int, message: Any) -> bool:

@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 from broker_world import CLOSED, MS, World, batch, copied, formatted, ready, without
 
-from clusters.reference.effects import CLOSE, SEND
-from clusters.reference.life_cycle_transitions import TRANSITIONS, Trigger
-from clusters.reference.messages.client import ApiVersionsRequest, MetadataRequest
-from clusters.reference.messages.control import (
+from clusters.node_port.effects import CLOSE, SEND
+from clusters.node_port.storage import CLEAN_STOP, HIGH_WATERMARKS, Contents
+from clusters.reference.nodes.life_cycle_transitions import TRANSITIONS, Trigger
+from clusters.reference.nodes.messages.client import ApiVersionsRequest, MetadataRequest
+from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
 )
-from clusters.reference.messages.data import FetchRequest
-from clusters.reference.states import BrokerState
-from clusters.reference.storage import CLEAN_STOP, HIGH_WATERMARKS, Contents
+from clusters.reference.nodes.messages.data import FetchRequest
+from clusters.reference.nodes.states import BrokerState
 
 LEASE_NS = 2_000 * MS
 TICKS_NS = 40 * MS

@@ -3,18 +3,21 @@
 import pytest
 from broker_world import CLOSED, MS, World, batch, ready, without
 
-from clusters.reference.errors import Error
-from clusters.reference.messages.client import MetadataRequest
-from clusters.reference.messages.control import AllocateProducerIdsRequest, DeleteTopicsRequest
-from clusters.reference.messages.data import (
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import MetadataRequest
+from clusters.reference.nodes.messages.control import (
+    AllocateProducerIdsRequest,
+    DeleteTopicsRequest,
+)
+from clusters.reference.nodes.messages.data import (
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
     OffsetsForLeaderEpochRequest,
     ProduceRequest,
 )
-from clusters.reference.rules import Rules
-from clusters.reference.storage import PartitionKey
+from clusters.reference.nodes.rules import Rules
 
 NONE = (0, 0)
 

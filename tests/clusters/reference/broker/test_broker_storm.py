@@ -3,7 +3,7 @@
 import pytest
 from broker_storm import storm
 
-from clusters.reference.rules import Rules
+from clusters.reference.nodes.rules import Rules
 
 pytestmark = pytest.mark.slow
 

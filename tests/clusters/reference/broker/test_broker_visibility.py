@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 from broker_world import CLOSED, MS, World, copied, ready, without
 
-from clusters.reference.messages.client import (
+from clusters.node_port.storage import MetadataBatch
+from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
     MetadataRequest,
 )
-from clusters.reference.messages.control import (
+from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from clusters.reference.records import ConfigRecord
-from clusters.reference.storage import MetadataBatch
+from clusters.reference.nodes.records import ConfigRecord
 
 SETTING = DescribeConfigsRequest(1, ((2, "t", ("retention.ms",)),))
 

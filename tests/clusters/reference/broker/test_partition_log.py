@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.reference.replicas.log import NO_EPOCH, PartitionLog
-from clusters.reference.storage import Batch
+from clusters.node_port.storage import Batch
+from clusters.reference.nodes.replicas.log import NO_EPOCH, PartitionLog
 
 KEY = (1, 0)
 UNBOUNDED = 1 << 30

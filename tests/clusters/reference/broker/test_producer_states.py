@@ -1,9 +1,9 @@
 """Sequences of idempotent producers (KIP-98)."""
 
-from clusters.reference.errors import Error
-from clusters.reference.replicas.log import PartitionLog
-from clusters.reference.replicas.producers import ACCEPTED, ProducerStates
-from clusters.reference.storage import Batch
+from clusters.node_port.storage import Batch
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.replicas.log import PartitionLog
+from clusters.reference.nodes.replicas.producers import ACCEPTED, ProducerStates
 
 
 def one(sequence: int, *, epoch: int = 0, count: int = 1, at: int = -1, producer: int = 7) -> Batch:

@@ -5,9 +5,7 @@ from typing import Any
 
 from desk import CLUSTER
 
-from clusters.reference.configuration import Configuration
-from clusters.reference.controller import ControllerNode
-from clusters.reference.effects import (
+from clusters.node_port.effects import (
     ADVANCE,
     APPEND,
     CLOSE,
@@ -24,9 +22,11 @@ from clusters.reference.effects import (
     WRITE,
     Effects,
 )
-from clusters.reference.image import MetadataImage
-from clusters.reference.rules import Rules
-from clusters.reference.storage import META_PROPERTIES, Contents, MetaProperties
+from clusters.node_port.storage import META_PROPERTIES, Contents, MetaProperties
+from clusters.reference.nodes.configuration import Configuration
+from clusters.reference.nodes.controller import ControllerNode
+from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.rules import Rules
 
 
 class Assembly:

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from clusters.reference.alarm import Alarm
-from clusters.reference.configuration import MS, Configuration, S
-from clusters.reference.control.active import ActiveController
-from clusters.reference.effects import CLOSE, NOTE, SEND, Effects
-from clusters.reference.image import MetadataImage, Partition, Registration
-from clusters.reference.messages.control import (
+from clusters.node_port.alarm import Alarm
+from clusters.node_port.effects import CLOSE, NOTE, SEND, Effects
+from clusters.node_port.storage import MetadataBatch, PartitionKey
+from clusters.reference.nodes.configuration import MS, Configuration, S
+from clusters.reference.nodes.control.active import ActiveController
+from clusters.reference.nodes.image import MetadataImage, Partition, Registration
+from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     BrokerHeartbeatRequest,
@@ -16,12 +17,11 @@ from clusters.reference.messages.control import (
     CreateTopicsRequest,
     NewTopic,
 )
-from clusters.reference.quorum.metadata_log import MetadataLog
-from clusters.reference.quorum.replay import Replayer
-from clusters.reference.records import LeaderChangeMessage, MetadataRecord
-from clusters.reference.rules import Rules
-from clusters.reference.states import BrokerState
-from clusters.reference.storage import MetadataBatch, PartitionKey
+from clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from clusters.reference.nodes.quorum.replay import Replayer
+from clusters.reference.nodes.records import LeaderChangeMessage, MetadataRecord
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.nodes.states import BrokerState
 
 CLUSTER = "test-cluster"
 CONTROLLER = 1_000

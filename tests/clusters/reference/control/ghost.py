@@ -8,17 +8,17 @@ from typing import Any
 
 from desk import LEASE
 
-from clusters.reference.image import MetadataImage, Partition
-from clusters.reference.messages.control import AlterPartitionRequest
-from clusters.reference.quorum.metadata_log import MetadataLog
-from clusters.reference.records import (
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.image import MetadataImage, Partition
+from clusters.reference.nodes.messages.control import AlterPartitionRequest
+from clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     ProducerIdsRecord,
     RegisterBrokerRecord,
 )
-from clusters.reference.states import BrokerState
-from clusters.reference.storage import PartitionKey
+from clusters.reference.nodes.states import BrokerState
 
 
 @dataclass(slots=True)

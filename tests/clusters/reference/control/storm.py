@@ -7,8 +7,9 @@ from typing import Any
 from desk import FEATURES, LEASE, Desk, S, registration
 from ghost import Ghost
 
-from clusters.reference.effects import NOTE, SEND
-from clusters.reference.messages.control import (
+from clusters.node_port.effects import NOTE, SEND
+from clusters.node_port.notes import ACKNOWLEDGED_METADATA
+from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterPartitionItem,
@@ -20,8 +21,7 @@ from clusters.reference.messages.control import (
     ElectLeadersRequest,
     NewTopic,
 )
-from clusters.reference.notes import ACKNOWLEDGED_METADATA
-from clusters.reference.states import BrokerState
+from clusters.reference.nodes.states import BrokerState
 
 IDS = (1, 2, 3, 4)
 TOPICS = ("a", "b")

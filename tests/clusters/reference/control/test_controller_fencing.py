@@ -3,13 +3,13 @@
 import pytest
 from desk import LEASE, Desk
 
-from clusters.reference.errors import Error
-from clusters.reference.messages.control import AlterConfigsRequest
-from clusters.reference.records import (
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import AlterConfigsRequest
+from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
 )
-from clusters.reference.states import BrokerState
+from clusters.reference.nodes.states import BrokerState
 
 LEAVING = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from desk import Desk, S
 
-from clusters.reference.errors import Error
-from clusters.reference.messages.control import (
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import (
     AlterReassignmentsRequest,
     ElectLeadersRequest,
     ListReassignmentsRequest,
 )
-from clusters.reference.states import BrokerState
+from clusters.reference.nodes.states import BrokerState
 
 
 def _desk(*off: str, level: int = 2, count: int = 3, **settings: Any) -> Desk:

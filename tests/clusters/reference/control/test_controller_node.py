@@ -6,17 +6,17 @@ import pytest
 from assembly import Assembly
 from desk import CLUSTER, MS, S, registration
 
-from clusters.reference.effects import CLOSE
-from clusters.reference.errors import Error
-from clusters.reference.messages.client import MetadataRequest
-from clusters.reference.messages.control import (
+from clusters.node_port.effects import CLOSE
+from clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import MetadataRequest
+from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
     CreateTopicsRequest,
     NewTopic,
 )
-from clusters.reference.rules import Rules
-from clusters.reference.states import BrokerState
-from clusters.reference.storage import META_PROPERTIES, MetaProperties
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.nodes.states import BrokerState
 
 ALL = (1001, 1002, 1003)
 

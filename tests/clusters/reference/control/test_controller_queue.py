@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from desk import FEATURES, LEASE, Desk, S
 
-from clusters.reference.errors import Error
-from clusters.reference.image import MetadataImage
-from clusters.reference.messages.control import (
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
     AlterReassignmentsRequest,
@@ -16,7 +16,7 @@ from clusters.reference.messages.control import (
     NewTopic,
     UpdateFeaturesRequest,
 )
-from clusters.reference.states import BrokerState
+from clusters.reference.nodes.states import BrokerState
 
 
 def _desk(*off: str, level: int = 2, count: int = 3, **settings: Any) -> Desk:

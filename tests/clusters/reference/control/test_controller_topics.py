@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from desk import Desk, S
 
-from clusters.reference.errors import Error
-from clusters.reference.messages.control import (
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     NewTopic,
 )
-from clusters.reference.states import BrokerState
+from clusters.reference.nodes.states import BrokerState
 
 
 def _desk(*off: str, level: int = 2, count: int = 3, **settings: Any) -> Desk:

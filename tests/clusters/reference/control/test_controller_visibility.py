@@ -4,15 +4,15 @@ from typing import Any
 
 from desk import LEASE, Desk, S
 
-from clusters.reference.effects import CLOSE
-from clusters.reference.messages.control import (
+from clusters.node_port.effects import CLOSE
+from clusters.node_port.notes import ACKNOWLEDGED_METADATA, TOLD_LOWEST
+from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     CreateTopicsRequest,
     NewTopic,
     UpdateFeaturesRequest,
 )
-from clusters.reference.notes import ACKNOWLEDGED_METADATA, TOLD_LOWEST
-from clusters.reference.states import BrokerState
+from clusters.reference.nodes.states import BrokerState
 
 
 def _two(*off: str, level: int = 3, **settings: Any) -> Desk:

@@ -4,13 +4,13 @@ from typing import Any
 
 from quorum_world import configuration_of
 
-from clusters.reference.alarm import Alarm
-from clusters.reference.configuration import Configuration
-from clusters.reference.effects import NOTE, SEND, SYNC, SYNCED, TICK, TICK_NS
-from clusters.reference.quorum.observer import Observer
-from clusters.reference.quorum.voter import Voter
-from clusters.reference.rules import Rules
-from clusters.reference.storage import METADATA, QUORUM_STATE, Contents, QuorumState
+from clusters.node_port.alarm import Alarm
+from clusters.node_port.effects import NOTE, SEND, SYNC, SYNCED, TICK, TICK_NS
+from clusters.node_port.storage import METADATA, QUORUM_STATE, Contents, QuorumState
+from clusters.reference.nodes.configuration import Configuration
+from clusters.reference.nodes.quorum.observer import Observer
+from clusters.reference.nodes.quorum.voter import Voter
+from clusters.reference.nodes.rules import Rules
 
 OWN = 1001
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from clusters.reference.effects import ADVANCE, APPEND, TRUNCATE, WRITE
-from clusters.reference.storage import METADATA, Contents, MetadataBatch
+from clusters.node_port.effects import ADVANCE, APPEND, TRUNCATE, WRITE
+from clusters.node_port.storage import METADATA, Contents, MetadataBatch
 
 Operation = tuple[int, Any]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from quorum_world import OBSERVERS, VOTERS, Broken, World
 
-from clusters.reference.configuration import MS, S
-from clusters.reference.notes import COMMITTED_METADATA, QUORUM_LEADER, VOTED
-from clusters.reference.rules import Rules
+from clusters.node_port.notes import COMMITTED_METADATA, QUORUM_LEADER, VOTED
+from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.nodes.rules import Rules
 
 __all__ = ["found", "storm"]
 

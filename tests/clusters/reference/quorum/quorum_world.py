@@ -11,9 +11,8 @@ from typing import Any
 
 from quorum_disk import Disk
 
-from clusters.reference.alarm import Alarm
-from clusters.reference.configuration import MS, Configuration
-from clusters.reference.effects import (
+from clusters.node_port.alarm import Alarm
+from clusters.node_port.effects import (
     ADVANCE,
     APPEND,
     CLOSE,
@@ -27,12 +26,13 @@ from clusters.reference.effects import (
     UNREACHABLE,
     WRITE,
 )
-from clusters.reference.notes import COMMITTED_METADATA, QUORUM_LEADER
-from clusters.reference.quorum.observer import Observer
-from clusters.reference.quorum.replay import Replayer
-from clusters.reference.quorum.voter import Voter
-from clusters.reference.records import ProducerIdsRecord
-from clusters.reference.rules import Rules
+from clusters.node_port.notes import COMMITTED_METADATA, QUORUM_LEADER
+from clusters.reference.nodes.configuration import MS, Configuration
+from clusters.reference.nodes.quorum.observer import Observer
+from clusters.reference.nodes.quorum.replay import Replayer
+from clusters.reference.nodes.quorum.voter import Voter
+from clusters.reference.nodes.records import ProducerIdsRecord
+from clusters.reference.nodes.rules import Rules
 
 VOTERS = (1001, 1002, 1003)
 OBSERVERS = (1, 2)

@@ -3,11 +3,19 @@ from typing import Any
 import pytest
 from quorum_desk import OWN, Desk, disk
 
-from clusters.reference.configuration import MS, S
-from clusters.reference.effects import ADVANCE, SYNC, TRUNCATE, UNREACHABLE, WRITE
-from clusters.reference.errors import Error
-from clusters.reference.messages.control import DescribeQuorumRequest
-from clusters.reference.messages.quorum import (
+from clusters.node_port.effects import ADVANCE, SYNC, TRUNCATE, UNREACHABLE, WRITE
+from clusters.node_port.notes import APPENDED_METADATA, COMMITTED_METADATA, RESIGNED
+from clusters.node_port.storage import (
+    METADATA,
+    SNAPSHOT,
+    Contents,
+    MetadataBatch,
+    Snapshot,
+)
+from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import DescribeQuorumRequest
+from clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
@@ -16,16 +24,8 @@ from clusters.reference.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.notes import APPENDED_METADATA, COMMITTED_METADATA, RESIGNED
-from clusters.reference.quorum.transitions import State
-from clusters.reference.records import NoOpRecord
-from clusters.reference.storage import (
-    METADATA,
-    SNAPSHOT,
-    Contents,
-    MetadataBatch,
-    Snapshot,
-)
+from clusters.reference.nodes.quorum.transitions import State
+from clusters.reference.nodes.records import NoOpRecord
 
 _NO_OP = NoOpRecord()
 

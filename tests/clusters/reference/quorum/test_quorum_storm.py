@@ -8,9 +8,9 @@ import pytest
 from quorum_storm import found, storm
 from quorum_world import Broken, World
 
-from clusters.reference.configuration import MS, S
-from clusters.reference.notes import QUORUM_LEADER
-from clusters.reference.rules import Rules
+from clusters.node_port.notes import QUORUM_LEADER
+from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.nodes.rules import Rules
 
 pytestmark = pytest.mark.slow
 

@@ -1,9 +1,11 @@
 import pytest
 from quorum_desk import OWN, Desk, disk
 
-from clusters.reference.configuration import MS, S
-from clusters.reference.effects import CLOSE, UNREACHABLE
-from clusters.reference.messages.quorum import (
+from clusters.node_port.effects import CLOSE, UNREACHABLE
+from clusters.node_port.notes import QUORUM_LEADER, VOTED
+from clusters.node_port.storage import MetadataBatch
+from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.nodes.messages.quorum import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
@@ -12,10 +14,8 @@ from clusters.reference.messages.quorum import (
     VoteRequest,
     VoteResponse,
 )
-from clusters.reference.notes import QUORUM_LEADER, VOTED
-from clusters.reference.quorum.transitions import TRANSITIONS, Event, State
-from clusters.reference.records import NoOpRecord
-from clusters.reference.storage import MetadataBatch
+from clusters.reference.nodes.quorum.transitions import TRANSITIONS, Event, State
+from clusters.reference.nodes.records import NoOpRecord
 
 _BATCH = MetadataBatch(0, 3, (NoOpRecord(), NoOpRecord()))
 

@@ -1,0 +1,51 @@
+"""D2 aborted-read (Adya's G1a): an ok read returned a value whose send failed.
+
+`fail` is a claim of the error registry: the send surely did not happen. A reader that is returned
+the value all the same was shown what does not exist, or the registry is wrong about the error;
+either way the run cannot pass.
+
+Sound because only ok reads count (what a crashed poll saw was given to nobody) and because an
+indefinite error is info, never fail. A value that nobody sent at all is not this anomaly: it breaks
+the assumption `sent-values`.
+
+Source: Adya, Liskov, O'Neil 2000, G1a; Jepsen's Kafka workload (`G1a`).
+"""
+
+import numpy as np
+
+from checkers.anomaly import Found, Proof, found
+from checkers.data_plane.key_log import KeyLog, rows_at
+from checkers.rows import FAIL
+
+__all__ = ["aborted_reads"]
+
+
+def aborted_reads(log: KeyLog) -> Found:
+    """Rows of ok reads whose value was sent by an operation that failed."""
+    failed = np.flatnonzero(log.sends.outcome == FAIL)
+    row = rows_at(log, log.entry_returned & ~log.entry_sent, among=log.sends.value[failed])
+    row = row[log.reads.ok[row]]
+    by_value = failed[np.argsort(log.sends.value[failed], kind="stable")]
+    sender_of = by_value[np.searchsorted(log.sends.value[by_value], log.reads.value[row])]
+
+    def proof(number: int) -> Proof:
+        read = row[number]
+        value, offset = int(log.reads.value[read]), int(log.reads.offset[read])
+        send = int(log.sends.operation[sender_of[number]])
+        reading = int(log.reads.operation[read])
+        return Proof(
+            operations=(send, reading),
+            offsets=(offset,),
+            values=(value,),
+            detail=f"operation {reading} returned value {value} at offset {offset}, "
+            f"but its send (operation {send}) failed: it must not exist",
+        )
+
+    return found(
+        "aborted-read",
+        log.key,
+        cases=len(failed),
+        never=np.arange(len(row)),
+        proof=proof,
+        order=log.reads.row[row],
+    )

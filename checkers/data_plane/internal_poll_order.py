@@ -1,0 +1,42 @@
+"""D7: the records that one poll, or one final read, returned are neighbours, in order.
+
+Compared are neighbours inside one ok operation and one session of it: where the operation saw a
+rebalance of the key, the two sides are not compared. Everything else is as in `poll_order`: a step
+back or none is `internal-nonmonotonic-poll`, a step over a record is `internal-skipped-poll`.
+
+Sound because one fetch position moves through the log inside an operation, and nothing but a
+rebalance sets it; gaps without records do not count.
+
+Source: Jepsen's Kafka workload (`int-nonmonotonic-poll`, `int-poll-skip`).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, found
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.poll_order import step_proof
+
+__all__ = ["internal_nonmonotonic_polls", "internal_skipped_polls"]
+
+
+def internal_nonmonotonic_polls(log: KeyLog) -> Found:
+    """Steps inside an operation that lead back, or stay."""
+    return _found("internal-nonmonotonic-poll", log, log.inside.delta < 1)
+
+
+def internal_skipped_polls(log: KeyLog) -> Found:
+    """Steps inside an operation that leave records out."""
+    return _found("internal-skipped-poll", log, log.inside.delta > 1)
+
+
+def _found(check: str, log: KeyLog, wrong: NDArray[np.bool_]) -> Found:
+    steps = log.inside.where(wrong & log.inside.unbroken)
+    return found(
+        check,
+        log.key,
+        cases=log.step_counts.inside,
+        never=np.arange(len(steps.delta)),
+        proof=lambda number: step_proof(steps, number),
+        order=steps.pairs.after.row,
+    )

@@ -1,0 +1,83 @@
+"""D5 nonmonotonic-poll and D6 skipped-poll: from one poll of a process to its next.
+
+Compared are the last record of a process's last ok poll of the key and the first record of its next
+one. Within one session (one unbroken ownership of the key by the process) the step must lead to the
+very next record: never back, never over one. Under subscribe a rebalance may end a session, and the
+next one resumes at the committed offset: that is reported, and allowed. Under assign a new session
+is a new assignment, which forgets where the old one stood.
+
+Sound because
+- a poll that is not ok may have consumed records that nobody wrote down, so that a step over one
+  proves nothing (`checkers.data_plane.steps`);
+- a process has one poll open at a time, so that its polls have an order: an assumption that is
+  checked first;
+- positions are ranks among the offsets that hold a record somebody knows of: gaps are legal.
+
+Source: Jepsen's Kafka workload (`nonmonotonic-poll`, `poll-skip`).
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, Proof, found
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.steps import FAR, Steps
+
+__all__ = ["UNMEASURED", "ending", "nonmonotonic_polls", "skipped_polls", "step_proof"]
+
+UNMEASURED: Final = "leads out of its segment"
+"""The ending of a step from one segment of a key to another, until their positions are known."""
+
+
+def nonmonotonic_polls(log: KeyLog) -> Found:
+    """Steps between polls that lead back, or stay."""
+    return _found("nonmonotonic-poll", log, log.across.where(log.across.delta < 1))
+
+
+def skipped_polls(log: KeyLog) -> Found:
+    """Steps between polls that leave records out."""
+    return _found("skipped-poll", log, log.across.where(log.across.delta > 1))
+
+
+def step_proof(steps: Steps, number: int) -> Proof:
+    """The two records of a step, by operation, offset and value."""
+    before, after = steps.pairs.before, steps.pairs.after
+    offsets = (int(before.offset[number]), int(after.offset[number]))
+    operations = (int(before.operation[number]), int(after.operation[number]))
+    return Proof(
+        operations=tuple(dict.fromkeys(operations)),
+        offsets=offsets,
+        values=(int(before.value[number]), int(after.value[number])),
+        detail=f"process {after.process[number]} went from offset {offsets[0]} (operation "
+        f"{operations[0]}) to offset {offsets[1]} (operation {operations[1]}), which "
+        f"{ending(int(steps.delta[number]))}",
+    )
+
+
+def ending(delta: int) -> str:
+    """How the sentence about a step of this delta ends."""
+    if abs(delta) >= FAR:
+        return UNMEASURED
+    gone_wrong = f"skips {delta - 1} records" if delta > 1 else "leads back or stays"
+    return f"{gone_wrong}: the delta is {delta}, not 1"
+
+
+def _found(check: str, log: KeyLog, steps: Steps) -> Found:
+    return found(
+        check,
+        log.key,
+        cases=log.step_counts.across,
+        never=np.flatnonzero(steps.unbroken),
+        allowed=_allowed(log, steps),
+        proof=lambda number: step_proof(steps, number),
+        order=steps.pairs.after.row,
+    )
+
+
+def _allowed(log: KeyLog, steps: Steps) -> NDArray[np.int64]:
+    """Broken steps of processes that may have subscribed; an assigning one forgets."""
+    if log.setting.consume == "assign":
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(~steps.unbroken)

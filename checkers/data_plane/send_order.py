@@ -1,0 +1,47 @@
+"""D8 nonmonotonic-send: a process's later send stands at an earlier position.
+
+Compared are neighbours among the sends of one process that are ok and know their offset, in the
+order in which it queued them (operation index, then place in the operation). An idempotent producer
+keeps that order through retries, so it never goes back; one without idempotence may be reordered by
+a retry while later batches are in flight, and that is reported as allowed.
+
+Sound because the position is that of the acknowledgement itself, so nothing is inferred; sends that
+are not ok, or whose offset is not known, are left out, which can only hide a step back.
+
+Source: Jepsen's Kafka workload (`nonmonotonic-send`); KIP-98: an idempotent producer keeps order.
+"""
+
+import numpy as np
+
+from checkers.anomaly import Found, Proof, found
+from checkers.data_plane.key_log import KeyLog
+
+__all__ = ["nonmonotonic_sends"]
+
+
+def nonmonotonic_sends(log: KeyLog) -> Found:
+    """Neighbouring sends of one process whose positions go back."""
+    before, after = log.sent_back.before, log.sent_back.after
+
+    def proof(number: int) -> Proof:
+        first, second = int(before.operation[number]), int(after.operation[number])
+        offsets = (int(before.offset[number]), int(after.offset[number]))
+        return Proof(
+            operations=(first, second),
+            offsets=offsets,
+            values=(int(before.value[number]), int(after.value[number])),
+            detail=f"process {after.process[number]} sent operation {first} before operation "
+            f"{second}, but they stand at offsets {offsets[0]} and {offsets[1]}",
+        )
+
+    numbers, nothing = np.arange(len(after)), np.arange(0)
+    never, allowed = (numbers, nothing) if log.setting.idempotent else (nothing, numbers)
+    return found(
+        "nonmonotonic-send",
+        log.key,
+        cases=log.step_counts.sends,
+        never=never,
+        allowed=allowed,
+        proof=proof,
+        order=after.row,
+    )
