@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from clusters.abilities import Route, direct
 from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import Route, direct
 from clusters.kafka.prepared import Prepared
 from clusters.port import Cluster, Disks
 from clusters.reference.processes import ReferenceCluster

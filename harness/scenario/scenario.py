@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
+from clusters.port import NodeName
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.trial_spec import Storm, TrialSpec
@@ -67,7 +68,7 @@ class Scenario:
     name: str
     title: str
     issue: str | None
-    cluster: ClusterSpec
+    cluster: KafkaSpec
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
     """What writes and reads records."""
@@ -163,7 +164,7 @@ def parse_scenario(document: Document) -> Scenario:
         raise document.error(error) from None
 
 
-def node_names(spec: ClusterSpec) -> tuple[NodeName, ...]:
+def node_names(spec: KafkaSpec) -> tuple[NodeName, ...]:
     """The nodes of a cluster, spare ones too: controllers first, from 1 on in either role."""
     counts = {
         Role.CONTROLLER: spec.controllers + spec.spare_controllers,
@@ -228,7 +229,7 @@ def _with_requirement(document: Document, require: Requirement) -> Document:
 
 
 def _stage(
-    data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
+    data: Mapping[str, Any], cluster: KafkaSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
     """What the play may name. Any broker may come to be a replica of a key that is reassigned.
 
@@ -305,9 +306,9 @@ def _duration(value: object) -> float:
     return seconds
 
 
-def _cluster(value: object) -> ClusterSpec:
+def _cluster(value: object) -> KafkaSpec:
     data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
-    allowed = ["kafka" if key == "release" else key for key in ClusterSpec.__dataclass_fields__]
+    allowed = ["kafka" if key == "release" else key for key in KafkaSpec.__dataclass_fields__]
     refuse_unknown(data, allowed)
     if isinstance(data.get("kafka"), float):
         raise SpecError(("kafka",), f"{data['kafka']!r} is a number; quote it: '{data['kafka']}'")
@@ -317,7 +318,7 @@ def _cluster(value: object) -> ClusterSpec:
         data["metadata_version"] = str(data["metadata_version"])
     for key in ("settings", "controller_settings", "broker_settings"):
         data[key] = _at(key, data, settings)
-    spec = build(ClusterSpec, data)
+    spec = build(KafkaSpec, data)
     if spec.controllers not in (1, 3):
         raise SpecError(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
     if not 1 <= spec.brokers <= 9:  # noqa: PLR2004  # one digit, one machine
@@ -326,7 +327,7 @@ def _cluster(value: object) -> ClusterSpec:
     return spec
 
 
-def _refuse_spares(spec: ClusterSpec) -> None:
+def _refuse_spares(spec: KafkaSpec) -> None:
     for key, count in (("spare_controllers", 4), ("spare_brokers", 9 - spec.brokers)):
         if not 0 <= getattr(spec, key) <= count:
             raise SpecError((key,), f"0 to {count} of them, found {getattr(spec, key)}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from harness.scenario.validation import build, mapping, settings
 from history.failure import SpecError
 from nemesis.words import did_you_mean
@@ -40,7 +40,7 @@ class Workloads:
     membership: MembershipSpec | None
 
 
-def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]) -> Workloads:
+def parse_workloads(value: object, cluster: KafkaSpec, topics: Sequence[TopicSpec]) -> Workloads:
     """One workload of records, alone or in a list with one of metadata, of membership, or both."""
     specs = []
     for index, item in enumerate(value if isinstance(value, list) else [value]):
@@ -68,7 +68,7 @@ def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicS
 
 
 def _refuse_immovable(
-    spec: MembershipSpec, cluster: ClusterSpec, topics: Sequence[TopicSpec]
+    spec: MembershipSpec, cluster: KafkaSpec, topics: Sequence[TopicSpec]
 ) -> None:
     if spec.replicas_min >= cluster.brokers:
         raise SpecError(

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from clusters.reference.nodes.rules import Rules
 from harness.run.simulated_evidence import few_collections
 from harness.scenario.scenario import Scenario, parse_scenario

@@ -6,7 +6,8 @@ Each node in turn: the next one once this one is back.
 from dataclasses import dataclass
 
 from clusters.abilities import Starts, Stops
-from clusters.port import Cluster, NodeName, NodeState, role_of
+from clusters.kafka_port import role_of
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
 from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Begun, Episode, Opening

@@ -14,7 +14,8 @@ from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
 
 from clusters.abilities import LinkEnd
-from clusters.port import ClusterView, NodeName, NodeState, PartitionView
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.port import NodeName, NodeState
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
