@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from clusters.kafka_port import KafkaSpec
-
-from clusters.port import Cluster, NodeName, role_name
+from clusters.port import Cluster, ClusterSpec, NodeName, role_name
 
 __all__ = [
     "Administers",
@@ -79,7 +77,7 @@ class TopicSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaSpec(KafkaSpec):
+class KafkaSpec(ClusterSpec):
     """A cluster to build: how many nodes, of what, with which settings."""
 
     controllers: int = 1

@@ -14,7 +14,17 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from clusters.abilities import Explains, Kills, Links, Measures, Pauses, Snapshots, Starts, Stops, Wipes
+from clusters.abilities import (
+    Explains,
+    Kills,
+    Links,
+    Measures,
+    Pauses,
+    Snapshots,
+    Starts,
+    Stops,
+    Wipes,
+)
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from clusters.abilities import Explains, Kills, Links, LosesPower, Pauses, Snapshots, Starts, Stops, Wipes
+from clusters.abilities import (
+    Explains,
+    Kills,
+    Links,
+    LosesPower,
+    Pauses,
+    Snapshots,
+    Starts,
+    Stops,
+    Wipes,
+)
 from clusters.kafka_port import Administers, ClusterView, KafkaSpec, LogEnds, TopicSpec
 from clusters.node_port.storage import META_PROPERTIES
 from clusters.port import Cluster, NodeName, NodeState
