@@ -14,8 +14,7 @@ from typing import Final, assert_never
 from clusters.abilities import LinkEnd, NodeUsage, Route
 from clusters.hosts.place import DATA, Host
 from clusters.hosts.ports import ReservedPorts
-from clusters.kafka_port import KafkaSpec
-from clusters.port import Disks, DiskTrouble, NodeName, NodeState, role_name
+from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeName, NodeState, role_name
 from clusters.processes.disks import ImageDisks, NodeDisks
 from clusters.processes.followed import FollowedDisks
 from clusters.processes.hardships import Hardships, HeldBack
@@ -39,7 +38,7 @@ class ProcessCluster(HeldBack, ABC):
 
     def __init__(
         self,
-        spec: KafkaSpec,
+        spec: ClusterSpec,
         *,
         host: Host,
         clock: Clock,
@@ -269,7 +268,7 @@ class ProcessCluster(HeldBack, ABC):
 
 
 def _disks_of(
-    spec: KafkaSpec, nodes: Mapping[NodeName, ProcessNode], *, host: Host
+    spec: ClusterSpec, nodes: Mapping[NodeName, ProcessNode], *, host: Host
 ) -> NodeDisks | None:
     match spec.disks:
         case Disks.IMAGE:

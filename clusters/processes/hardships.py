@@ -14,8 +14,7 @@ from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import LOG
 from clusters.hosts.preloading import preloading
 from clusters.hosts.undo import RemoveSocket
-from clusters.kafka_port import KafkaSpec
-from clusters.port import NodeName, NodeState
+from clusters.port import ClusterSpec, NodeName, NodeState
 from clusters.processes.node import ProcessNode
 from history.clock import ClockSkew
 from history.failure import HarnessError
@@ -39,7 +38,7 @@ class Hardships:
         self._clocks: dict[NodeName, NodeClock] = {}
         self._asked: set[int] = set()
 
-    def prepare(self, spec: KafkaSpec) -> None:
+    def prepare(self, spec: ClusterSpec) -> None:
         """Let the next starts be as hardships need them. HarnessError if they cannot be."""
         if spec.own_clocks:
             self._prepare_clocks()
