@@ -10,14 +10,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
-from clusters.port import NodeName
+from clusters.kafka_port import TopicSpec, of_kafka
+from clusters.port import ClusterSpec
+from clusters.systems import system_of
+from harness.scenario.cluster import parse_cluster
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.topics import parse_topics
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import at, build, mapping, refuse_unknown, settings
+from harness.scenario.validation import at, build, mapping, refuse_unknown
 from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
 from history.failure import SpecError
@@ -34,7 +36,7 @@ from nemesis.words import duration_s
 from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec
 
-__all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
+__all__ = ["Scenario", "load_scenario", "parse_scenario"]
 
 _AFTER_HEALING_S: Final = 1.0
 """For operations after the last heal, for the record."""
@@ -67,7 +69,7 @@ class Scenario:
     name: str
     title: str
     issue: str | None
-    cluster: KafkaSpec
+    cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
     """What writes and reads records."""
@@ -163,27 +165,21 @@ def parse_scenario(document: Document) -> Scenario:
         raise document.error(error) from None
 
 
-def node_names(spec: KafkaSpec) -> tuple[NodeName, ...]:
-    """The nodes of a cluster, spare ones too: controllers first, from 1 on in either role."""
-    counts = {
-        Role.CONTROLLER: spec.controllers + spec.spare_controllers,
-        Role.BROKER: spec.brokers + spec.spare_brokers,
-    }
-    return tuple(
-        NodeName(f"{role}-{number}") for role in Role for number in range(1, counts[role] + 1)
-    )
-
-
 def _parse(document: Document) -> Scenario:
     data = document.data
     refuse_unknown(data, _KEYS)
-    for required in ("name", "topics", "workload"):
+    cluster = at("cluster", data, parse_cluster)
+    keyed = ("topics",) if system_of(cluster).keyed else ()
+    for required in ("name", *keyed, "workload"):
         if required not in data:
             raise SpecError((), f"a scenario needs {required!r}")
+    if "topics" in data and not keyed:
+        raise SpecError(("topics",), f"a cluster of {system_of(cluster).name} has no topics")
     if "nemesis" in data and "play" in data:
         raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
-    cluster = at("cluster", data, _cluster)
-    topics = at("topics", data, lambda value: parse_topics(value, brokers=cluster.brokers))
+    topics: tuple[TopicSpec, ...] = ()
+    if keyed:
+        topics = at("topics", data, lambda value: parse_topics(value, of_kafka(cluster)))
     specs = at("workload", data, lambda value: parse_workloads(value, cluster, topics))
     stage = _stage(data, cluster, topics, moving=specs.membership is not None)
     mix = at("nemesis", data, lambda v: parse_mix(v, stage)) if "nemesis" in data else None
@@ -228,26 +224,21 @@ def _with_requirement(document: Document, require: Requirement) -> Document:
 
 
 def _stage(
-    data: Mapping[str, Any], cluster: KafkaSpec, topics: tuple[TopicSpec, ...], *, moving: bool
+    data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
     """What the play may name. Any broker may come to be a replica of a key that is reassigned.
 
     `moving`: a workload reassigns all of them.
     """
-    nodes = node_names(cluster)
     stage = Stage(
-        nodes=nodes,
+        nodes=cluster.nodes,
+        roles=cluster.roles,
         keys=tuple(key for topic in topics for key in topic.keys),
-        broker_ids=tuple(range(1, cluster.brokers + cluster.spare_brokers + 1)),
-        spares=frozenset(nodes)
-        - frozenset(node_names(replace(cluster, spare_controllers=0, spare_brokers=0))),
-        fixed=frozenset(
-            node
-            for node in nodes
-            if cluster.quorum is Quorum.STATIC and role_of(node) is Role.CONTROLLER
-        ),
+        broker_ids=cluster.member_ids,
+        spares=cluster.spares,
+        fixed=cluster.fixed,
         release=cluster.release,
-        metadata_version=cluster.metadata_version or "",
+        metadata_version=cluster.protocol_level or "",
     )
     if "play" not in data or moving:
         return stage
@@ -292,32 +283,3 @@ def _duration(value: object) -> float:
     if seconds <= 0:
         raise SpecError((), "expected more than 0s")
     return seconds
-
-
-def _cluster(value: object) -> KafkaSpec:
-    data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
-    allowed = ["kafka" if key == "release" else key for key in KafkaSpec.__dataclass_fields__]
-    refuse_unknown(data, allowed)
-    if isinstance(data.get("kafka"), float):
-        raise SpecError(("kafka",), f"{data['kafka']!r} is a number; quote it: '{data['kafka']}'")
-    if "kafka" in data:
-        data["release"] = str(data.pop("kafka"))
-    if data.get("metadata_version") is not None:
-        data["metadata_version"] = str(data["metadata_version"])
-    for key in ("settings", "controller_settings", "broker_settings"):
-        data[key] = at(key, data, settings)
-    spec = build(KafkaSpec, data)
-    if spec.controllers not in (1, 3):
-        raise SpecError(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
-    if not 1 <= spec.brokers <= 9:  # noqa: PLR2004  # one digit, one machine
-        raise SpecError(("brokers",), f"1 to 9 brokers, found {spec.brokers}")
-    _refuse_spares(spec)
-    return spec
-
-
-def _refuse_spares(spec: KafkaSpec) -> None:
-    for key, count in (("spare_controllers", 4), ("spare_brokers", 9 - spec.brokers)):
-        if not 0 <= getattr(spec, key) <= count:
-            raise SpecError((key,), f"0 to {count} of them, found {getattr(spec, key)}")
-    if spec.spare_controllers and spec.quorum is Quorum.STATIC:
-        raise SpecError(("spare_controllers",), "the voters of a static quorum are fixed: dynamic")

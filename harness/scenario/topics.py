@@ -1,20 +1,20 @@
 """The words under `topics`: partitions, copies, and where these lie."""
 
-from clusters.kafka_port import TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from harness.scenario.validation import at, build, mapping, refuse_unknown, settings
 from history.failure import SpecError
 
 __all__ = ["parse_topics"]
 
 
-def parse_topics(value: object, *, brokers: int) -> tuple[TopicSpec, ...]:
-    """The topics of a cluster of so many brokers. SpecError with the path to what cannot be."""
+def parse_topics(value: object, cluster: KafkaSpec) -> tuple[TopicSpec, ...]:
+    """The topics of a cluster. SpecError with the path to what cannot be."""
     if not isinstance(value, list) or not value:
         raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")
     topics = []
     for index, item in enumerate(value):
         try:
-            topics.append(_topic(item, brokers=brokers))
+            topics.append(_topic(item, brokers=cluster.brokers))
         except SpecError as error:
             raise error.below(index) from None
         if topics[-1].name in {topic.name for topic in topics[:-1]}:
