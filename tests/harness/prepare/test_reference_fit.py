@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.kafka.releases import UnfetchedError
-from clusters.kafka_port import KafkaSpec, of_kafka
+from clusters.kafka_port import of_kafka
 from clusters.reference.specs import release_like
 from clusters.systems import KAFKA, REFERENCE
 from harness.prepare import default_cluster as default_cluster_module
@@ -17,11 +17,10 @@ from harness.prepare.reference import (
     rules_without,
 )
 from harness.progress import Status
-from harness.run import run
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
-from history.failure import HarnessError, UsageError
+from history.failure import UsageError
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
@@ -121,21 +120,3 @@ def test_expectations_are_those_of_a_release_with_the_same_rules() -> None:
     )
     assert release_like(of_kafka(smoke.cluster)) == "3.4.1"
     assert release_like(of_kafka(load_scenario(find_scenario("smoke"), []).cluster)) == "4.3.1"
-
-
-def test_without_a_release_the_cluster_that_needs_none_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fails(_spec: KafkaSpec, _say: object) -> None:
-        raise HarnessError("Kafka 4.3.1 cannot be fetched: no network")
-
-    def refuses(_spec: KafkaSpec, _say: object) -> None:
-        raise UsageError("there is no Kafka 9.9")
-
-    smoke, progress = load_scenario(find_scenario("smoke"), []), Said()
-    monkeypatch.setattr(run, "prepare", fails)
-    with pytest.raises(HarnessError, match=r"no network\n\(--cluster reference needs no release"):
-        run._prepared(smoke, progress)
-    monkeypatch.setattr(run, "prepare", refuses)
-    with pytest.raises(UsageError, match=r"^there is no Kafka 9\.9$"):
-        run._prepared(smoke, progress)
