@@ -3,10 +3,19 @@
 from typing import Final
 
 from clusters.kafka_port import KafkaSpec
-from clusters.port import ClusterSpec
+from clusters.port import ClusterSpec, NodeName, NodeRole, role_name
 from clusters.system import Make, System
 
-__all__ = ["KAFKA", "MAKES", "REFERENCE", "SIMULATED", "SYSTEMS", "system_of"]
+__all__ = [
+    "KAFKA",
+    "MAKES",
+    "REFERENCE",
+    "ROLES",
+    "SIMULATED",
+    "SYSTEMS",
+    "kind_of_node",
+    "system_of",
+]
 
 KAFKA: Final = Make(name="kafka", driver_module="clusters.kafka.driver", title="Kafka {release}")
 """A release of Apache Kafka, as processes."""
@@ -44,6 +53,15 @@ SYSTEMS: Final[dict[str, System]] = {
 """By the name in `cluster: {system: NAME}`; the first is what a scenario need not name."""
 MAKES: Final = {make.name: make for system in SYSTEMS.values() for make in system.makes}
 """By the name in `--cluster NAME`."""
+
+
+ROLES: Final = {role.name: role for system in SYSTEMS.values() for role in system.spec.roles}
+"""By the first part of their nodes' names, which means the same in every system."""
+
+
+def kind_of_node(node: NodeName) -> NodeRole:
+    """What a node is."""
+    return ROLES[role_name(node)]
 
 
 def system_of(spec: ClusterSpec) -> System:

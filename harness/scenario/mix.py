@@ -21,7 +21,7 @@ def parse_mix(value: object, stage: Stage) -> MixSpec:
     data = mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}")
     refuse_unknown(data, ["faults", "targets", "gap", "duration", "down", *_FLAGS])
     spans = {f"{key}_s": at(key, data, span_s) for key in ("gap", "duration") if key in data}
-    down = at("down", data, _budget)
+    down = at("down", data, lambda one: _budget(one, stage))
     faults = _words(data, "faults", MixSpec.__dataclass_fields__["faults"].default)
     for index, fault in enumerate(faults):
         if fault not in EPISODES:
@@ -32,7 +32,7 @@ def parse_mix(value: object, stage: Stage) -> MixSpec:
     for index, target in enumerate(targets):
         _refuse_target(target, index, stage)
     rest = {key: data[key] for key in _FLAGS if key in data}
-    return build(MixSpec, {"faults": faults, "targets": targets, **spans, **down, **rest})
+    return build(MixSpec, {"faults": faults, "targets": targets, "down": down, **spans, **rest})
 
 
 def _words(data: Mapping[str, Any], key: str, default: Any) -> tuple[str, ...]:
@@ -53,10 +53,11 @@ def _refuse_target(target: str, index: int, stage: Stage) -> None:
             ) from None
 
 
-def _budget(value: object) -> dict[str, int]:
+def _budget(value: object, stage: Stage) -> dict[str, int]:
     data = mapping(value, example="{brokers: 1, controllers: 1}")
-    refuse_unknown(data, ["brokers", "controllers"])
+    roles = {f"{role.name}s": role.name for role in stage.roles}
+    refuse_unknown(data, list(roles))
     for key, count in data.items():
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise SpecError((key,), f"expected a count of nodes, found {count!r}")
-    return {f"down_{key}_max": count for key, count in data.items()}
+    return {roles[key]: count for key, count in data.items()}

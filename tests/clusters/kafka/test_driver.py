@@ -37,6 +37,6 @@ def test_a_release_that_a_step_names_and_there_is_not_has_the_steps_place(
 ) -> None:
     monkeypatch.setattr(driver, "prepare", lambda _spec, _say: None)
     monkeypatch.setattr(driver, "with_release", failing(UsageError("there is no Kafka 9.9")))
-    with pytest.raises(SpecError, match="there is no Kafka 9.9") as refused:
+    with pytest.raises(SpecError, match=r"there is no Kafka 9\.9") as refused:
         DRIVER.prepare(KafkaSpec(), Wanted(releases=[(3, "9.9")]), said)
     assert refused.value.path == ("play", 3)
