@@ -12,7 +12,7 @@ from clusters.node_port import effects as border
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.reference.nodes.configuration import MS
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import Host, HostState, Link
+from clusters.simulation.host import EVERY_TICK, Host, HostState, Link
 from clusters.simulation.network import KIND_COUNT, Latency, open_key
 from clusters.simulation.world import World as Simulation
 
@@ -37,7 +37,7 @@ class Tapped:
     """A node whose effects are looked at before the world performs them."""
 
     def __init__(self, node: Any, tap: Callable[[border.Effects], None]) -> None:
-        self.node, self.alarm = node, node.alarm
+        self.node, self.alarm = node, getattr(node, "alarm", EVERY_TICK)
         self._tap = tap
 
     def handle(
