@@ -27,7 +27,7 @@ OBSERVERS = (1, 2)
 
 
 def configuration_of(
-    node_id: int, voters: tuple[int, ...] = VOTERS, **bounds: int
+    node_id: int, voters: tuple[int, ...] = VOTERS, **bounds: Any
 ) -> Configuration:
     """Time-outs a fifth of the real ones, so that a second has many elections."""
     return Configuration(
