@@ -8,58 +8,47 @@ page too. Nothing outlives the call: the warden that owns every process ends wit
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Final
 
 from checkers.verdict import Verdict
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
-from clusters.port import Cluster
 from clusters.provision.cache import cache_dir
-from clusters.provision.java import Java, find_java
-from clusters.reference.processes import ReferenceCluster
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.specs import level_of
+from clusters.provision.java import Java
+from clusters.system import Prepared, Wanted
+from clusters.systems import REFERENCE, system_of
+from harness.manifest import first_manifest
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.disks import with_disks
 from harness.prepare.hardships import with_hardships
 from harness.prepare.hosts import refuse_unplaceable, with_release_of_image
-from harness.prepare.reference import fitted_to_reference, release_like, rules_without
-from harness.prepare.upgrades import with_upgrades
+from harness.prepare.reference import fitted_to_reference, rules_without
+from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
-from harness.run.first_manifest import first_manifest
 from harness.run.judge import judge
 from harness.run.lock import only_run
 from harness.run.outcome import RunOutcome
 from harness.run.record import record
 from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated
-from harness.run.simulated_evidence import ORIGIN_UTC_NS
 from harness.run.spark_start import SparkStart
 from harness.scenario.expectation import expectation_for, is_met
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from harness.trials.plan import plan_of
 from harness.trials.recorded import record_trial
 from harness.trials.trial import TrialResult
+from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.clock import Clock
-from history.failure import HarnessError, UsageError
+from history.failure import HarnessError, SpecError, UsageError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["CLUSTERS", "InterruptedRunError", "record_scenario", "run_scenario"]
+__all__ = ["InterruptedRunError", "record_scenario", "run_scenario"]
 
-CLUSTERS: Final[Mapping[ClusterKind, type[Cluster]]] = {
-    ClusterKind.KAFKA: KafkaCluster,
-    ClusterKind.REFERENCE: ReferenceCluster,
-    ClusterKind.SIMULATED: SimulatedCluster,
-}
 _FREE_BYTES_MIN = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
 
@@ -78,7 +67,7 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
     refuse_unplaceable(options)
     _refuse_what_cannot_be_done(scenario, options)
     scenario = with_disks(scenario, options, progress.say)
-    if options.cluster is ClusterKind.REFERENCE:
+    if options.cluster is REFERENCE:
         scenario = fitted_to_reference(scenario, options, progress)
     scenario = with_release_of_image(scenario, options, progress.say)
     scenario = with_hardships(scenario, options)
@@ -105,7 +94,13 @@ def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress)
 
 
 def _refuse_what_cannot_be_done(scenario: Scenario, options: RunOptions) -> None:
-    there = There(cluster=CLUSTERS[options.cluster], host=options.host, wired=options.wire)
+    system = system_of(scenario.cluster)
+    if options.cluster not in system.makes:
+        raise UsageError(
+            f"--cluster {options.cluster}: {scenario.name} has a cluster of {system.name}, which "
+            f"is made of: {', '.join(system.by_name)}"
+        )
+    there = There(cluster=options.cluster.driver.cluster, host=options.host, wired=options.wire)
     refuse_missing_abilities(scenario, there)
 
 
@@ -125,59 +120,54 @@ class _Stage:
 
 
 def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if options.without_rules and options.cluster is ClusterKind.KAFKA:
+    make = options.cluster
+    if options.without_rules and not make.of_our_own:
         raise UsageError(
             "--without-rule is for our own nodes: pass --cluster reference, or simulated"
         )
-    if options.cluster is ClusterKind.KAFKA:
-        prepared = _prepared(scenario, progress)
-        clock = Clock.start()
-        return _Stage(
-            java=prepared.java,
-            release=prepared.release.version,
-            level=None,
-            origin_ns=clock.origin_ns,
-            origin_utc_ns=time.time_ns() - clock.now_ns(),
-            record=lambda run: record(
-                scenario, options, prepared, run=run, clock=clock, progress=progress
-            ),
-        )
     if scenario.trial is not None:
         return _trial_stage(scenario, options, progress)
-    if options.cluster is ClusterKind.SIMULATED:
-        simulated = prepare_simulated(scenario, options)
-        return _Stage(
-            java=find_java(),
-            release=simulated.release,
-            level=level_of(scenario.cluster),
-            origin_ns=0,
-            origin_utc_ns=simulated.origin_utc_ns,
-            record=lambda run: record_simulated(
-                scenario, options, simulated, run=run, progress=progress
-            ),
+    simulated = prepare_simulated(scenario, options) if make.in_virtual_time else None
+    try:
+        prepared = make.driver.prepare(scenario.cluster, wanted_by(scenario.play), progress.say)
+    except SpecError as error:
+        raise scenario.document.error(error) from error
+    if simulated is not None:
+        return _in_virtual_time(
+            prepared,
+            lambda run: record_simulated(scenario, options, simulated, run=run, progress=progress),
         )
     clock = Clock.start()
     return _Stage(
-        java=find_java(),
-        release=release_like(scenario),
-        level=level_of(scenario.cluster),
+        java=prepared.java,
+        release=prepared.version,
+        level=prepared.level,
         origin_ns=clock.origin_ns,
         origin_utc_ns=time.time_ns() - clock.now_ns(),
-        record=lambda run: record(scenario, options, None, run=run, clock=clock, progress=progress),
+        record=lambda run: record(
+            scenario, options, prepared, run=run, clock=clock, progress=progress
+        ),
     )
 
 
 def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if options.cluster is not ClusterKind.SIMULATED:
+    if not options.cluster.in_virtual_time:
         raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
     plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
+    return _in_virtual_time(
+        options.cluster.driver.prepare(scenario.cluster, Wanted(), progress.say),
+        lambda run: _said(record_trial(plan, rules, run=run), progress),
+    )
+
+
+def _in_virtual_time(prepared: Prepared, record: Callable[[RunDirectory], None]) -> _Stage:
     return _Stage(
-        java=find_java(),
-        release=release_like(scenario),
-        level=level_of(scenario.cluster),
+        java=prepared.java,
+        release=prepared.version,
+        level=prepared.level,
         origin_ns=0,
         origin_utc_ns=ORIGIN_UTC_NS,
-        record=lambda run: _said(record_trial(plan, rules, run=run), progress),
+        record=record,
     )
 
 
@@ -197,22 +187,11 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     return run
 
 
-def _prepared(scenario: Scenario, progress: Progress) -> Prepared:
-    try:
-        return with_upgrades(scenario, prepare(scenario.cluster, progress.say), progress.say)
-    except UsageError:
-        raise
-    except HarnessError as error:
-        raise HarnessError(f"{error}\n(--cluster reference needs no release of Kafka)") from error
-
-
 def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
     """Nobody else's run takes the machine's time from processes; virtual time is nobody's."""
-    if options.cluster is ClusterKind.SIMULATED:
+    if options.cluster.in_virtual_time:
         return nullcontext()
-    kafka = options.cluster is ClusterKind.KAFKA
-    named = f"Kafka {scenario.cluster.release}" if kafka else "the reference cluster"
-    where = f"{scenario.name} on {named}"
+    where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"
     return only_run(cache_dir(), what=where, alongside=options.alongside)
 
 

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec, of_kafka
+from clusters.port import ClusterSpec
+from clusters.system import System
+from clusters.systems import system_of
 from harness.scenario.validation import build, mapping, settings
 from history.failure import SpecError
 from nemesis.words import did_you_mean
@@ -45,9 +48,9 @@ def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicS
     specs = []
     for index, item in enumerate(value if isinstance(value, list) else [value]):
         try:
-            spec = _workload(item)
+            spec = _workload(item, system_of(cluster))
             if isinstance(spec, MembershipSpec):
-                _refuse_immovable(spec, cluster, topics)
+                _refuse_immovable(spec, of_kafka(cluster), topics)
         except SpecError as error:
             raise (error.below(index) if isinstance(value, list) else error) from None
         specs.append(spec)
@@ -68,7 +71,7 @@ def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicS
 
 
 def _refuse_immovable(
-    spec: MembershipSpec, cluster: ClusterSpec, topics: Sequence[TopicSpec]
+    spec: MembershipSpec, cluster: KafkaSpec, topics: Sequence[TopicSpec]
 ) -> None:
     if spec.replicas_min >= cluster.brokers:
         raise SpecError(
@@ -96,16 +99,14 @@ def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str
     return (path[0], index, *path[1:])
 
 
-def _workload(
-    value: object,
-) -> RecordsSpec | MetadataSpec | MembershipSpec:
+def _workload(value: object, system: System) -> RecordsSpec | MetadataSpec | MembershipSpec:
     data = mapping(value, example="{kind: produce-poll, rate: 1000}")
     kind = str(data.pop("kind", None))
+    known = [one for one in (*_RECORD_WORKLOADS, *_WORKLOADS_BESIDE) if one in system.workloads]
+    if kind not in known:
+        raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
     if kind in _WORKLOADS_BESIDE:
         return build(_WORKLOADS_BESIDE[kind], data)
-    if kind not in _RECORD_WORKLOADS:
-        known = (*_RECORD_WORKLOADS, *_WORKLOADS_BESIDE)
-        raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
     try:
         data["settings"] = settings(data.get("settings"))
     except SpecError as error:

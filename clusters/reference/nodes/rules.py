@@ -54,13 +54,13 @@ class Rules:
     epoch_from_offset: bool = _rule(
         "KIP-631 registration",
         "A broker epoch is the offset of its registration in the metadata log, so it grows.",
-        "Two incarnations of a broker have one epoch, and nobody can tell them apart.",
+        "Two incarnations of a broker have one broker epoch and cannot be told apart.",
         "epoch-went-back, stale-epoch-join, lost-write",
     )
     live_id_refused: bool = _rule(
         "KIP-631 registration",
-        "An id that a live registration holds is refused.",
-        "Two processes are one broker at a time.",
+        "A registration is refused while the lease of another process with its id lasts.",
+        "Two processes act as one broker at the same time.",
         "shared-identity",
     )
     features_checked: bool = _rule(
@@ -72,19 +72,19 @@ class Rules:
     controller_ends_leases: bool = _rule(
         "KIP-631 leases",
         "A broker whose lease ran out without a heartbeat is fenced by the controller.",
-        "A dead broker leads on, for ever.",
+        "A dead broker stays the leader for ever.",
         "fencing-too-late",
     )
     broker_ends_lease: bool = _rule(
         "KIP-631 leases",
         "A broker whose lease ran out fences itself.",
-        "A broker that nobody leads by any more answers clients from its old metadata.",
+        "A broker that was deposed answers clients from its old metadata.",
         "served-while-fenced",
     )
     stale_heartbeat_refused: bool = _rule(
         "KIP-631 heartbeats",
-        "A heartbeat with another broker epoch than the registered one is refused.",
-        "A broker that was superseded keeps the lease of its successor alive.",
+        "A heartbeat with a broker epoch other than the registered one is refused.",
+        "A superseded process keeps the lease of its successor alive.",
         "fencing-too-late, shared-identity",
     )
     fenced_serves_nobody: bool = _rule(
@@ -96,38 +96,38 @@ class Rules:
     fenced_leads_nothing: bool = _rule(
         "KIP-631 fencing",
         "A fenced broker is never elected.",
-        "A partition is led by a broker that answers nobody.",
+        "A partition is led by a broker that answers no client.",
         "illegal-transition, ineligible-member",
     )
     fenced_leaves_isr: bool = _rule(
         "KIP-631 fencing",
-        "A broker that is fenced leaves every ISR but one of which it is the last member.",
-        "An ISR counts on a replica that may have lost its records.",
+        "A broker that is fenced leaves every ISR of which it is not the last member.",
+        "An ISR includes a replica that may have lost its records.",
         "ineligible-member, lost-write",
     )
     last_member_stays: bool = _rule(
         "KIP-903, the exception",
         "The last member of an ISR stays in it when it is fenced.",
-        "An ISR is empty: nobody knows any more who has all records.",
+        "An ISR is empty, so it is unknown which replica has all records.",
         "empty-isr, illegal-transition, lost-write",
     )
     unfenced_when_caught_up: bool = _rule(
         "KIP-631 fencing",
-        "A broker is unfenced only once it has the metadata log up to its own registration.",
-        "A broker serves clients by metadata from before its own start.",
+        "A broker is unfenced once it has applied the metadata log up to its registration.",
+        "A broker serves clients with metadata from before its own start.",
         "unfenced-too-early, illegal-transition, stale-read-after-write, lost-write, "
         "false-lowest-acknowledged-offset",
     )
     leaderships_moved_first: bool = _rule(
         "KIP-631 controlled shutdown",
-        "A broker is let go once it leads nothing.",
-        "A broker that still leads ends.",
+        "A broker may shut down once it leads no partition.",
+        "A broker shuts down while it leads a partition.",
         "unsafe-shutdown",
     )
     format_required: bool = _rule(
         "KIP-631 storage",
         "A node starts only on a disk that was formatted for it.",
-        "A node whose disk was lost votes and leads as if it had forgotten nothing.",
+        "A node that lost its disk votes and leads as if it had lost nothing.",
         "metadata-divergence, lost-write",
     )
     role_after_registration: bool = _rule(
@@ -139,14 +139,14 @@ class Rules:
     # Stale broker epochs (KIP-903).
     epoch_from_fetch: bool = _rule(
         "KIP-903 leader",
-        "A leader takes a follower's epoch from its fetches, not from the metadata.",
-        "A follower's fetches from before its restart count for the one after it.",
+        "A leader takes a follower's broker epoch from its fetches, not from the metadata.",
+        "Fetches from before a follower's restart count for its next incarnation.",
         "stale-epoch-join, lost-write, unsafe-leader-candidate",
         level_min=2,
     )
     member_epochs_checked: bool = _rule(
         "KIP-903 controller",
-        "A proposed member whose epoch is not the registered one is refused.",
+        "A proposed member whose broker epoch is not the registered one is refused.",
         "A replica that lost its records joins the ISR.",
         "stale-epoch-join, epoch-check-bypassed, lost-write",
         level_min=2,
@@ -161,34 +161,34 @@ class Rules:
     # AlterPartition and elections.
     partition_epoch_compared: bool = _rule(
         "KIP-497 AlterPartition",
-        "A proposal for another partition epoch than the present one is refused.",
-        "A proposal that was overtaken undoes what overtook it.",
+        "A proposal for a partition epoch other than the present one is refused.",
+        "An outdated proposal undoes a later change.",
         "nonlinearizable-isr, lost-write",
     )
     leader_epoch_compared: bool = _rule(
         "KIP-497 AlterPartition",
-        "A proposal of another leader epoch than the present one is refused.",
+        "A proposal with a leader epoch other than the present one is refused.",
         "A deposed leader changes the ISR of its successor.",
         "nonlinearizable-isr, illegal-transition, lost-write",
     )
     sender_epoch_compared: bool = _rule(
         "KIP-631 fencing",
-        "A proposal under another broker epoch than its sender's registered one is refused.",
-        "The dead incarnation of a leader changes the ISR of the living one.",
+        "A proposal with a broker epoch other than its sender's registered one is refused.",
+        "A dead incarnation of a leader changes the ISR of the live one.",
         "illegal-transition",
         beside="members_eligible, member_epochs_checked",
     )
     only_leader_alters: bool = _rule(
         "KIP-497 AlterPartition",
         "Only the leader of a partition may propose its ISR.",
-        "A broker changes an ISR that is not its own to judge.",
+        "A broker changes the ISR of a partition that it does not lead.",
         "two-leaders",
         beside="leader_epoch_bumped, partition_epoch_compared",
     )
     members_eligible: bool = _rule(
         "KIP-841 fenced members",
-        "A replica that is fenced, gone or shutting down joins no ISR.",
-        "An ISR has a member that cannot be elected, or is already leaving.",
+        "A replica that is fenced, not registered or shutting down does not join an ISR.",
+        "An ISR has a member that cannot be elected or is shutting down.",
         "ineligible-member",
     )
     leader_from_isr: bool = _rule(
@@ -213,135 +213,135 @@ class Rules:
     vote_synced: bool = _rule(
         "KIP-595 Vote",
         "A vote is durable before it is answered.",
-        "A voter that lost its power votes again in the same epoch.",
+        "A voter votes again in the same epoch after a power cut.",
         "two-leaders, metadata-divergence",
     )
     vote_for_longest: bool = _rule(
         "KIP-595 Vote",
-        "A candidate whose log is behind the voter's gets no vote.",
+        "A candidate whose log is behind the voter's does not get its vote.",
         "Committed metadata is lost with an election.",
         "metadata-divergence",
     )
     commit_by_majority: bool = _rule(
         "KIP-595 high watermark",
         "A record is committed once a majority has it.",
-        "What one controller alone has counts as decided.",
+        "A record that a single controller has counts as committed.",
         "metadata-divergence",
     )
     commit_in_own_epoch: bool = _rule(
         "KIP-595 high watermark",
-        "A leader commits older records only with one of its own epoch.",
+        "A leader commits records of earlier epochs only together with one of its own.",
         "A record that counted as committed is overwritten.",
         "metadata-divergence",
     )
     append_synced: bool = _rule(
         "KIP-595 log",
-        "A controller's copy counts once it is durable.",
+        "A controller's copy of a record counts once it is durable.",
         "Committed metadata is gone after a power cut.",
         "metadata-divergence",
     )
     metadata_divergence_found: bool = _rule(
         "KIP-595 Fetch",
-        "A leader finds by its epoch where a fetcher's log leaves its own.",
+        "A leader detects by the epochs where a fetcher's log diverges from its own.",
         "Two controllers hold different records at one offset.",
         "metadata-divergence",
     )
     stale_epoch_refused: bool = _rule(
         "KIP-595 epochs",
-        "What comes from an older epoch of the quorum is refused.",
-        "A deposed leader's word still counts.",
+        "Messages of an older epoch of the quorum are refused.",
+        "Messages of a deposed leader still count.",
         "metadata-divergence, two-leaders",
     )
     replay_committed_only: bool = _rule(
         "KIP-631 metadata",
-        "A broker applies the metadata log up to its high watermark.",
-        "A broker acts on a decision that never was.",
+        "A broker applies the metadata log only up to its high watermark.",
+        "A broker acts on a record that was never committed.",
         "metadata-divergence, two-leaders, lost-write",
     )
     answer_after_commit: bool = _rule(
         "KIP-631 controller",
-        "A controller answers once its records are committed.",
+        "A controller answers a request once its records are committed.",
         "An acknowledged write to the metadata is lost with its controller.",
         "lost-metadata-write, stale-read-after-write",
     )
     # Replication.
     high_watermark_of_maximal_isr: bool = _rule(
         "KIP-497 maximal ISR",
-        "The high watermark waits for members proposed as well as for committed ones.",
-        "A member joins that lacks a committed record, and may lead.",
+        "The high watermark waits for the proposed members of the ISR, too.",
+        "A replica that lacks a committed record joins the ISR, and may lead.",
         "unsafe-leader-candidate, lost-write",
     )
     growth_needs_high_watermark: bool = _rule(
         "Replication",
-        "A follower joins the ISR once it has reached the high watermark.",
-        "A replica without committed records is in the ISR.",
+        "A follower joins the ISR only once it has reached the high watermark.",
+        "A replica that lacks committed records is in the ISR.",
         "unsafe-leader-candidate, lost-write",
     )
     growth_needs_epoch_start: bool = _rule(
         "KAFKA-7128",
-        "A follower joins the ISR once it has reached the start of the leader's epoch.",
-        "With the high watermark of a new leader still behind, a replica that lacks records joins.",
+        "A follower joins the ISR only once it has reached the start of the leader epoch.",
+        "While a new leader's high watermark is behind, a replica that lacks records joins.",
         "unsafe-leader-candidate, lost-write",
     )
     fetch_epoch_checked: bool = _rule(
         "KIP-320 leader epochs",
-        "A leader refuses a fetch of another leader epoch than its own.",
-        "A leader counts what a follower fetched under another one.",
+        "A leader refuses a fetch with a leader epoch other than its own.",
+        "A leader counts what a follower fetched in another leader epoch.",
         "divergent-replicas, lost-write, truncated-below-high-watermark, unsafe-leader-candidate",
     )
     answer_epoch_checked: bool = _rule(
         "KIP-320 leader epochs",
-        "A follower drops an answer to a fetch of an earlier leader epoch.",
+        "A follower drops the response to a fetch of an earlier leader epoch.",
         "A follower appends what a deposed leader sends.",
         "divergent-replicas, lost-write, truncated-below-high-watermark, unsafe-leader-candidate",
     )
     truncate_by_epoch: bool = _rule(
         "KIP-101 truncation",
-        "A follower cuts its log where its epochs leave the leader's.",
+        "A follower truncates its log where its leader epochs diverge from the leader's.",
         "Replicas hold different records at one offset.",
         "divergent-replicas, lost-write, truncated-below-high-watermark",
     )
     acks_all_waits: bool = _rule(
         "Replication",
-        "With acks=all the answer waits for the high watermark.",
+        "With acks=all the response waits for the high watermark.",
         "An acknowledged record is lost with its leader.",
         "lost-write",
     )
     min_isr_kept: bool = _rule(
         "Replication",
-        "With acks=all an ISR below min.insync.replicas takes no record.",
-        "A record is acknowledged that fewer disks have than was asked for.",
+        "With acks=all nothing is appended while the ISR is below min.insync.replicas.",
+        "A record is acknowledged that fewer replicas have than was demanded.",
         "acknowledged-below-min-isr, lost-write",
     )
     consumer_below_high_watermark: bool = _rule(
         "Replication",
         "Consumers read below the high watermark.",
-        "A record that was read is gone afterwards.",
+        "A record that was read is lost afterwards.",
         "inconsistent-offset, lost-write, nonmonotonic-poll",
     )
     sequence_checked: bool = _rule(
         "KIP-98 idempotence",
-        "A leader appends a producer's sequence once.",
-        "A retried record is there twice.",
+        "A leader appends each sequence number of a producer once.",
+        "A retried record is in the log twice.",
         "duplicate",
     )
     producer_ids_unique: bool = _rule(
         "KIP-98 idempotence",
-        "No producer id is given away twice.",
-        "A producer's records pass for another's retries, and are never written.",
+        "No producer id is assigned twice.",
+        "A producer's records are taken for another's retries and are never written.",
         "lost-write",
     )
     # Visibility of metadata.
     lowest_of_all: bool = _rule(
         "Lowest acknowledged offset",
-        "It is the lowest offset that all unfenced brokers have acknowledged.",
-        "Brokers show what another one does not know yet.",
+        "It is the minimum of the metadata offsets that unfenced brokers have acknowledged.",
+        "A broker shows metadata that another one does not have yet.",
         "false-lowest-acknowledged-offset, nonrepeatable-read",
         level_min=3,
     )
     lowest_never_back: bool = _rule(
         "Lowest acknowledged offset",
-        "It never goes back: who is unfenced has caught up first.",
+        "It never goes back: a broker is unfenced only once it has caught up.",
         "Metadata that was shown is hidden again.",
         "false-lowest-acknowledged-offset, session-went-back",
         level_min=3,
@@ -355,8 +355,8 @@ class Rules:
     )
     read_waits: bool = _rule(
         "Lowest acknowledged offset",
-        "A read is answered once all that its broker had applied when it came may be shown.",
-        "A broker that heard of the offset later shows less than another one showed before.",
+        "A read waits until all that its broker had applied when it arrived may be shown.",
+        "A broker that learns of the offset later shows less than another one did before.",
         "nonrepeatable-read, stale-read-after-write",
         level_min=3,
     )
@@ -370,7 +370,7 @@ class Rules:
     renegotiates_late: bool = _rule(
         "Lowest acknowledged offset",
         "A broker offers the APIs of a new metadata.version once all have applied it.",
-        "A broker offers an API that another one does not know yet.",
+        "A broker offers an API that another one does not support yet.",
         "early-renegotiation",
         level_min=3,
         # A client learns of a broker's APIs by a read, which waits until all have applied them.

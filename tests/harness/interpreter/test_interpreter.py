@@ -12,7 +12,8 @@ import yaml
 from fake_cluster import NODES
 from interpreter_doubles import LINKS, STAGE, Bench, PacketCluster, play
 
-from clusters.port import ClusterView, NodeState, PartitionView
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.port import NodeState
 from harness.interpreter.network import Network
 from harness.interpreter.played import PerformedPlay
 from history.failure import HarnessError

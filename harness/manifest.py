@@ -1,17 +1,18 @@
-"""The manifest of a run before anything of it has happened."""
+"""The manifest of a run: as it is before anything has happened, and what is noted on the way."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
 from harness.machine import machine_facts
 from harness.prepare.reference import promises_of
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
-from history.manifest import Manifest, RunState
+from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["first_manifest"]
+__all__ = ["first_manifest", "note"]
 
 
 def first_manifest(
@@ -23,7 +24,6 @@ def first_manifest(
     origin_utc_ns: int,
 ) -> Manifest:
     """The manifest of a run that begins now. The origins: of its clock, by both clocks."""
-    of_our_own = options.cluster is not ClusterKind.KAFKA
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
         state=RunState.RUNNING,
@@ -42,6 +42,12 @@ def first_manifest(
         required_faults=scenario.require.faults,
         served_faults=scenario.require.served,
         required_checks=scenario.require.judged,
-        promises=promises_of(scenario) if of_our_own else scenario.promises,
+        promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )
+
+
+def note(run: RunDirectory, **changes: object) -> None:
+    """Change these fields of the run's manifest."""
+    manifest = read_manifest(run.manifest_path)
+    write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name
