@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clusters.evolution import Follows, members_of
+from clusters.kafka_conditions import LogEnd
 from clusters.kafka_port import LogEnds, Role, role_of
+from clusters.observation import Acknowledged, AllRecovered, Condition, Held, Observation, Seen
 from clusters.port import Cluster, NodeName
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
@@ -21,16 +23,6 @@ from harness.interpreter.performer import Performer
 from harness.interpreter.played import PerformedPlay
 from harness.timing import RealTime, Time
 from history.failure import HarnessError
-from nemesis.conditions import (
-    Acknowledged,
-    AllRecovered,
-    Condition,
-    Held,
-    Observation,
-    Seen,
-    holds,
-    log_ends_asked,
-)
 from nemesis.mix import Mix
 from nemesis.play import step_data
 from nemesis.steps import Play, dealt
@@ -191,20 +183,16 @@ class Interpreter:
             self.observer.next_look(timeout_s=max(0.0, end_s - self._now_s()))
 
         def reached(now: Observation) -> bool:
-            return holds(condition, self._with_log_ends(_since(now, before), condition))
+            return condition.holds(self._with_log_ends(_since(now, before), condition))
 
         return self._until(reached, end_s)
 
     def _with_log_ends(self, now: Observation, condition: Condition) -> Observation:
-        asked = log_ends_asked(condition)
-        if not asked:
+        if not isinstance(condition, LogEnd):
             return now
         assert isinstance(self.cluster, LogEnds)
-        ends: dict[tuple[str, NodeName], int] = {}
-        for key, node in asked:
-            if (end := self.cluster.log_end(node, key)) is not None:
-                ends[key, node] = end
-        return replace(now, log_ends=ends)
+        end = self.cluster.log_end(condition.node, condition.key)
+        return now if end is None else replace(now, log_ends={(condition.key, condition.node): end})
 
     def _standing(self, step: Step) -> str:
         """What the cluster looked like when the bound of this step passed, in words."""

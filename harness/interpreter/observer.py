@@ -10,10 +10,10 @@ from typing import Protocol, Self
 
 from clusters.evolution import members_of
 from clusters.kafka_port import BrokerCluster, ClusterView
+from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
-from nemesis.conditions import Observation
 from nemesis.wire.status import WireStatus
 
 __all__ = ["Looks", "Observer", "observed", "whole_nodes"]

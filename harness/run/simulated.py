@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final, Self
 
 from clusters.kafka_port import of_kafka
+from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.reference.simulated.notebook import RecordedNotebook
@@ -34,7 +35,6 @@ from harness.virtual.evidence import (
 )
 from history.failure import UsageError
 from history.run_directory import RunDirectory
-from nemesis.conditions import Observation
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.wire.rules import Link

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from clusters.stage import Stage
 from harness.scenario.validation import at, build, mapping, refuse_unknown, span_s
 from history.failure import SpecError
 from nemesis.mix import MixSpec
-from nemesis.stage import Stage
 from nemesis.targets import parse_target
 from nemesis.verbs.registry import EPISODES
 from nemesis.words import did_you_mean

@@ -14,12 +14,12 @@ from operator import is_not
 from typing import Any, Final
 
 from clusters.kafka_port import Role, role_of
+from clusters.observation import Condition, Observation
 from clusters.port import CLIENTS, Cluster, NodeName, NodeState
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.observer import whole_nodes
 from history.failure import HarnessError
-from nemesis.conditions import Condition, Observation, holds
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Choose, Repeat
 from nemesis.targets import NamedNodes, Scene, resolve
@@ -223,7 +223,7 @@ class Stage:
 
     def _await(self, condition: Condition, end_s: float) -> bool:
         before = self._observation()
-        while not holds(condition, self._observation(since=before)):
+        while not condition.holds(self._observation(since=before)):
             if self.now_s >= end_s:
                 return False
             self._cluster.run(_STEP_NS)

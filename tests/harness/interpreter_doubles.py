@@ -12,6 +12,7 @@ from fake_wire import FakeWire
 
 from clusters.abilities import LinkEnd
 from clusters.port import NodeName, NodeState
+from clusters.stage import Stage
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
@@ -23,7 +24,6 @@ from history.journal import FaultJournal
 from history.reader import load_table
 from history.run_directory import RunDirectory
 from nemesis.play import parse_play
-from nemesis.stage import Stage
 from nemesis.steps import Play
 from nemesis.wire.rules import Flow, Link
 

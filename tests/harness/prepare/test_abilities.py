@@ -12,6 +12,7 @@ import yaml
 from fake_cluster import NODES
 from interpreter_doubles import LINKS, STAGE, Bench, FakeClients, PacketCluster
 
+from clusters.kafka_conditions import LogEnd
 from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView, TopicSpec
 from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
@@ -31,7 +32,6 @@ from harness.trials.plan import plan_of
 from harness.trials.stage import Stage as TrialStage
 from harness.trials.stage import why_not_tried
 from history.failure import UsageError
-from nemesis.conditions import LogEnd
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import parse_play, step_word
 from nemesis.simulated.wire import SimulatedWire
