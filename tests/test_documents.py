@@ -9,6 +9,7 @@ import click
 import pytest
 
 from harness.cli.main import cli
+from harness.scenario.scenario import load_scenario
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
@@ -39,6 +40,13 @@ def test_every_command_is_one(page: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
+
+
+def test_the_scenario_of_the_readme_is_one(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    path = tmp_path / "shown.yaml"
+    path.write_text(shown)
+    assert load_scenario(path, []).require.judged
 
 
 def anchors(page: Path) -> set[str]:
