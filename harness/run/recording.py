@@ -7,7 +7,7 @@ Whether time is the machine's or a simulated world's is said by who calls.
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from clusters.abilities import Explains, Skews
 from clusters.kafka_port import BrokerCluster
@@ -18,6 +18,7 @@ from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, Observer
 from harness.interpreter.performer import Performer
 from harness.interpreter.played import PerformedPlay
+from harness.manifest import note
 from harness.progress import Progress, Status
 from harness.run.clients import Together
 from harness.run.samples import Sampler
@@ -27,14 +28,13 @@ from harness.timing import RealTime, Time
 from history.clock import TellsTime
 from history.failure import HarnessError
 from history.journal import FaultJournal, SampleJournal
-from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from nemesis.mix import Mix
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Recording", "note"]
+__all__ = ["Recording"]
 
 _FINAL_READ_LIMIT_S = 120.0
 _CLIENT_STOP_LIMIT_S = 60.0
@@ -161,12 +161,6 @@ class Recording:
                 ),
             )
         )
-
-
-def note(run: RunDirectory, **changes: object) -> None:
-    """Change these fields of the run's manifest."""
-    manifest = read_manifest(run.manifest_path)
-    write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name
 
 
 def _end_of(cluster: BrokerCluster, node: NodeName) -> str:

@@ -5,17 +5,19 @@ with its file and line number, and with the words that exist there.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
 from clusters.port import NodeName
 from harness.scenario.expectation import Expectation, parse_expectations
+from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
+from harness.scenario.topics import parse_topics
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import build, mapping, refuse_unknown, settings, span_s
+from harness.scenario.validation import at, build, mapping, refuse_unknown, settings
 from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
 from history.failure import SpecError
@@ -24,18 +26,15 @@ from nemesis.mix import MixSpec
 from nemesis.play import parse_play
 from nemesis.stage import Stage
 from nemesis.steps import Play, flat, kinds_of_play, takes_of, uses_clients
-from nemesis.targets import parse_target
 from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.takes import Takes
-from nemesis.words import did_you_mean, duration_s
+from nemesis.words import duration_s
 from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec
 
 __all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
-
-T = TypeVar("T")
 
 _AFTER_HEALING_S: Final = 1.0
 """For operations after the last heal, for the record."""
@@ -183,17 +182,17 @@ def _parse(document: Document) -> Scenario:
             raise SpecError((), f"a scenario needs {required!r}")
     if "nemesis" in data and "play" in data:
         raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
-    cluster = _at("cluster", data, _cluster)
-    topics = _at("topics", data, lambda value: _topics(value, brokers=cluster.brokers))
-    specs = _at("workload", data, lambda value: parse_workloads(value, cluster, topics))
+    cluster = at("cluster", data, _cluster)
+    topics = at("topics", data, lambda value: parse_topics(value, brokers=cluster.brokers))
+    specs = at("workload", data, lambda value: parse_workloads(value, cluster, topics))
     stage = _stage(data, cluster, topics, moving=specs.membership is not None)
-    mix = _at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None
-    play = _at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
-    time_limit_s = _at("time_limit", data, _duration, default=45.0)
-    require = _at("require", data, lambda v: _require(v, document, _asked(mix, play)))
+    mix = at("nemesis", data, lambda v: parse_mix(v, stage)) if "nemesis" in data else None
+    play = at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
+    time_limit_s = at("time_limit", data, _duration, default=45.0)
+    require = at("require", data, lambda v: _require(v, document, _asked(mix, play)))
     return Scenario(
         document=_with_requirement(document, require),
-        name=_at("name", data, _name),
+        name=at("name", data, _name),
         title=str(data.get("title", data["name"])),
         issue=str(data["issue"]) if "issue" in data else None,
         cluster=cluster,
@@ -204,12 +203,12 @@ def _parse(document: Document) -> Scenario:
         mix=None if mix is None else replace(mix, demanded=require.faults),
         play=play,
         time_limit_s=time_limit_s,
-        recovery_limit_s=_at("recovery_limit", data, _duration, default=90.0),
-        expect=_at("expect", data, parse_expectations, default=()),
+        recovery_limit_s=at("recovery_limit", data, _duration, default=90.0),
+        expect=at("expect", data, parse_expectations, default=()),
         require=require,
         drawn=mix is not None,
-        trial=_at("trial", data, lambda value: _trial(value, data)) if "trial" in data else None,
-        clients_through_proxy=_at("clients_through_proxy", data, _boolean, default=False),
+        trial=at("trial", data, lambda value: _trial(value, data)) if "trial" in data else None,
+        clients_through_proxy=at("clients_through_proxy", data, _boolean, default=False),
     )
 
 
@@ -252,7 +251,7 @@ def _stage(
     )
     if "play" not in data or moving:
         return stage
-    play = _at("play", data, lambda value: parse_play(value, stage))
+    play = at("play", data, lambda value: parse_play(value, stage))
     if any(isinstance(step, RemoveNodes) for step in flat(play)):
         return stage  # what a node leaves behind goes to any other
     moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}
@@ -282,17 +281,6 @@ def _boolean(value: object) -> bool:
     return value
 
 
-def _at(
-    key: str, data: Mapping[str, Any], parse: Callable[[Any], T], *, default: T | None = None
-) -> T:
-    if key not in data and default is not None:
-        return default
-    try:
-        return parse(data.get(key))
-    except SpecError as error:
-        raise error.below(key) from None
-
-
 def _name(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", value):
         raise SpecError((), f"a name is of a-z, 0-9, '-' and '.', found {value!r}")
@@ -317,7 +305,7 @@ def _cluster(value: object) -> KafkaSpec:
     if data.get("metadata_version") is not None:
         data["metadata_version"] = str(data["metadata_version"])
     for key in ("settings", "controller_settings", "broker_settings"):
-        data[key] = _at(key, data, settings)
+        data[key] = at(key, data, settings)
     spec = build(KafkaSpec, data)
     if spec.controllers not in (1, 3):
         raise SpecError(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
@@ -333,99 +321,3 @@ def _refuse_spares(spec: KafkaSpec) -> None:
             raise SpecError((key,), f"0 to {count} of them, found {getattr(spec, key)}")
     if spec.spare_controllers and spec.quorum is Quorum.STATIC:
         raise SpecError(("spare_controllers",), "the voters of a static quorum are fixed: dynamic")
-
-
-def _topics(value: object, *, brokers: int) -> tuple[TopicSpec, ...]:
-    if not isinstance(value, list) or not value:
-        raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")
-    topics = []
-    for index, item in enumerate(value):
-        try:
-            topics.append(_topic(item, brokers=brokers))
-        except SpecError as error:
-            raise error.below(index) from None
-        if topics[-1].name in {topic.name for topic in topics[:-1]}:
-            raise SpecError((index, "name"), f"topic {topics[-1].name!r} stands here twice")
-    return tuple(topics)
-
-
-def _topic(item: object, *, brokers: int) -> TopicSpec:
-    data = mapping(item, example="{name: t, partitions: 6}")
-    refuse_unknown(data, ["name", "partitions", "replication_factor", "replicas", "settings"])
-    data["settings"] = _at("settings", data, settings)
-    if "replicas" in data:
-        if "partitions" in data or "replication_factor" in data:
-            raise SpecError(("replicas",), "replicas already say how many partitions and copies")
-        data["assignment"] = data.pop("replicas")
-        data["replication_factor"] = max(map(len, data["assignment"] or [[]]))
-    data.setdefault("replication_factor", min(3, brokers))
-    try:
-        topic = build(TopicSpec, data)
-    except SpecError as error:
-        path = ("replicas",) if error.path[:1] == ("assignment",) else error.path
-        raise SpecError(path, error.message) from None
-    _refuse_placement(topic, brokers)
-    return topic
-
-
-def _refuse_placement(topic: TopicSpec, brokers: int) -> None:
-    if not 1 <= topic.replication_factor <= brokers:
-        raise SpecError(
-            ("replication_factor",),
-            f"1 to {brokers} copies on {brokers} brokers, found {topic.replication_factor}",
-        )
-    if topic.partitions < 1:
-        raise SpecError(("partitions",), f"1 or more partitions, found {topic.partitions}")
-    for index, replicas in enumerate(topic.assignment or ()):
-        if len(set(replicas)) != len(replicas) or not set(replicas) <= set(range(1, brokers + 1)):
-            raise SpecError(
-                ("replicas", index), f"different brokers of 1 to {brokers}, found {list(replicas)}"
-            )
-
-
-_FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
-
-
-def _mix(value: object, stage: Stage) -> MixSpec:
-    data = mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}")
-    refuse_unknown(data, ["faults", "targets", "gap", "duration", "down", *_FLAGS])
-    spans = {f"{key}_s": _at(key, data, span_s) for key in ("gap", "duration") if key in data}
-    down = _at("down", data, _budget)
-    faults = _words(data, "faults", MixSpec.__dataclass_fields__["faults"].default)
-    for index, fault in enumerate(faults):
-        if fault not in EPISODES:
-            raise SpecError(
-                ("faults", index), f"unknown fault {fault!r}; {did_you_mean(fault, EPISODES)}"
-            )
-    targets = _words(data, "targets", MixSpec.__dataclass_fields__["targets"].default)
-    for index, target in enumerate(targets):
-        _check_target(target, index, stage)
-    rest = {key: data[key] for key in _FLAGS if key in data}
-    return build(MixSpec, {"faults": faults, "targets": targets, **spans, **down, **rest})
-
-
-def _words(data: Mapping[str, Any], key: str, default: Any) -> tuple[str, ...]:
-    found = data.get(key, default)
-    if isinstance(found, str) or not isinstance(found, (list, tuple)) or not found:
-        raise SpecError((key,), f"expected a list of words, found {found!r}")
-    return tuple(str(word) for word in found)
-
-
-def _check_target(target: str, index: int, stage: Stage) -> None:
-    by_any_key = target in ("leader", "isr follower")
-    if not by_any_key:
-        try:
-            parse_target(target, nodes=stage.nodes, keys=stage.keys)
-        except SpecError as error:
-            raise SpecError(
-                ("targets", index), f"{error.message}; a mix also knows 'leader', 'isr follower'"
-            ) from None
-
-
-def _budget(value: object) -> dict[str, int]:
-    data = mapping(value, example="{brokers: 1, controllers: 1}")
-    refuse_unknown(data, ["brokers", "controllers"])
-    for key, count in data.items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise SpecError((key,), f"expected a count of nodes, found {count!r}")
-    return {f"down_{key}_max": count for key, count in data.items()}

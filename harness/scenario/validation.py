@@ -1,6 +1,6 @@
 """From parsed YAML to frozen values: unknown keys are errors, and types are checked once, here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from history.failure import SpecError
 from nemesis.words import did_you_mean, duration_s
 
-__all__ = ["build", "mapping", "refuse_unknown", "settings", "span_s"]
+__all__ = ["at", "build", "mapping", "refuse_unknown", "settings", "span_s"]
 
 T = TypeVar("T")
 
@@ -61,3 +61,15 @@ def span_s(data: object) -> tuple[float, float]:
     if low > high:
         raise SpecError((), f"the first duration is the shorter one; found {data!r}")
     return low, high
+
+
+def at(
+    key: str, data: Mapping[str, Any], parse: Callable[[Any], T], *, default: T | None = None
+) -> T:
+    """The value under `key`, parsed, or `default`. SpecError with the path from `key` on."""
+    if key not in data and default is not None:
+        return default
+    try:
+        return parse(data.get(key))
+    except SpecError as error:
+        raise error.below(key) from None

@@ -227,7 +227,7 @@ def test_all_that_nodes_say_is_the_same_under_any_hash_seed() -> None:
         subprocess.run(
             [sys.executable, "-c", _PROGRAM],
             env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[4],
             capture_output=True,
             check=True,
             timeout=120,

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from fake_cluster import NODES
-from test_client_faults import FakeClients
-from test_interpreter import LINKS, STAGE, Bench, PacketCluster
+from interpreter_doubles import LINKS, STAGE, Bench, FakeClients, PacketCluster
 
 from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView, TopicSpec
 from clusters.port import NodeName
