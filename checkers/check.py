@@ -3,7 +3,7 @@
 Two passes. The operations are summed up first: they say whether the history is what the checks take
 it for, whether there are grounds, which final reads are complete and which polls crashed. Then one
 pass over the records runs every check on every key. What the run recorded of the cluster itself is
-judged by groups of checks (`checkers.groups`) afterwards.
+judged by groups of checks afterwards.
 
 Whatever goes wrong costs an answer its validity and no other its own. A kernel that crashes is
 unknown for its key. A task that dies (killed for its memory, say) ends the whole pass, so every
@@ -24,9 +24,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from checkers.anomaly import ANOMALIES
-from checkers.catalogue import asked
+from checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import Setting
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.resent import with_client_made
@@ -36,9 +37,9 @@ from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.grounds.history_summary import HistorySummary, history_summary
 from checkers.grounds.operations import SUMMARY
 from checkers.grounds.recordings import recordings
+from checkers.grounds.required import required
 from checkers.grounds.summaries import summaries
 from checkers.group_pass import group_answers
-from checkers.groups import GROUPS
 from checkers.losses.forensics import Forensics, write_forensics
 from checkers.losses.forensics_pass import loss_forensics
 from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
@@ -51,8 +52,10 @@ from checkers.runner.tables import (
     operation_files,
     record_files,
 )
+from checkers.table_check import TableCheck
+from checkers.table_pass import table_group
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
-from checkers.weight import required, weighed
+from checkers.weight import weighed
 from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
 from history.run_directory import RunDirectory
@@ -87,7 +90,8 @@ def check_run(
     run: RunDirectory,
     *,
     spark: SparkSession,
-    checks: Mapping[str, Kernel] = CHECKS,
+    checks: Mapping[str, KeyCheck] = KEY_CHECKS,
+    tables: Sequence[TableCheck] = TABLE_CHECKS,
     groups: Sequence[CheckGroup] = GROUPS,
     budget_s: float = BUDGET_S,
 ) -> Verdict:
@@ -111,7 +115,7 @@ def check_run(
         spark=spark,
         budget_s=budget_s,
     )
-    of_groups = group_answers(groups, question)
+    of_groups = group_answers((table_group(tables), *groups), question)
     results = {
         result.check: result
         for result in (
@@ -122,9 +126,8 @@ def check_run(
         )
     }
     weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
-    weighed_results["required-checks"] = weighed(
-        required(manifest, weighed_results), manifest.promises
-    )
+    demanded = required(manifest, weighed_results, entry_of)
+    weighed_results[demanded.check] = weighed(demanded, manifest.promises)
     verdict = Verdict.of(
         (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
@@ -138,7 +141,7 @@ def _of_clients(
     manifest: Manifest,
     *,
     spark: SparkSession,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
     budget_s: float,
 ) -> _Answered:
     faults = load_faults(run)
@@ -219,7 +222,7 @@ def _grounds(
 
 
 def _answers(
-    summed: _Summed, found: RecordsPass, answers: FileAnswers, checks: Mapping[str, Kernel]
+    summed: _Summed, found: RecordsPass, answers: FileAnswers, checks: Mapping[str, KeyCheck]
 ) -> Iterator[CheckResult]:
     assumed = run_assumptions(
         summed.summary,
@@ -228,9 +231,9 @@ def _answers(
         unreadable=answers.unreadable,
     )
     yield from assumed.results
-    for name in (*KEY_ASSUMPTIONS, *checks):
+    for name, check in {**KEY_ASSUMPTIONS, **checks}.items():
         yield result_of(
-            name,
+            check.entry,
             found.findings,
             files=answers,
             broken=assumed.broken,

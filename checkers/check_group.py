@@ -1,7 +1,7 @@
 """Groups of checks beside the data plane's: what one is, is asked, and answers.
 
 A group answers its checks from the sealed tables of a run, in whatever way suits it; most are
-kernels of tables of the cluster (`checkers.cluster_checks`). It is asked for those of its checks
+kernels of tables of the cluster (`checkers.table_pass`). It is asked for those of its checks
 whose tables the run set out to record: another check is not asked, and stands in no verdict. A
 group that crashes as a whole leaves its checks unknown, and no others.
 """

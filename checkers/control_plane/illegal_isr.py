@@ -15,11 +15,21 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_partition, view
+from checkers.table_check import TableCheck
 
-__all__ = ["ELR_OVERLAPS", "EMPTY", "NOT_IN_REPLICAS", "elr_overlaps", "empty_isrs", "strange_isrs"]
+__all__ = [
+    "CHECKS",
+    "ELR_OVERLAPS",
+    "EMPTY",
+    "NOT_IN_REPLICAS",
+    "elr_overlaps",
+    "empty_isrs",
+    "strange_isrs",
+]
 
 EMPTY: Final = "empty-isr"
 NOT_IN_REPLICAS: Final = "isr-not-in-replicas"
@@ -91,3 +101,53 @@ def _proof(history: PartitionHistory, version: PartitionVersion, what: str) -> P
         detail=f"at metadata offset {version.metadata_offset} (partition epoch "
         f"{version.partition_epoch}) the ISR of {history.key} is {version.isr_text}, {what}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C9a",
+            name=EMPTY,
+            title="A partition has no ISR",
+            kind=Kind.ANOMALY,
+            rule="An ISR is empty while somebody leads, or on a cluster without eligible leader "
+            "replicas. With them (KIP-966) it may be empty while nobody leads.",
+            meaning="No replica is known to have the committed records.",
+            case="a version of a partition's ISR",
+            source="KIP-631, KIP-966; KAFKA-15353",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=empty_isrs,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="C9b",
+            name=NOT_IN_REPLICAS,
+            title="An ISR has a member that is no replica",
+            kind=Kind.ANOMALY,
+            rule="Each member of an ISR is among the partition's replicas.",
+            meaning="A broker that holds no copy counts as having one.",
+            case="a version of a partition's ISR",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=strange_isrs,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="C9c",
+            name=ELR_OVERLAPS,
+            title="A replica is in the ISR and among the eligible leaders outside it",
+            kind=Kind.ANOMALY,
+            rule="ISR and ELR of a partition have no member in common.",
+            meaning="The controller's records of who has what contradict themselves.",
+            case="a version of a partition with an ELR",
+            source="KIP-966",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=elr_overlaps,
+    ),
+)

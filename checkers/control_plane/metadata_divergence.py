@@ -31,12 +31,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.rpcs import rpcs
 from checkers.metadata.view import METADATA, clock, spelled, view
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "metadata_divergences"]
+__all__ = ["CHECKS", "NAME", "metadata_divergences"]
 
 NAME: Final = "metadata-divergence"
 
@@ -194,3 +196,29 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
             f"by {row['node']} at {clock(row['return_ns'])} (write {row['index']}), and the "
             f"metadata log, which goes on until {clock(until_ns)}, does not have it",
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C7",
+            name=NAME,
+            title="Nodes hold different metadata, or committed metadata is gone",
+            kind=Kind.ANOMALY,
+            rule="Two nodes hold different records at one metadata offset of one controller "
+            "epoch; or the record that a majority of the controllers has at an offset that a "
+            "broker had applied was appended after the broker's heartbeat said so; or such a "
+            "broker's own copy holds another record there; or an acknowledged creation of a topic "
+            "is not in the log.",
+            meaning="Topics, configurations or ISRs that were decided are undone, or decided "
+            "twice.",
+            case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
+            "applied, or an acknowledged creation of a topic",
+            source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=metadata_divergences,
+        tables=("metadata_log", "wire", "metadata_offsets", "metadata_writes"),
+    ),
+)

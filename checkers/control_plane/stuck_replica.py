@@ -22,11 +22,13 @@ from typing import Any, Final
 from checkers.anomaly import Proof
 from checkers.control_plane.absences import Absence, absences, calm, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import clock, doubtful, spelled, view
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "stuck_replicas"]
+__all__ = ["CHECKS", "NAME", "stuck_replicas"]
 
 NAME: Final = "stuck-replica"
 
@@ -105,3 +107,30 @@ def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: F
         f"; on the disks its log ends at {mine['log_end_offset']}, and that of its leader at "
         f"{leaders['log_end_offset']}"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C12b",
+            name=NAME,
+            title="A replica stays out of the ISR though nothing keeps it out",
+            kind=Kind.ANOMALY,
+            rule="For longer than the scenario's bound a replica of any topic, at any time of the "
+            "run, is assigned and out of the ISR, whatever its log holds; all that time no fault "
+            "is in effect, both its broker and the leader are registered, unfenced and not in "
+            "controlled shutdown, neither registers, no reassignment is adding it, and neither "
+            "the leader, its epoch nor the leader of the quorum changes. Unknown if the run ends "
+            "before the bound has passed.",
+            meaning="A replica does not fetch, does not catch up or is not let in, and the "
+            "partition goes on under-replicated.",
+            case="an absence of a replica from its ISR, until it was let in or the bound had "
+            "passed",
+            source="Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=stuck_replicas,
+        tables=("metadata_log", "faults", "replicas"),
+    ),
+)

@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from checkers.data_plane.answers import answers_of, crash, judged_rows
-from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import Setting, key_log
 from checkers.finding_rows import FINDINGS, findings_table, unknown_row
 from checkers.rows import COLUMNS
@@ -24,7 +25,7 @@ from history.failure import HarnessError
 __all__ = ["findings", "findings_in", "key_findings", "unknown_rows"]
 
 
-def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel]) -> DataFrame:
+def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, KeyCheck]) -> DataFrame:
     """FINDINGS of all files of `records`; `files` has one row a file (path, digest).
 
     A task holds one key at a time, which fits in memory as `data_plane.key_log` says.
@@ -34,7 +35,7 @@ def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel]
 
 
 def findings_in(
-    file: SealedFile, *, setting: Setting, checks: Mapping[str, Kernel]
+    file: SealedFile, *, setting: Setting, checks: Mapping[str, KeyCheck]
 ) -> Iterator[pa.Table]:
     """FINDINGS of one file: a table a key, and at the end one for the file."""
     started, record_count, unknown = perf_counter(), 0, None
@@ -54,7 +55,7 @@ def key_findings(
     records: pa.Table,
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
 ) -> pa.Table:
     """FINDINGS of one key that is judged as a whole."""
     try:
@@ -63,7 +64,7 @@ def key_findings(
         rows = list(unknown_rows(key, checks, crash(key, error)))
     else:
         answers = answers_of(log, {**KEY_ASSUMPTIONS, **checks})
-        rows = list(judged_rows(key, tuple(checks), answers))
+        rows = list(judged_rows(key, checks, answers))
     return findings_table([row | {"path": file.path, "key": key} for row in rows])
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.data_plane.lag_entry import REAL_TIME_LAG
 from checkers.data_plane.lags import COLUMNS, NO_LAG, Lags, lags
+from checkers.entry import Entry, Kind, Strength
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE
 from checkers.runner.table_pieces import outline, some_keys_in, stretch_rows, verify
 from checkers.runner.tables import (
@@ -31,7 +31,7 @@ from checkers.runner.tables import (
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 
-__all__ = ["LAGS", "LAG_GROUP", "figures_of", "lags_in"]
+__all__ = ["CHECKS", "LAGS", "figures_of", "lags_in"]
 
 _WHOLE_ROWS_MAX: Final = 1 << 20
 _KEYS_SHOWN_MAX: Final = 10
@@ -171,4 +171,20 @@ def _answer(question: Question) -> GroupAnswers:
     return GroupAnswers(results=(result,), anomalies=ANOMALIES.empty_table())
 
 
-LAG_GROUP: Final = CheckGroup(name="lag", entries=(REAL_TIME_LAG,), answer=_answer)
+REAL_TIME_LAG: Final = Entry(
+    id="D15",
+    name="real-time-lag",
+    title="How long after a record was known a consumer still had not got it",
+    kind=Kind.ANOMALY,
+    rule="For each ok poll of a key but the first of its session: how long, when it was called, "
+    "its first record or a later one had been known, by an acknowledgement or by an ok read of "
+    "anybody; no poll of the process that had ended by then had returned it. Quantiles over the "
+    "polls of all keys, and of the keys with the greatest lag.",
+    meaning="How stale consumers are: behind by themselves, or kept waiting by the cluster.",
+    case="a poll whose lag is known",
+    source="Jepsen, workload `kafka`, `realtime-lag`",
+    strength=Strength.FIGURE,
+    needs=("operations", "records"),
+)
+
+CHECKS: Final = (CheckGroup(name="lag", entries=(REAL_TIME_LAG,), answer=_answer),)

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
-from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.findings import findings
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.files import Limits, large_file_findings
 from checkers.data_plane.large.jobs import SparkJobs
@@ -52,7 +53,7 @@ def records_pass(
     files: Sequence[SealedFile],
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
     budget_s: float,
     limits: Limits | None = None,
 ) -> RecordsPass:
@@ -83,7 +84,7 @@ def _is_large(file: SealedFile, limits: Limits) -> bool:
     return (row_count(file) or 0) > limits.key_rows
 
 
-def _passed(question: _Question, checks: Mapping[str, Kernel]) -> pa.Table:
+def _passed(question: _Question, checks: Mapping[str, KeyCheck]) -> pa.Table:
     tables = [FINDINGS.empty_table()]
     if question.small:
         files = file_frame(question.spark, question.small)
@@ -102,7 +103,7 @@ def _passed(question: _Question, checks: Mapping[str, Kernel]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _each(question: _Question, checks: Mapping[str, Kernel]) -> tuple[pa.Table, dict[str, str]]:
+def _each(question: _Question, checks: Mapping[str, KeyCheck]) -> tuple[pa.Table, dict[str, str]]:
     """The findings of every check whose own pass answers, and why the others' did not.
 
     The files and the assumptions of the keys answer in a pass without any check.

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
@@ -28,8 +29,9 @@ from checkers.metadata.sessions import (
     terms_of,
 )
 from checkers.metadata.view import clock, counted, doubtful, view
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "duplicate_ids"]
+__all__ = ["CHECKS", "NAME", "duplicate_ids"]
 
 NAME: Final = "duplicate-id"
 
@@ -100,3 +102,26 @@ def _proof(
         f"lasted: {last.target} accepted its heartbeat of {clock(last.reached_ns or 0)} (frame "
         f"{last.frame})",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L3",
+            name=NAME,
+            title="A broker id was given away while its holder lived",
+            kind=Kind.ANOMALY,
+            rule="Another incarnation registered under the id of an unfenced broker that was not "
+            "leaving, and the latest that this can have been decided is less than the session "
+            "time-out after the earliest that the same controller can have taken the holder's "
+            "last heartbeat.",
+            meaning="Two processes take themselves for one broker.",
+            case="a registration of a broker id whose holder had sent a heartbeat that is on the "
+            "tape",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=duplicate_ids,
+    ),
+)

@@ -22,13 +22,15 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, clock, counted, doubtful, view
 from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "unfenced_too_early"]
+__all__ = ["CHECKS", "NAME", "unfenced_too_early"]
 
 NAME: Final = "unfenced-too-early"
 
@@ -108,3 +110,24 @@ def _later(first: Rpc | None, needed: int) -> str:
         f"the first one that said {needed} or more was passed on at "
         f"{clock(first.reached_ns or 0)} (frame {first.frame})"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L8",
+            name=NAME,
+            title="A broker was unfenced before it had applied its own registration",
+            kind=Kind.ANOMALY,
+            rule="The metadata log unfences a broker, and by the latest that this can have been "
+            "written, no heartbeat of its registration had been passed on that says it has applied "
+            "the offset of that registration.",
+            meaning="A broker serves clients, and may lead, by metadata from before its own start.",
+            case="an unfencing of a registration of which a heartbeat is on the tape",
+            source="KIP-631, Broker state machine",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=unfenced_too_early,
+    ),
+)

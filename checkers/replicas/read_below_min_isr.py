@@ -40,6 +40,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, none
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
@@ -49,8 +50,16 @@ from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
 from checkers.replicas.replica_logs import keys_of
 from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["COMMITTED", "READ", "commits_below_min_isr", "reads_below_min_isr", "under_versions"]
+__all__ = [
+    "CHECKS",
+    "COMMITTED",
+    "READ",
+    "commits_below_min_isr",
+    "reads_below_min_isr",
+    "under_versions",
+]
 
 READ: Final = "read-below-min-isr"
 COMMITTED: Final = "committed-below-min-isr"
@@ -175,3 +184,51 @@ def _stories(
             f"ISR {version.isr_text} of replicas {list(version.replicas)}, and {SETTING} is "
             f"{wanted}",
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D21",
+            name=READ,
+            title="A record was first read while the ISR was smaller than asked for",
+            kind=Kind.ANOMALY,
+            rule="The first read of a record was called and returned under one version of its "
+            "partition, with an ISR smaller than the topic's min.insync.replicas. The record may "
+            "have been committed before, under a larger one.",
+            meaning="A consumer acted on what fewer disks held than the topic asks for: what is "
+            "lost then was not only written, but seen. Losses tell of it (`forensics.json`).",
+            case="a record first read under an ISR that is known, where more than the leader is "
+            "asked for",
+            source="KIP-966; Apache Kafka's documentation, min.insync.replicas",
+            strength=Strength.FIGURE,
+            needs=("metadata_log", "node_settings"),
+        ),
+        kernel=reads_below_min_isr,
+        tables=("records", "metadata_log", "node_settings"),
+        by_bucket=True,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="D22",
+            name=COMMITTED,
+            title="The high watermark rose while the ISR was smaller than asked for",
+            kind=Kind.ANOMALY,
+            rule="One version of a partition was in force from the call of a record's send to the "
+            "return of its first read, with an ISR smaller than the topic's min.insync.replicas, "
+            "of which the leader had said a second before the call that it had applied it. "
+            "Judged while eligible leader replicas are on, of partitions without an unclean "
+            "election.",
+            meaning="A replica that left the ISR last, and may be elected for it, lacks what was "
+            "committed: records that consumers saw are lost in a clean election.",
+            case="a record that was sent and first read under one ISR, which its leader surely "
+            "knew, with eligible leader replicas on and more than the leader asked for",
+            source="KIP-966, additional high watermark advancement requirement",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=commits_below_min_isr,
+        tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
+        by_bucket=True,
+    ),
+)

@@ -20,16 +20,15 @@ from checkers.runner.tables import (
     record_files,
     rows_in,
 )
-from checkers.transactions.entries import HANGING, TORN
-from checkers.transactions.hanging import hanging_transactions
+from checkers.transactions.hanging import HANGING, hanging_transactions
 from checkers.transactions.open_transactions import OPEN, OpenTransaction, open_frame
 from checkers.transactions.sightings import SIGHTINGS, sightings
-from checkers.transactions.torn import suspects, torn_transactions, whole_transactions
+from checkers.transactions.torn import TORN, suspects, torn_transactions, whole_transactions
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["TRANSACTIONS_GROUP"]
+__all__ = ["CHECKS"]
 
 _NAME: Final = "transactions"
 
@@ -37,7 +36,8 @@ _NAME: Final = "transactions"
 def _answer(question: Question) -> GroupAnswers:
     """Each check by itself: what one cannot read is no reason against the other."""
     results, findings = [], [FINDINGS.empty_table()]
-    for name, check in _CHECKS.items():
+    for entry, check in _CHECKS:
+        name = entry.name
         if name not in question.checks:
             continue
         started = perf_counter()
@@ -48,7 +48,7 @@ def _answer(question: Question) -> GroupAnswers:
             continue
         seconds = perf_counter() - started
         files = FileAnswers(record_count=0, unreadable=tuple(unreadable), seconds=seconds)
-        results.append(result_of(name, table, files=files, broken=frozenset(), died=""))
+        results.append(result_of(entry, table, files=files, broken=frozenset(), died=""))
         findings.append(table)
     found = pa.concat_tables(findings)
     return GroupAnswers(
@@ -74,7 +74,7 @@ def _torn(question: Question) -> tuple[pa.Table, list[str]]:
         whole=whole_transactions(transactions, unread=values),
     )
     clean = {key: None for keys in transactions["keys"].to_pylist() for key in keys}
-    return _findings("torn-transaction", dict(judged), clean), unreadable
+    return _findings(TORN.name, dict(judged), clean), unreadable
 
 
 def _hanging(question: Question) -> tuple[pa.Table, list[str]]:
@@ -95,10 +95,10 @@ def _hanging(question: Question) -> tuple[pa.Table, list[str]]:
         transactions=_table(question, "transactions"),
         left_open=left_open,
     )
-    return _findings("hanging-transaction", dict(judged), {}), unreadable
+    return _findings(HANGING.name, dict(judged), {}), unreadable
 
 
-_CHECKS: Final = {TORN.name: _torn, HANGING.name: _hanging}
+_CHECKS: Final = ((TORN, _torn), (HANGING, _hanging))
 
 
 def _table(question: Question, name: str) -> pa.Table:
@@ -122,4 +122,4 @@ def _findings(name: str, judged: dict[str, Found], clean: dict[str, None]) -> pa
     return findings_table([row | {"path": _NAME, "seconds": 0.0} for row in rows])
 
 
-TRANSACTIONS_GROUP: Final = CheckGroup(name=_NAME, entries=(TORN, HANGING), answer=_answer)
+CHECKS: Final = (CheckGroup(name=_NAME, entries=(TORN, HANGING), answer=_answer),)

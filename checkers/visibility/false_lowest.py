@@ -26,13 +26,15 @@ from heapq import heappop, heappush
 from typing import Final
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
 from checkers.metadata.view import clock, doubtful, spelled, view
-from checkers.visibility.acknowledgements import Acknowledgements, Bound
+from checkers.table_check import TableCheck
+from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 
-__all__ = ["NAME", "false_lowest_offsets", "told_lowest"]
+__all__ = ["CHECKS", "NAME", "false_lowest_offsets", "told_lowest"]
 
 NAME: Final = "false-lowest-acknowledged-offset"
 
@@ -154,3 +156,29 @@ def _back(rpc: Rpc, higher: Rpc) -> Proof:
 
 def _frames(rpc: Rpc) -> tuple[int, ...]:
     return (rpc.frame,) if rpc.answer_frame is None else (rpc.frame, rpc.answer_frame)
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V4",
+            name=NAME,
+            title="A broker is told that all have acknowledged what some have not",
+            kind=Kind.ANOMALY,
+            rule="The answer to a heartbeat named a lowest acknowledged metadata offset, and a "
+            "broker that its controller held for unfenced, from the request's being passed on to "
+            "the answer's arriving, had not acknowledged it by then in a heartbeat of its "
+            "registration; or a higher one had been told before the request was passed on, in the "
+            "same term of a controller or an earlier one. Where nothing is told, nothing is "
+            "judged.",
+            meaning="Brokers show metadata that others do not know yet, or hide what they had "
+            "shown.",
+            case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker "
+            "or an earlier answer to hold it against",
+            source=SOURCE,
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=false_lowest_offsets,
+    ),
+)

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Tables
 from checkers.quiet import quiet
 from checkers.runner.tables import (
@@ -24,7 +25,6 @@ from checkers.runner.tables import (
     task_count,
 )
 from checkers.verdict import CheckResult, Validity
-from checkers.visibility.entries import BACKWARD_SESSION, NONREPEATABLE, STALE, VISIBILITY
 from checkers.visibility.lacking import STALE_READS
 from checkers.visibility.promise import Promise
 from checkers.visibility.stale import (
@@ -37,7 +37,67 @@ from checkers.visibility.told import Offsets, anomalies, result
 from history.cluster_schema import PARTITION_WRITES
 from history.failure import HarnessError
 
-__all__ = ["VISIBILITY_GROUP", "answers_of_task"]
+__all__ = ["CHECKS", "answers_of_task"]
+
+_ALLOWED_IF: Final = (
+    "the run promises no greatest age of metadata, as no release of Kafka does, or the read is no "
+    "older than promised; then it is a figure. A run may promise one of every read (`age_max_ms`), "
+    "and one of reads called when nothing has been broken for a while (`settled_age_max_ms`, "
+    "`settle_ms`). Brokers of the reference cluster that hide what not all have acknowledged "
+    "(metadata.version 3) promise that no read is too old at all"
+)
+
+STALE: Final = Entry(
+    id="V1",
+    name="stale-read-after-write",
+    title="A read of metadata lacks a write that was acknowledged before it",
+    kind=Kind.ANOMALY,
+    rule="A read shows what can only have been made before a write was called, and that write was "
+    "acknowledged before the read was called: an old topic id after a deletion or a new creation, "
+    "no topic after a creation or a change of its settings, an old setting after a newer one, "
+    "fewer partitions of a topic id than it was given. Whatever a write without a clear "
+    "end may have made is never stale.",
+    meaning="A client creates a topic and is told that there is none. By how much: count of reads "
+    "and topics, and the time from the acknowledgement to the read.",
+    case="a topic or partition in a read that was called after an acknowledged write of it",
+    source="KIP-1243; KAFKA-20089",
+    strength=Strength.ALLOWED_IF,
+    allowed_if=_ALLOWED_IF,
+    promise="metadata_age_is_bounded",
+    needs=("describes", "metadata_writes"),
+)
+
+NONREPEATABLE: Final = Entry(
+    id="V2",
+    name="nonrepeatable-read",
+    title="Reads of metadata through different brokers go back",
+    kind=Kind.ANOMALY,
+    rule="A read returned before another, through a different broker, was called, and the second "
+    "shows what can only have been made before what the first one shows: an older topic id, an "
+    "older setting, no topic, an older leader epoch or fewer partitions of the same topic id.",
+    meaning="A client that changes its broker is put back in time.",
+    case="a topic or partition in a read that was called after one through another broker",
+    source="KIP-1243; KAFKA-20089",
+    strength=Strength.ALLOWED_IF,
+    allowed_if=_ALLOWED_IF,
+    promise="metadata_age_is_bounded",
+    needs=("describes",),
+)
+
+BACKWARD_SESSION: Final = Entry(
+    id="V3",
+    name="session-went-back",
+    title="Reads of metadata through one broker go back",
+    kind=Kind.ANOMALY,
+    rule="As nonrepeatable-read, through one broker.",
+    meaning="A broker forgot metadata that it had shown, as one that starts again does.",
+    case="a topic or partition in a read that was called after one through the same broker",
+    source="KIP-1243",
+    strength=Strength.ALLOWED_IF,
+    allowed_if=_ALLOWED_IF,
+    promise="metadata_age_is_bounded",
+    needs=("describes",),
+)
 
 Kernel = Callable[[Tables], StaleReads]
 
@@ -190,4 +250,6 @@ def _silent(checks: Sequence[str], reason: str) -> GroupAnswers:
     return GroupAnswers(results=results, anomalies=ANOMALIES.empty_table())
 
 
-VISIBILITY_GROUP: Final = CheckGroup(name="visibility", entries=VISIBILITY, answer=_answer)
+CHECKS: Final = (
+    CheckGroup(name="visibility", entries=(STALE, NONREPEATABLE, BACKWARD_SESSION), answer=_answer),
+)

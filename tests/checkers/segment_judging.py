@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkers.data_plane.checks import CHECKS, Kernel
+from checkers.catalogue import KEY_CHECKS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.files import Limits, large_keys_of
 from checkers.data_plane.large.jobs import Parcel, judge_parcels
@@ -56,7 +57,7 @@ def rows_in_segments(
     piece_rows: int,
     grain: Grain,
     jobs: HereJobs | None = None,
-    checks: Mapping[str, Kernel] = CHECKS,
+    checks: Mapping[str, KeyCheck] = KEY_CHECKS,
 ) -> list[Row]:
     """FINDINGS of every key of these records, without seconds; all keys count as large."""
     pq.write_table(records, path, row_group_size=piece_rows, store_schema=False)

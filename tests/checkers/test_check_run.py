@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.anomaly import ANOMALIES, Found, anomalies_of
-from checkers.catalogue import asked
+from checkers.catalogue import KEY_CHECKS, asked
 from checkers.check import check_run
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_log import KeyLog
 from checkers.finding_rows import FINDINGS
 from checkers.runner.tables import JobError, SealedFile, collected, file_frame, scanned
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.spark
 
 _SMALL = Recipe(sends=3000)
 _LYING = Recipe(sends=3000, lies=("lost-write", "duplicate"))
-_TWO = {name: CHECKS[name] for name in ("inconsistent-offset", "duplicate")}
+_TWO = {name: KEY_CHECKS[name] for name in ("inconsistent-offset", "duplicate")}
 
 
 def _by_name(verdict: Verdict) -> dict[str, CheckResult]:
@@ -71,7 +72,7 @@ def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
     assert not list(run.anomalies.iterdir())
     assert not list(here.iterdir())
     results = _by_name(verdict)
-    assert all(results[name].case_count for name in (*KEY_ASSUMPTIONS, *CHECKS)), verdict
+    assert all(results[name].case_count for name in (*KEY_ASSUMPTIONS, *KEY_CHECKS)), verdict
     lag = results["real-time-lag"]
     assert (lag.validity, lag.case_count) == (Validity.FIGURE, lag.figures["polls_count"])
     figures = results["statistics"].figures
@@ -82,7 +83,7 @@ def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
 def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    lies = tuple(name for name in LIES if name in CHECKS)
+    lies = tuple(name for name in LIES if name in KEY_CHECKS)
     run = RunDirectory(tmp_path / "run")
     made = write_synthetic_run(run, Recipe(sends=20_000, lies=lies, crash_rate=0.05))
     verdict = check_run(run, spark=spark)
@@ -130,7 +131,11 @@ def test_a_kernel_that_crashes_is_unknown_and_the_others_answer(
         raise ZeroDivisionError(f"no luck with {log.key}")
 
     run = _run(tmp_path, _LYING)
-    verdict = check_run(run, spark=spark, checks={**CHECKS, "vanished": crash})
+    verdict = check_run(
+        run,
+        spark=spark,
+        checks={**KEY_CHECKS, "vanished": replace(KEY_CHECKS["vanished"], kernel=crash)},
+    )
     assert _invalid(verdict) == {"lost-write", "internal-skipped-poll", "duplicate"}
     assert list(_unknown(verdict)) == ["vanished"]
     assert "crashed on t-0: ZeroDivisionError: no luck with t-0" in _unknown(verdict)["vanished"]
@@ -144,7 +149,9 @@ def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
         raise AssertionError("still here")
 
     run = _run(tmp_path, _LYING)
-    verdict = check_run(run, spark=spark, checks={**_TWO, "vanished": kill})
+    verdict = check_run(
+        run, spark=spark, checks={**_TWO, "vanished": replace(KEY_CHECKS["vanished"], kernel=kill)}
+    )
     results = _by_name(verdict)
     assert results["duplicate"].validity is Validity.INVALID
     assert results["inconsistent-offset"].validity is Validity.VALID
@@ -164,7 +171,7 @@ def test_a_job_that_outlasts_its_budget_does_not_answer(spark: SparkSession) -> 
 
 def test_a_check_that_was_not_run_is_unknown(tmp_path: Path, spark: SparkSession) -> None:
     verdict = check_run(_run(tmp_path), spark=spark, checks=_TWO)
-    not_run = set(CHECKS) - set(_TWO)
+    not_run = set(KEY_CHECKS) - set(_TWO)
     assert _unknown(verdict) == dict.fromkeys(not_run, "it was not run")
 
 

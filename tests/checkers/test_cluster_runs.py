@@ -13,16 +13,13 @@ from metadata_logs import FACTS, describes, metadata_log, wire
 from pyspark.sql import SparkSession
 from replica_disks import disks
 
-from checkers.catalogue import CATALOGUE
+from checkers.catalogue import CATALOGUE, TABLE_CHECKS, entry_of
 from checkers.check import check_run
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
-from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
-from checkers.control_plane.group import CONTROL_PLANE
-from checkers.control_plane.illegal_isr import EMPTY, NOT_IN_REPLICAS, empty_isrs
+from checkers.control_plane.illegal_isr import CHECKS, EMPTY, NOT_IN_REPLICAS
 from checkers.facts import Facts, Judged, Tables
 from checkers.losses.forensics import Fate, read_forensics
-from checkers.replicas.group import REPLICAS
+from checkers.table_check import TableCheck, TableKernel
 from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import NODE_SETTINGS
 from history.manifest import Manifest, Promises, RunState, write_manifest
@@ -52,7 +49,6 @@ SENT = """
     r1 final t-0 -> []
 """
 RECORDED = ("wire", "metadata_log", "replicas", "replica_records")
-GROUPS = (REPLICAS, CONTROL_PLANE)
 
 
 def stored(
@@ -93,9 +89,12 @@ def stored(
 
 
 def results(
-    run: RunDirectory, spark: SparkSession, groups: Iterable[CheckGroup] = GROUPS
+    run: RunDirectory, spark: SparkSession, tables: Iterable[TableCheck] = TABLE_CHECKS
 ) -> dict[str, CheckResult]:
-    return {one.check: one for one in check_run(run, spark=spark, groups=tuple(groups)).checks}
+    return {
+        one.check: one
+        for one in check_run(run, spark=spark, tables=tuple(tables), groups=()).checks
+    }
 
 
 SENT_TWICE = """
@@ -170,7 +169,7 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
         describes=describes("broker-1 showed t-0 leader 1 isr 1 at 100..110"),
         node_settings=shown,
     )
-    verdict = check_run(run, spark=spark, groups=GROUPS)
+    verdict = check_run(run, spark=spark, groups=())
     found = {one.check: one for one in verdict.checks}
     assert verdict.validity is Validity.UNKNOWN
     assert found["recordings"].validity is Validity.UNKNOWN
@@ -203,12 +202,10 @@ def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(
     assert found["ineligible-member"].validity is Validity.VALID
 
 
-def _results_with(kernel: ClusterKernel, path: Path, spark: SparkSession) -> dict[str, CheckResult]:
+def _results_with(kernel: TableKernel, path: Path, spark: SparkSession) -> dict[str, CheckResult]:
     """A good check and one with this kernel, defined in a test as workers import no tests."""
-    entries = {entry.name: entry for entry in CONTROL_PLANE_ENTRIES}
-    good = ClusterCheck(entry=entries[EMPTY], kernel=empty_isrs, tables=("metadata_log",))
-    bad = replace(good, entry=entries[NOT_IN_REPLICAS], kernel=kernel)
-    found = results(stored(path), spark, [cluster_group("two", [good, bad])])
+    good, other, _ = CHECKS
+    found = results(stored(path), spark, [good, replace(other, kernel=kernel)])
     assert found[EMPTY].validity is Validity.VALID
     assert found[NOT_IN_REPLICAS].validity is Validity.UNKNOWN
     return found
@@ -242,9 +239,8 @@ def test_a_group_that_crashes_as_a_whole_leaves_its_checks_unknown(
     def crash(_: Question) -> GroupAnswers:
         raise ZeroDivisionError("no luck")
 
-    broken = replace(CONTROL_PLANE, answer=crash)
-    found = results(stored(tmp_path), spark, [REPLICAS, broken])
-    assert found["stale-epoch-join"].reason == (
-        "the checks of the control plane crashed: ZeroDivisionError: no luck"
-    )
+    broken = CheckGroup(name="luck", entries=(entry_of("real-time-lag"),), answer=crash)
+    verdict = check_run(stored(tmp_path), spark=spark, groups=[broken])
+    found = {one.check: one for one in verdict.checks}
+    assert found["real-time-lag"].reason == "the checks of luck crashed: ZeroDivisionError: no luck"
     assert found["truncated-below-high-watermark"].validity is Validity.INVALID

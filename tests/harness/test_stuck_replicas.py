@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from checkers.anomaly import anomalies_of
-from checkers.cluster_checks import ClusterKernel
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.facts import facts_of
+from checkers.table_check import TableKernel
 from clusters.reference.replicas.fetchers import Fetchers
 from clusters.reference.replicas.log import PartitionLog
 from harness.options import ClusterKind, RunOptions
@@ -50,7 +50,7 @@ def recorded(directory: Path) -> RunDirectory:
     return run
 
 
-def said(kernel: ClusterKernel, run: RunDirectory) -> list[str]:
+def said(kernel: TableKernel, run: RunDirectory) -> list[str]:
     tables = {name: load_table(run, name) for name in ("metadata_log", "replicas", "faults")}
     judged = kernel(tables, facts_of(read_manifest(run.manifest_path)))
     return [one.detail for _, found in judged for one in anomalies_of(found.table)]

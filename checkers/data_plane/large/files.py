@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.data_plane.checks import Kernel
 from checkers.data_plane.findings import key_findings
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.keys import LargeKey, large_key_rows, surveys_wanted
@@ -76,7 +76,7 @@ class _SmallKeys:
     file: SealedFile
     stretches: tuple[Stretch, ...]
     setting: Setting
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
 
     def __call__(self) -> pa.Table | Failure:
         """See the class."""
@@ -95,7 +95,7 @@ def large_file_findings(
     files: Sequence[SealedFile],
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
     jobs: Jobs,
     limits: Limits,
 ) -> pa.Table:

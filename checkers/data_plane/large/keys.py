@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES
 from checkers.data_plane.answers import Answer, added_up, judged_rows
-from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.findings import unknown_rows
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.plan import disorder_of, happened_among, planned, shared_values
@@ -79,7 +80,7 @@ def large_key_rows(
     surveys: Sequence[PieceSurvey | Failure],
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
     jobs: Jobs,
     grain: Grain,
 ) -> Iterator[dict[str, Any]]:
@@ -101,11 +102,11 @@ def large_key_rows(
             yield row | {"path": key.pieces[0].file.path, "key": key.name}
 
 
-def _rows_of(key: LargeKey, checks: Mapping[str, Kernel], jobs: Jobs) -> Iterable[dict[str, Any]]:
+def _rows_of(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> Iterable[dict[str, Any]]:
     answers = {} if key.failure else _answers(key, checks, jobs)
     if key.failure:
         return unknown_rows(key.name, checks, key.failure)
-    return judged_rows(key.name, tuple(checks), answers)
+    return judged_rows(key.name, checks, answers)
 
 
 def _decide(keys: Sequence[LargeKey], jobs: Jobs) -> None:
@@ -142,7 +143,7 @@ def _sources(key: LargeKey, setting: Setting, grain: Grain) -> tuple[SegmentSour
     )
 
 
-def _judge(keys: Sequence[LargeKey], checks: Mapping[str, Kernel], jobs: Jobs) -> None:
+def _judge(keys: Sequence[LargeKey], checks: Mapping[str, KeyCheck], jobs: Jobs) -> None:
     tasks = [JudgeSegment(source=source, checks=checks) for key in keys for source in key.sources]
     results = iter(jobs.results(tasks))
     for key in keys:
@@ -150,7 +151,7 @@ def _judge(keys: Sequence[LargeKey], checks: Mapping[str, Kernel], jobs: Jobs) -
 
 
 def _judge_shared(
-    keys: Sequence[LargeKey], setting: Setting, checks: Mapping[str, Kernel], jobs: Jobs
+    keys: Sequence[LargeKey], setting: Setting, checks: Mapping[str, KeyCheck], jobs: Jobs
 ) -> None:
     """Judge shared values by themselves, and their segments without them."""
     tasks: list[JudgeSegmentAgain] = []
@@ -200,11 +201,11 @@ def _meets(ranges: Spans | None, shared: Spans) -> bool:
     return bool(np.any(inside & (place < len(ranges.start))))
 
 
-def _answers(key: LargeKey, checks: Mapping[str, Kernel], jobs: Jobs) -> dict[str, Answer]:
+def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[str, Answer]:
     """The answers on the whole key; may find that it cannot be judged after all."""
     added = {
         name: added_up(
-            name,
+            check,
             key.name,
             (
                 answer.answers[name]
@@ -212,7 +213,7 @@ def _answers(key: LargeKey, checks: Mapping[str, Kernel], jobs: Jobs) -> dict[st
                 if name in answer.answers
             ),
         )
-        for name in (*KEY_ASSUMPTIONS, *checks)
+        for name, check in {**KEY_ASSUMPTIONS, **checks}.items()
     }
     return {name: _measured(key, answer, jobs) for name, answer in added.items()}
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.data_plane.answers import Answer, answers_of, crash
-from checkers.data_plane.checks import BY_PLACE, KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, Setting
 from checkers.data_plane.large.jobs import Parcel
 from checkers.data_plane.large.plan import Segment
@@ -157,7 +158,7 @@ class JudgeSegment:
     """What a segment answers if no other has its values."""
 
     source: SegmentSource
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
 
     def __call__(self) -> SegmentAnswer | Failure:
         """See the class."""
@@ -179,7 +180,7 @@ class JudgeSegmentAgain:
     """What a segment answers without its shared values, and the rows of these, for others."""
 
     source: SegmentSource
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
     shared: Spans
     number: int
     """Under which the answer is passed on; below 0."""
@@ -216,7 +217,7 @@ class JudgeShared:
     around: tuple[Surroundings, ...]
     """Of each key."""
     key_of_bucket: tuple[int, ...]
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
 
     def __call__(self, bucket: int, parts: Sequence[SegmentRows]) -> SegmentAnswer | Failure:
         """See the class."""
@@ -255,13 +256,11 @@ def _tried(key: str, work: Callable[[], Result]) -> Result | Failure:
         return Failure(reason=crash(key, error))
 
 
-def _by_place(checks: Mapping[str, Kernel]) -> dict[str, Kernel]:
-    return {name: kernel for name, kernel in checks.items() if name in BY_PLACE}
+def _by_place(checks: Mapping[str, KeyCheck]) -> dict[str, KeyCheck]:
+    return {name: check for name, check in checks.items() if check.by_place}
 
 
-def _by_value(checks: Mapping[str, Kernel]) -> dict[str, Kernel]:
+def _by_value(checks: Mapping[str, KeyCheck]) -> dict[str, KeyCheck]:
     return {
-        name: kernel
-        for name, kernel in {**KEY_ASSUMPTIONS, **checks}.items()
-        if name not in BY_PLACE
+        name: check for name, check in {**KEY_ASSUMPTIONS, **checks}.items() if not check.by_place
     }

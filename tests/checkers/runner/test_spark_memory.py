@@ -1,5 +1,6 @@
 """What a worker may take, and what becomes of a check that wants more."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers.anomaly import Found, none
+from checkers.catalogue import KEY_CHECKS
 from checkers.check import check_run
-from checkers.data_plane.checks import CHECKS
 from checkers.data_plane.key_log import KeyLog
 from checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
 from checkers.synthetic import Recipe, write_synthetic_run
@@ -31,7 +32,10 @@ def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer
 
     run = RunDirectory(tmp_path / "run")
     write_synthetic_run(run, Recipe(sends=3000, lies=("duplicate",)))
-    checks = {"duplicate": CHECKS["duplicate"], "vanished": greedy}
+    checks = {
+        "duplicate": KEY_CHECKS["duplicate"],
+        "vanished": replace(KEY_CHECKS["vanished"], kernel=greedy),
+    }
     verdict = check_run(run, spark=spark, checks=checks)
     found = {result.check: result for result in verdict.checks}
     assert found["duplicate"].validity is Validity.INVALID

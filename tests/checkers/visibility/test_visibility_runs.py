@@ -14,7 +14,7 @@ from checkers.catalogue import asked
 from checkers.check_group import Question
 from checkers.data_plane.key_log import Setting
 from checkers.verdict import CheckResult, Validity
-from checkers.visibility.group import VISIBILITY_GROUP
+from checkers.visibility.group import CHECKS
 from checkers.weight import weighed
 from history.cluster_schema import METADATA_OFFSETS
 from history.manifest import Manifest, Promises, RunState
@@ -25,6 +25,7 @@ from history.writer import write_tables
 pytestmark = pytest.mark.spark
 
 MS = 1_000_000
+(VISIBILITY,) = CHECKS
 RECORDED = ("describes", "metadata_writes")
 STALE = """
     create A 0 10-20
@@ -96,12 +97,12 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
         question = Question(
             run=run,
             manifest=replace(MANIFEST, promises=promises, recorded=recorded),
-            checks=tuple(entry.name for entry in VISIBILITY_GROUP.entries),
+            checks=tuple(entry.name for entry in VISIBILITY.entries),
             setting=Setting(idempotent=True, consume="assign"),
             spark=spark,
             budget_s=60,
         )
-        answers = VISIBILITY_GROUP.answer(question)
+        answers = VISIBILITY.answer(question)
         return {result.check: result for result in answers.results}, answers.anomalies
 
     return judged

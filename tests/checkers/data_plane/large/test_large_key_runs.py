@@ -13,7 +13,7 @@ from judging import setting_of
 from pyspark.sql import SparkSession
 
 from checkers.anomaly import Found
-from checkers.data_plane.checks import CHECKS
+from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.large.files import Limits
 from checkers.data_plane.large.survey import Grain
@@ -45,7 +45,7 @@ def _passed(
     **options: Any,
 ) -> RecordsPass:
     setting = setting_of(History(operations=made.operations, records=made.records))
-    checks = options.get("checks", CHECKS)
+    checks = options.get("checks", KEY_CHECKS)
     return records_pass(spark, files, setting=setting, checks=checks, budget_s=300, limits=limits)
 
 
@@ -58,7 +58,7 @@ def _rows(found: RecordsPass) -> list[dict[str, Any]]:
 
 def _unequal(seed: int) -> Synthetic:
     """A history of a large key and of small ones, with every lie that leaves keys comparable."""
-    lies = tuple(name for name in LIES if name in CHECKS)
+    lies = tuple(name for name in LIES if name in KEY_CHECKS)
     return synthetic_history(Recipe(sends=2000, keys=3, lies=lies, crash_rate=0.05, seed=seed))
 
 
@@ -92,7 +92,15 @@ def test_a_kernel_that_crashes_in_segments_is_unknown_and_the_others_answer(
 
     made = _unequal(seed=3)
     full, _ = _files(made, tmp_path)
-    found = _rows(_passed(spark, made, [full], _LIMITS, checks={**CHECKS, "vanished": crash}))
+    found = _rows(
+        _passed(
+            spark,
+            made,
+            [full],
+            _LIMITS,
+            checks={**KEY_CHECKS, "vanished": replace(KEY_CHECKS["vanished"], kernel=crash)},
+        )
+    )
     usual = _rows(_passed(spark, made, [full], _LIMITS))
     crashed = [row for row in found if row["check"] == "vanished"]
     assert len(crashed) == made.recipe.keys

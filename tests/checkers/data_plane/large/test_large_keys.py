@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from segment_judging import HereJobs, rows_in_segments
 from small_histories import KEY, histories
 
+from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.answers import answers_of, judged_rows
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_log import Setting, key_log
 from checkers.data_plane.large.survey import Grain
 from checkers.synthetic import LIES, Recipe, synthetic_history
@@ -34,8 +35,8 @@ def _whole(records: pa.Table, setting: Setting) -> list[Row]:
     rows: list[Row] = []
     for key in dict.fromkeys(records["key"].to_pylist()):
         mine = records.filter(pc.equal(records["key"], key))
-        answers = answers_of(key_log(key, mine, setting), KEY_ASSUMPTIONS | CHECKS)
-        rows += [row | {"key": key} for row in judged_rows(key, tuple(CHECKS), answers)]
+        answers = answers_of(key_log(key, mine, setting), KEY_ASSUMPTIONS | KEY_CHECKS)
+        rows += [row | {"key": key} for row in judged_rows(key, KEY_CHECKS, answers)]
     return [{name: row[name] for name in row if name != "seconds"} for row in rows]
 
 
@@ -159,5 +160,5 @@ def test_rows_in_another_order_than_that_of_the_history_are_not_judged() -> None
     records, setting = _made(Recipe(sends=200, keys=1))
     shuffled = records.sort_by([("value", "descending")])
     found = _cut(shuffled, setting, piece_rows=100, grain=_COARSE)
-    assert len(found) == len(KEY_ASSUMPTIONS | CHECKS)
+    assert len(found) == len(KEY_ASSUMPTIONS | KEY_CHECKS)
     assert all("t-0: records are not sorted by operation" in row["unknown"] for row in found)

@@ -13,7 +13,7 @@ task that dies ends the job of the group, and every check then has a job of its 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import Entry
-from checkers.facts import Facts, Judged, Tables, facts_of
+from checkers.facts import Facts, facts_of
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
 from checkers.results import anomalies_found, file_answers, result_of
 from checkers.runner.memory import out_of_memory
@@ -38,13 +38,12 @@ from checkers.runner.tables import (
     rows_in,
     task_count,
 )
+from checkers.table_check import TableCheck
 from checkers.verdict import CheckResult
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["ClusterCheck", "ClusterKernel", "cluster_group", "findings_of_task"]
-
-ClusterKernel = Callable[[Tables, Facts], Judged]
+__all__ = ["findings_of_task", "table_group"]
 
 _LOG: Final = logging.getLogger(__name__)
 _BUCKETED: Final = ("records", "replica_records")
@@ -54,22 +53,10 @@ _Shelf = dict[SealedFile, pa.Table]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterCheck:
-    """A check by its entry, its kernel, and the tables that the kernel is given."""
-
-    entry: Entry
-    kernel: ClusterKernel
-    tables: tuple[str, ...]
-    """Those that the entry needs, and those that it takes if they were recorded."""
-    by_bucket: bool = False
-    """One call a bucket of `records` and `replica_records`, instead of one call."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
     """One call of a kernel."""
 
-    check: ClusterCheck
+    check: TableCheck
     bucket: int
     files: Mapping[str, SealedFile]
     facts: Facts
@@ -81,14 +68,14 @@ class _Task:
         return f"bucket {self.bucket} of {name}" if self.check.by_bucket else name
 
 
-def cluster_group(name: str, checks: Sequence[ClusterCheck]) -> CheckGroup:
-    """These checks as a group, in the order of the catalogue."""
+def table_group(checks: Sequence[TableCheck]) -> CheckGroup:
+    """These checks as a group."""
 
     def answer(question: Question) -> GroupAnswers:
         asked = [check for check in checks if check.entry.name in question.checks]
         return _answers(asked, question)
 
-    return CheckGroup(name=name, entries=tuple(check.entry for check in checks), answer=answer)
+    return CheckGroup(name="tables", entries=tuple(check.entry for check in checks), answer=answer)
 
 
 def findings_of_task(task: _Task, shelf: _Shelf) -> pa.Table:
@@ -138,24 +125,26 @@ class _Tasks:
                 yield from findings_of_task(self.tasks[number], shelf).to_batches()
 
 
-def _answers(checks: Sequence[ClusterCheck], question: Question) -> GroupAnswers:
+def _answers(checks: Sequence[TableCheck], question: Question) -> GroupAnswers:
     tasks = {check.entry.name: _tasks(check, question) for check in checks}
     findings, died = _findings(tasks, question)
-    results = tuple(_result(name, tasks[name], findings, died) for name in tasks)
+    results = tuple(
+        _result(check.entry, tasks[check.entry.name], findings, died) for check in checks
+    )
     return GroupAnswers(
         results=results,
         anomalies=pa.concat_tables([anomalies_found(name, findings) for name in tasks]),
     )
 
 
-def _tasks(check: ClusterCheck, question: Question) -> tuple[_Task, ...]:
+def _tasks(check: TableCheck, question: Question) -> tuple[_Task, ...]:
     return tuple(
         _Task(
             check=check,
             bucket=bucket,
             files={
                 name: cluster_file(question.run, question.manifest, name, bucket=bucket)
-                for name in check.tables
+                for name in check.given
             },
             facts=facts_of(question.manifest),
         )
@@ -209,14 +198,14 @@ def _collected(tasks: tuple[_Task, ...], question: Question) -> pa.Table:
 
 
 def _result(
-    name: str, tasks: Sequence[_Task], findings: pa.Table, died: Mapping[str, str]
+    entry: Entry, tasks: Sequence[_Task], findings: pa.Table, died: Mapping[str, str]
 ) -> CheckResult:
-    labels = [task.label for task in tasks]
+    name, labels = entry.name, [task.label for task in tasks]
     mine = findings.filter(pc.is_in(findings["path"], pa.array(labels)))
     # A job that died has answered for none of its tasks, which is one reason and not sixteen.
     paths = () if name in died else labels
     return result_of(
-        name,
+        entry,
         mine,
         files=file_answers(mine, paths=paths),
         broken=frozenset(),
