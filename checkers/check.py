@@ -15,13 +15,13 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from checkers.anomaly import ANOMALIES
 from checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
@@ -35,23 +35,23 @@ from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
 from checkers.grounds.grounds import course, fault_windows, run_grounds
 from checkers.grounds.history_summary import HistorySummary, history_summary
-from checkers.grounds.operations import SUMMARY
+from checkers.grounds.operations import COLUMNS, SUMMARY, FaultWindow, summary_of_operations
 from checkers.grounds.recordings import recordings
 from checkers.grounds.required import required
-from checkers.grounds.summaries import summaries
 from checkers.group_pass import group_answers
 from checkers.losses.forensics import Forensics, write_forensics
 from checkers.losses.forensics_pass import loss_forensics
 from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
 from checkers.runner.tables import (
-    JobError,
-    collected,
-    file_frame,
+    SealedFile,
     load_faults,
     load_samples,
     operation_files,
+    operations_in,
     record_files,
+    run_files,
 )
+from checkers.runner.tasks import Session
 from checkers.table_check import TableCheck
 from checkers.table_pass import table_group
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
@@ -89,7 +89,7 @@ class _Answered:
 def check_run(
     run: RunDirectory,
     *,
-    spark: SparkSession,
+    session: Session,
     checks: Mapping[str, KeyCheck] = KEY_CHECKS,
     tables: Sequence[TableCheck] = TABLE_CHECKS,
     groups: Sequence[CheckGroup] = GROUPS,
@@ -105,14 +105,14 @@ def check_run(
     manifest = read_manifest(run.manifest_path)
     answered = _nothing_asked()
     if "records" in manifest.tables:
-        answered = _of_clients(run, manifest, spark=spark, checks=checks, budget_s=budget_s)
+        answered = _of_clients(run, manifest, session=session, checks=checks, budget_s=budget_s)
     names = tuple(entry.name for entry in asked(manifest.tables))
     question = Question(
         run=run,
         manifest=manifest,
         checks=names,
         setting=answered.setting,
-        spark=spark,
+        session=session,
         budget_s=budget_s,
     )
     of_groups = group_answers((table_group(tables), *groups), question)
@@ -140,17 +140,17 @@ def _of_clients(
     run: RunDirectory,
     manifest: Manifest,
     *,
-    spark: SparkSession,
+    session: Session,
     checks: Mapping[str, KeyCheck],
     budget_s: float,
 ) -> _Answered:
     faults = load_faults(run)
-    summed = _summed(run, manifest, faults, spark=spark, budget_s=budget_s)
+    summed = _summed(run, manifest, faults, session=session, budget_s=budget_s)
     files = record_files(run, manifest)
     setting = _setting(manifest, summed.summary)
-    found = records_pass(spark, files, setting=setting, checks=checks, budget_s=budget_s)
+    found = records_pass(session, files, setting=setting, checks=checks, budget_s=budget_s)
     findings = with_client_made(
-        found.findings, run=run, manifest=manifest, spark=spark, budget_s=budget_s
+        found.findings, run=run, manifest=manifest, session=session, budget_s=budget_s
     )
     found = replace(found, findings=findings)
     answers = file_answers(found.findings, paths=(file.path for file in files))
@@ -174,21 +174,21 @@ def _summed(
     manifest: Manifest,
     faults: pa.Table,
     *,
-    spark: SparkSession,
+    session: Session,
     budget_s: float,
 ) -> _Summed:
     started = perf_counter()
-    frame = summaries(
-        file_frame(spark, operation_files(run, manifest)), windows=fault_windows(faults)
-    )
-    try:
-        rows = collected(frame, schema=SUMMARY, budget_s=budget_s)
-        unreadable = [reason for reason in rows["unreadable"].to_pylist() if reason]
-        reason = "; ".join(unreadable)
-        summary = None if unreadable else history_summary(rows)
-    except JobError as error:
-        reason, summary = f"the pass over the operations failed: {error}", None
+    work = partial(_summary_of, windows=fault_windows(faults))
+    answers = run_files(session, operation_files(run, manifest), work, budget_s=budget_s)
+    reason = "; ".join(answer.failure for answer in answers if answer.failure)
+    rows = [answer.content for answer in answers if answer.content is not None]
+    summary = None if reason else history_summary(pa.concat_tables([SUMMARY.empty_table(), *rows]))
     return _Summed(summary=summary, reason=reason, seconds=perf_counter() - started)
+
+
+def _summary_of(file: SealedFile, *, windows: Sequence[FaultWindow]) -> pa.Table:
+    """SUMMARY of a file of `operations`, which the recorder bounds: a task holds one."""
+    return summary_of_operations(file.path, operations_in(file, COLUMNS), windows=windows)
 
 
 def _setting(manifest: Manifest, summary: HistorySummary | None) -> Setting:

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
@@ -20,7 +19,7 @@ from checkers.cycles.judgement import spelled_cycle, taking_part
 from checkers.cycles.levels import promised
 from checkers.cycles.scan import Part, Summary, reasons_of, segment_parts, summaries_of
 from checkers.entry import Entry, Kind, Strength
-from checkers.runner.tables import JobError, cluster_file, file_frame, row_count
+from checkers.runner.tables import SealedFile, row_count
 from checkers.verdict import CheckResult
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT
@@ -165,13 +164,12 @@ _NO_CYCLES: Final = Cycles(spelled=(), unspelled={})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
-    frame: DataFrame
-    verified: DataFrame
+    question: Question
+    sealed: tuple[SealedFile, ...]
+    verified: tuple[SealedFile, ...]
     """The same, not to be verified again."""
     whole: bool
     """The edges of all of them fit into the driver."""
-    paths: tuple[str, ...]
-    budget_s: float
     promise: Isolation
 
 
@@ -189,10 +187,7 @@ def _answer(question: Question) -> GroupAnswers:
     files = _files(question)
     tallies = {entry.name: Tally() for entry in (CYCLE, *LIST_ENTRIES)}
     found = _Found(tallies=tallies, doubts=[], figures={})
-    try:
-        _judge(files, found)
-    except JobError as error:
-        found.doubts.append(f"its job died: {error}")
+    _judge(files, found)
     seconds = perf_counter() - started
     results: list[CheckResult] = []
     tables = [ANOMALIES.empty_table()]
@@ -210,23 +205,21 @@ def _answer(question: Question) -> GroupAnswers:
 
 
 def _files(question: Question) -> _Files:
-    sealed = [
-        cluster_file(question.run, question.manifest, "micro_operations", bucket=bucket)
-        for bucket in range(RECORD_BUCKET_COUNT)
-    ]
+    sealed = tuple(
+        question.file("micro_operations", bucket=bucket) for bucket in range(RECORD_BUCKET_COUNT)
+    )
     return _Files(
-        frame=file_frame(question.spark, sealed),
-        verified=file_frame(question.spark, [replace(file, digest="") for file in sealed]),
+        question=question,
+        sealed=sealed,
+        verified=tuple(replace(file, digest="") for file in sealed),
         whole=sum(row_count(file) or 0 for file in sealed) <= _WHOLE_STEPS_MAX,
-        paths=tuple(file.path for file in sealed),
-        budget_s=question.budget_s,
         promise=promised(question.manifest.isolation),
     )
 
 
 def _judge(files: _Files, found: _Found) -> None:
-    """Fill in `found`, pass by pass. Raises JobError if a job dies."""
-    scan = summaries_of(files.frame, whole=files.whole, paths=files.paths, budget_s=files.budget_s)
+    """Fill in `found`, pass by pass."""
+    scan = summaries_of(files.question, files.sealed, whole=files.whole)
     summaries: Sequence[Summary] = scan.contents
     found.doubts += scan.unreadable
     found.doubts += [doubt for summary in summaries for doubt in summary.doubts]
@@ -247,7 +240,7 @@ def _judge(files: _Files, found: _Found) -> None:
     links = list({link for cycle in cycles.spelled for link in cycle.links})
     reasons = {}
     if links:
-        reasons = reasons_of(files.verified, links, paths=files.paths, budget_s=files.budget_s)
+        reasons = reasons_of(files.question, files.verified, links)
     spelled = [spelled_cycle(cycle, reasons) for cycle in cycles.spelled]
     found.tallies[CYCLE.name].add(spelled, cycles.unspelled)
 
@@ -284,7 +277,7 @@ def _parts(
     """What is inside the segments: of what the first pass sent, or by a pass of its own."""
     if files.whole:
         return [one.whole.inside(segments) for one in summaries if one.whole is not None]
-    scan = segment_parts(files.verified, segments, paths=files.paths, budget_s=files.budget_s)
+    scan = segment_parts(files.question, files.verified, segments)
     found.doubts += [reason for reason in scan.unreadable if reason not in found.doubts]
     return scan.contents
 

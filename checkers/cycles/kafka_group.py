@@ -27,15 +27,7 @@ from checkers.cycles.moments import (
 )
 from checkers.cycles.scan import passed
 from checkers.entry import Entry, Kind, Strength
-from checkers.runner.tables import (
-    JobError,
-    SealedFile,
-    cluster_file,
-    file_frame,
-    keys_in,
-    record_files,
-    rows_in,
-)
+from checkers.runner.tables import SealedFile, keys_in, record_files
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 
@@ -65,20 +57,14 @@ TRANSACTION_CYCLE: Final = Entry(
 def _answer(question: Question) -> GroupAnswers:
     started = perf_counter()
     try:
-        file = cluster_file(question.run, question.manifest, "transactions")
-        committed = committed_of(rows_in(file, "transactions"))
-        files = record_files(question.run, question.manifest)
-        scan = passed(
-            file_frame(question.spark, files),
-            partial(_of_keys, committed=committed),
-            paths=[file.path for file in files],
-            budget_s=question.budget_s,
-        )
-    except (HarnessError, JobError) as error:
+        committed = committed_of(question.rows("transactions"))
+    except HarnessError as error:
         unknown = CheckResult(
             check=TRANSACTION_CYCLE.name, validity=Validity.UNKNOWN, reason=str(error)
         )
         return GroupAnswers(results=(unknown,), anomalies=ANOMALIES.empty_table())
+    files = record_files(question.run, question.manifest)
+    scan = passed(question, files, partial(_of_keys, committed=committed))
     keys = sorted((key for key, _ in scan.contents), key=lambda one: one.key)
     result, anomalies = answered(
         TRANSACTION_CYCLE.name,

@@ -9,7 +9,6 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.linearizability.model_files import Outline, outline
 from checkers.linearizability.sweep import Sweep
 from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.runner.tables import cluster_file
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.models import Model
@@ -59,7 +58,7 @@ def _answer(question: Question) -> GroupAnswers:
     outlines, unreadable = _outlines(question)
     assumed = _whole(outlines, unreadable)
     sweep = Sweep(
-        spark=question.spark,
+        session=question.session,
         model=Model(question.manifest.model),
         outlines=outlines,
         budget_s=question.budget_s,
@@ -90,7 +89,7 @@ def _answer(question: Question) -> GroupAnswers:
 def _outlines(question: Question) -> tuple[list[Outline], list[str]]:
     found, unreadable = [], []
     for bucket in range(RECORD_BUCKET_COUNT):
-        file = cluster_file(question.run, question.manifest, _TABLE, bucket=bucket)
+        file = question.file(_TABLE, bucket=bucket)
         try:
             found.append(outline(file))
         except HarnessError as error:

@@ -16,6 +16,7 @@ from checkers.cycles.synthetic import Recipe as TransactionRecipe
 from checkers.cycles.synthetic import write_synthetic_transactions
 from checkers.linearizability.versioned import nonlinearizable
 from checkers.runner.session import spark_session
+from checkers.runner.spark_tasks import SparkTasks
 from checkers.synthetic_draft import Recipe
 from checkers.synthetic_long import write_long_synthetic_run
 from checkers.synthetic_models import ModelRecipe, model_pieces
@@ -119,7 +120,7 @@ def _judge_run(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]
     def judge() -> None:
         wrong = {
             one.check: one.reason
-            for one in check_run(run, spark=spark).checks
+            for one in check_run(run, session=SparkTasks(spark)).checks
             # There are no grounds for a verdict on a run that never was.
             if one.validity is not Validity.VALID and entry_of(one.check).kind is not Kind.GROUND
         }

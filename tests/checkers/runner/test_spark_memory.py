@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers.anomaly import Found, none
 from checkers.catalogue import KEY_CHECKS
 from checkers.check import check_run
 from checkers.data_plane.key_log import KeyLog
 from checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
+from checkers.runner.tasks import Session
 from checkers.synthetic import Recipe, write_synthetic_run
 from checkers.verdict import Validity
 from history.run_directory import RunDirectory
@@ -23,7 +23,7 @@ _TOO_MUCH = machine_memory_bytes() + MAPPED_BYTES
 
 
 def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def greedy(log: KeyLog) -> Found:
         if log.key == "t-0":
@@ -36,7 +36,7 @@ def test_a_check_that_wants_more_than_its_share_is_unknown_and_the_others_answer
         "duplicate": KEY_CHECKS["duplicate"],
         "vanished": replace(KEY_CHECKS["vanished"], kernel=greedy),
     }
-    verdict = check_run(run, spark=spark, checks=checks)
+    verdict = check_run(run, session=spark, checks=checks)
     found = {result.check: result for result in verdict.checks}
     assert found["duplicate"].validity is Validity.INVALID
     assert found["vanished"].validity is Validity.UNKNOWN

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from metadata_histories import tables
-from pyspark.sql import SparkSession
 
 from checkers.catalogue import asked
 from checkers.check_group import Question
 from checkers.data_plane.key_log import Setting
+from checkers.runner.tasks import Session
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import CHECKS
 from checkers.weight import weighed
@@ -53,7 +53,7 @@ Judge = Callable[..., tuple[dict[str, CheckResult], pa.Table]]
 
 
 @pytest.fixture
-def judge(spark: SparkSession, tmp_path: Path) -> Judge:
+def judge(spark: Session, tmp_path: Path) -> Judge:
     def judged(
         text: str,
         *,
@@ -99,7 +99,7 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
             manifest=replace(MANIFEST, promises=promises, recorded=recorded),
             checks=tuple(entry.name for entry in VISIBILITY.entries),
             setting=Setting(idempotent=True, consume="assign"),
-            spark=spark,
+            session=spark,
             budget_s=60,
         )
         answers = VISIBILITY.answer(question)

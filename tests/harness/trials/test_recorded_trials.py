@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from checkers.check import check_run
-from checkers.runner.in_process import in_process_session
+from checkers.runner.in_process import InProcessTasks
 from checkers.verdict import Validity, Verdict
 from clusters.reference.rules import Rules
 from harness.library import find_scenario
@@ -41,7 +41,7 @@ def stored(plan: TrialPlan, root: Path, *off: str) -> StoredTrial:
 
 
 def judged(trial: StoredTrial) -> Verdict:
-    return check_run(trial.run, spark=in_process_session())
+    return check_run(trial.run, session=InProcessTasks())
 
 
 def violated(verdict: Verdict) -> set[str]:

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from histories import History
 from judging import setting_of
-from pyspark.sql import SparkSession
 
 from checkers.anomaly import Found
 from checkers.catalogue import KEY_CHECKS
@@ -19,6 +18,7 @@ from checkers.data_plane.large.files import Limits
 from checkers.data_plane.large.survey import Grain
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.runner.tables import SealedFile
+from checkers.runner.tasks import Session
 from checkers.synthetic import LIES, Recipe, Synthetic, synthetic_history
 
 pytestmark = pytest.mark.spark
@@ -38,7 +38,7 @@ def _files(made: Synthetic, directory: Path) -> list[SealedFile]:
 
 
 def _passed(
-    spark: SparkSession,
+    spark: Session,
     made: Synthetic,
     files: list[SealedFile],
     limits: Limits,
@@ -62,7 +62,7 @@ def _unequal(seed: int) -> Synthetic:
     return synthetic_history(Recipe(sends=2000, keys=3, lies=lies, crash_rate=0.05, seed=seed))
 
 
-def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: SparkSession) -> None:
+def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: Session) -> None:
     made = _unequal(seed=3)
     files = _files(made, tmp_path)
     found = _passed(spark, made, files, _LIMITS)
@@ -74,7 +74,7 @@ def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: SparkS
 
 
 def test_a_large_file_that_is_not_what_was_sealed_has_no_findings(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     made = _unequal(seed=3)
     full, empty = _files(made, tmp_path)
@@ -85,7 +85,7 @@ def test_a_large_file_that_is_not_what_was_sealed_has_no_findings(
 
 
 def test_a_kernel_that_crashes_in_segments_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def crash(_: KeyLog) -> Found:
         raise ZeroDivisionError("no luck")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import setting_of
 from numpy.typing import NDArray
-from segment_judging import HereJobs, rows_in_segments
+from segment_judging import HereTasks, rows_in_segments
 from small_histories import KEY, histories
 
 from checkers.catalogue import KEY_CHECKS
@@ -81,16 +81,16 @@ def test_every_lie_is_found_in_segments_as_in_the_whole_key(lie: str) -> None:
 
 def test_without_shared_values_two_jobs_judge_a_key() -> None:
     made = synthetic_history(Recipe(sends=600, keys=1, crash_rate=0.0))
-    jobs = HereJobs()
+    session = HereTasks()
     past = History(operations=made.operations, records=made.records)
     _cut(
         made.records,
         setting_of(past),
         piece_rows=100,
         grain=Grain(block_offsets=8, segment_rows=150),
-        jobs=jobs,
+        session=session,
     )
-    assert (jobs.exchange_count, jobs.job_count) == (0, 2)
+    assert (session.exchange_count, session.job_count) == (0, 2)
 
 
 def _made(recipe: Recipe) -> tuple[pa.Table, Setting]:
@@ -109,9 +109,9 @@ _COARSE = Grain(block_offsets=8, segment_rows=150)
 
 def test_a_value_that_stands_in_two_segments_is_exchanged() -> None:
     records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.0, lies=("duplicate",)))
-    jobs = HereJobs()
-    found = _cut(records, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
-    assert jobs.exchange_count == 1
+    session = HereTasks()
+    found = _cut(records, setting, piece_rows=100, grain=_COARSE, session=session)
+    assert session.exchange_count == 1
     assert [row["check"] for row in found if row["never_count"]] == ["duplicate"]
 
 
@@ -121,9 +121,9 @@ def test_values_without_any_order_are_all_exchanged_and_judged_the_same() -> Non
     # Odd multiples of different numbers differ, modulo a power of two.
     mixed = records["value"].to_numpy() * np.int64(0x9E3779B97F4A7C1)
     scrambled = _with_values(records, mixed)
-    jobs = HereJobs()
-    found = _cut(scrambled, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
-    assert jobs.exchange_count == 1
+    session = HereTasks()
+    found = _cut(scrambled, setting, piece_rows=100, grain=_COARSE, session=session)
+    assert session.exchange_count == 1
     assert found == _whole(scrambled, setting)
     assert {row["check"] for row in found if row["never_count"]} >= set(lies)
 
@@ -150,9 +150,9 @@ def test_acknowledgements_that_were_taken_back_are_decided_by_the_reads_of_all_s
     outcome = pc.if_else(unsure, pa.scalar("info"), records["outcome"])
     place = records.column_names.index("outcome")
     changed = records.set_column(place, records.schema.field("outcome"), outcome)
-    jobs = HereJobs()
-    found = _cut(changed, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
-    assert jobs.job_count == 3
+    session = HereTasks()
+    found = _cut(changed, setting, piece_rows=100, grain=_COARSE, session=session)
+    assert session.job_count == 3
     assert found == _whole(changed, setting)
 
 
