@@ -28,7 +28,6 @@ from checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import Setting
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.resent import with_client_made
 from checkers.finding_rows import FINDINGS
@@ -52,6 +51,7 @@ from checkers.runner.tables import (
     run_files,
 )
 from checkers.runner.tasks import Session
+from checkers.setting import Setting
 from checkers.table_check import TableCheck
 from checkers.table_pass import table_group
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict

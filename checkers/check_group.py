@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from checkers.data_plane.key_log import Setting
 from checkers.entry import Entry
 from checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
 from checkers.runner.tasks import Answer, Session, run_tasks
+from checkers.setting import Setting
 from checkers.verdict import CheckResult
 from history.manifest import Manifest
 from history.run_directory import RunDirectory

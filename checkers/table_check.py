@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from checkers.entry import Entry
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import View
 
 __all__ = ["TableCheck", "TableKernel"]
 
-TableKernel = Callable[[Tables, Facts], Judged]
+TableKernel = Callable[[Tables, View], Judged]
+"""Given its tables, and the view of the run's metadata log if that is among them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,13 @@ from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.entry import Entry
 from checkers.facts import Facts, facts_of
 from checkers.finding_rows import findings_table, found_row
+from checkers.metadata.view import View
 from checkers.results import FileAnswers, anomalies_found, result_of
 from checkers.runner.tables import SealedFile, byte_count, row_count, rows_in
 from checkers.runner.tasks import Answer
 from checkers.table_check import TableCheck
 from checkers.verdict import CheckResult
+from history.cluster_schema import METADATA_LOG
 from history.schema import RECORD_BUCKET_COUNT
 
 __all__ = ["table_group"]
@@ -40,14 +42,20 @@ class _Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
-    """What makes the calls: the tables that it has read serve all calls of one worker."""
+    """What makes the calls: what it has read and replayed serves all of them."""
 
     facts: Facts
     shelf: dict[SealedFile, pa.Table] = field(default_factory=dict)
+    views: dict[SealedFile | None, View] = field(default_factory=dict)
 
     def __call__(self, call: _Call) -> list[tuple[str, Found]]:
         tables = {name: self._read(name, file) for name, file in call.files.items()}
-        return list(call.check.kernel(tables, self.facts))
+        file = call.files.get("metadata_log")
+        if file not in self.views:
+            # Of no log, where the kernel does not ask for one.
+            log = METADATA_LOG.empty_table() if file is None else tables["metadata_log"]
+            self.views[file] = View(facts=self.facts, metadata_log=log)
+        return list(call.check.kernel(tables, self.views[file]))
 
     def _read(self, name: str, file: SealedFile) -> pa.Table:
         if name in _BUCKETED:

@@ -22,11 +22,11 @@ from typing import Final, NamedTuple
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, by_partition, clock, view
+from checkers.metadata.view import View, by_partition, clock
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "bypassed_epoch_checks"]
@@ -49,9 +49,8 @@ class _Claim(NamedTuple):
     refusal: str
 
 
-def bypassed_epoch_checks(tables: Tables, facts: Facts) -> Judged:
+def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
     """Changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     requests = requests_by_partition(tables["wire"], seen.partitions)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:

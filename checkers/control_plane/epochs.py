@@ -22,11 +22,11 @@ import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import METADATA, clock, counted, spelled, view
+from checkers.metadata.view import METADATA, View, clock, counted, spelled
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
@@ -34,10 +34,9 @@ __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
 NAME: Final = "epoch-went-back"
 
 
-def epochs_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def epochs_that_went_back(tables: Tables, seen: View) -> Judged:
     """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
-    seen = view(tables, facts)
     told = [*_heartbeats(wire), *_answers(wire, seen.partitions)]
     proofs = [*_logs(tables["metadata_log"]), *filter(None, told)]
     cases = len(told) + _step_count(tables["metadata_log"])

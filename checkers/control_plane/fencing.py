@@ -45,7 +45,7 @@ from checkers.metadata.sessions import (
     term_at,
     terms_of,
 )
-from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
@@ -77,18 +77,17 @@ class _Sessions:
 _Answers = Callable[[BrokerHistory, _Sessions], Iterator[Proof | None]]
 
 
-def fenced_too_early(tables: Tables, facts: Facts) -> Judged:
+def fenced_too_early(tables: Tables, seen: View) -> Judged:
     """Fencings of living brokers, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
-    return _judged(EARLY, tables, facts, _early)
+    return _judged(EARLY, tables, seen, _early)
 
 
-def fenced_too_late(tables: Tables, facts: Facts) -> Judged:
+def fenced_too_late(tables: Tables, seen: View) -> Judged:
     """Silences without a fencing, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
-    return _judged(LATE, tables, facts, _late)
+    return _judged(LATE, tables, seen, _late)
 
 
-def _judged(check: str, tables: Tables, facts: Facts, answers: _Answers) -> Judged:
-    seen = view(tables, facts)
+def _judged(check: str, tables: Tables, seen: View, answers: _Answers) -> Judged:
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
     if doubt:
@@ -96,7 +95,7 @@ def _judged(check: str, tables: Tables, facts: Facts, answers: _Answers) -> Judg
         return
     sessions = _Sessions(
         seen=seen,
-        terms=terms_of(seen.log, facts),
+        terms=terms_of(seen.log, seen.facts),
         contacts=contacts_of(tables["wire"]),
         timeouts_ns=timeouts_ns,
     )

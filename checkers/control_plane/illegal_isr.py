@@ -16,9 +16,9 @@ from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_partition, view
+from checkers.metadata.view import View, by_partition
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -38,9 +38,8 @@ ELR_OVERLAPS: Final = "elr-overlaps-isr"
 _ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
-def empty_isrs(tables: Tables, facts: Facts) -> Judged:
+def empty_isrs(_: Tables, seen: View) -> Judged:
     """Versions without an ISR, by partition. Reads `metadata_log`."""
-    seen = view(tables, facts)
     since = _elr_since(seen)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -53,7 +52,7 @@ def empty_isrs(tables: Tables, facts: Facts) -> Judged:
     return by_partition(EMPTY, seen, judged)
 
 
-def strange_isrs(tables: Tables, facts: Facts) -> Judged:
+def strange_isrs(_: Tables, seen: View) -> Judged:
     """Members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -62,10 +61,10 @@ def strange_isrs(tables: Tables, facts: Facts) -> Judged:
             words = f"and {strange} are not among its replicas {list(version.replicas)}"
             yield _proof(history, version, words) if strange else None
 
-    return by_partition(NOT_IN_REPLICAS, view(tables, facts), judged)
+    return by_partition(NOT_IN_REPLICAS, seen, judged)
 
 
-def elr_overlaps(tables: Tables, facts: Facts) -> Judged:
+def elr_overlaps(_: Tables, seen: View) -> Judged:
     """Replicas in both, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -74,7 +73,7 @@ def elr_overlaps(tables: Tables, facts: Facts) -> Judged:
             words = f"and {both} are in its ELR {list(version.elr)}, too"
             yield _proof(history, version, words) if both else None
 
-    return by_partition(ELR_OVERLAPS, view(tables, facts), judged)
+    return by_partition(ELR_OVERLAPS, seen, judged)
 
 
 def _elr_since(seen: View) -> int | None:

@@ -27,11 +27,11 @@ from checkers.anomaly import Proof
 from checkers.control_plane.breach import Breach
 from checkers.control_plane.metadata_rules import breaches
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import MetadataState
-from checkers.metadata.view import METADATA, spelled, view
+from checkers.metadata.view import METADATA, View, spelled
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "illegal_transitions"]
@@ -39,9 +39,9 @@ __all__ = ["CHECKS", "NAME", "illegal_transitions"]
 NAME: Final = "illegal-transition"
 
 
-def illegal_transitions(tables: Tables, facts: Facts) -> Judged:
+def illegal_transitions(_: Tables, seen: View) -> Judged:
     """Steps that no rule allows, by partition or broker. Reads `metadata_log`."""
-    log = view(tables, facts).log
+    log = seen.log
     found: dict[str, list[Proof]] = {METADATA: []}
     case_counts: Counter[str] = Counter()
     for breaches_of_step in _judged(log):

@@ -21,7 +21,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_partition, view
+from checkers.metadata.view import View, by_partition
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
@@ -34,11 +34,12 @@ _Fenced = tuple[BrokerVersion, int, int]
 """The version that began it, from when and until when, in ms."""
 
 
-def ineligible_members(tables: Tables, facts: Facts) -> Judged:
+def ineligible_members(_: Tables, seen: View) -> Judged:
     """Joins and stays, by partition. Reads `metadata_log`."""
-    seen = view(tables, facts)
     end_ms = seen.log.end_timestamp_ms
-    fenced = {one.broker_id: list(_fenced(one, end_ms, facts)) for one in seen.brokers.values()}
+    fenced = {
+        one.broker_id: list(_fenced(one, end_ms, seen.facts)) for one in seen.brokers.values()
+    }
     return by_partition(NAME, seen, lambda history: _judged(history, fenced, seen))
 
 

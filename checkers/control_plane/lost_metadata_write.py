@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "lost_metadata_writes"]
@@ -43,9 +43,8 @@ _Place = tuple[str, str]
 """What was done, and to what: a topic id, a topic's name, or `topic=value`."""
 
 
-def lost_metadata_writes(tables: Tables, facts: Facts) -> Judged:
+def lost_metadata_writes(tables: Tables, seen: View) -> Judged:
     """Acknowledged writes without a record, by topic. Reads `metadata_log`, `metadata_writes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

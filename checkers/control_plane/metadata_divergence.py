@@ -35,7 +35,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.rpcs import rpcs
-from checkers.metadata.view import METADATA, clock, spelled, view
+from checkers.metadata.view import METADATA, View, clock, spelled
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "metadata_divergences"]
@@ -45,17 +45,17 @@ NAME: Final = "metadata-divergence"
 _Row = Mapping[str, Any]
 
 
-def metadata_divergences(tables: Tables, facts: Facts) -> Judged:
+def metadata_divergences(tables: Tables, seen: View) -> Judged:
     """Of the run's nodes, all in one.
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
-    metadata_log, log = tables["metadata_log"], view(tables, facts).log
+    metadata_log, log = tables["metadata_log"], seen.log
     proofs = list(_two_in_one_epoch(metadata_log))
     told: list[Proof | None] = []
     if not log.doubt:
-        told += [*_gone(log, tables, facts), *_creations(log, tables, facts)]
-        proofs += _other_than_applied(log, tables, facts)
+        told += [*_gone(log, tables, seen.facts), *_creations(log, tables, seen.facts)]
+        proofs += _other_than_applied(log, tables, seen.facts)
     cases = _shared_count(metadata_log) + len(told)
     found = [*proofs, *filter(None, told)]
     yield METADATA, spelled(NAME, METADATA, found, cases=cases, doubt=log.doubt)

@@ -52,7 +52,7 @@ from checkers.metadata.isr_changes import (
 )
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
@@ -73,9 +73,8 @@ class _Told:
     frames: tuple[int, ...] = ()
 
 
-def nonlinearizable_isrs(tables: Tables, facts: Facts) -> Judged:
+def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
     """The operations on every partition's ISR. Reads `metadata_log`, `wire` and `describes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import clock, counted
+from checkers.metadata.view import View, clock, counted
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_identities"]
@@ -27,7 +27,7 @@ __all__ = ["CHECKS", "NAME", "shared_identities"]
 NAME: Final = "shared-identity"
 
 
-def shared_identities(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """Heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
     found: dict[str, list[Proof | None]] = {}
     for broker_id, answer in _judged(tables["wire"]):

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import METADATA, clock, spelled
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import METADATA, View, clock, spelled
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
@@ -35,10 +35,10 @@ SILENCE_NS: Final = 5_000_000_000
 """Longer than a controller that lives is ever not heard of: it is asked every second or three."""
 
 
-def stale_controllers(tables: Tables, facts: Facts) -> Judged:
+def stale_controllers(tables: Tables, seen: View) -> Judged:
     """The last such claim of each controller and epoch. Reads `quorum_claims`."""
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
-    several = sum(node.startswith("controller-") for node in facts.node_ids) > 1
+    several = sum(node.startswith("controller-") for node in seen.facts.node_ids) > 1
     doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""
     proofs = list(_stale(claims))
     yield METADATA, spelled(NAME, METADATA, proofs, cases=_deposed_count(claims), doubt=doubt)

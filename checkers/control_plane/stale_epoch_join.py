@@ -37,13 +37,13 @@ from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_partition
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
@@ -95,9 +95,8 @@ class JudgedJoins:
     """Why others cannot be judged, or nothing."""
 
 
-def stale_epoch_joins(tables: Tables, facts: Facts) -> Judged:
+def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
     """Every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

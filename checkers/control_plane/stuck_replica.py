@@ -25,7 +25,7 @@ from checkers.control_plane.stuck_isr import SETTLED_NS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stuck_replicas"]
@@ -36,10 +36,9 @@ _Rows = Mapping[tuple[str, str], Mapping[str, Any]]
 """Of `replicas`, by (key, node)."""
 
 
-def stuck_replicas(tables: Tables, facts: Facts) -> Judged:
+def stuck_replicas(tables: Tables, seen: View) -> Judged:
     """Of every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
-    seen = view(tables, facts)
-    if not facts.stuck_isr_limit_ns:
+    if not seen.facts.stuck_isr_limit_ns:
         return
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -48,20 +47,20 @@ def stuck_replicas(tables: Tables, facts: Facts) -> Judged:
         seen.log.records,
         seen.brokers,
         tables["faults"],
-        facts,
+        seen.facts,
         log_end_ms=seen.log.end_timestamp_ms,
     )
     rows = {(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()}
     for history in seen.histories():
         judged = list(absences(history, when))
-        late = [one for one in judged if one.span.length_ns > facts.stuck_isr_limit_ns]
+        late = [one for one in judged if one.span.length_ns > seen.facts.stuck_isr_limit_ns]
         held = return_count(history) - sum(one.returned for one in late)
         yield (
             history.key,
             spelled(
                 NAME,
                 history.key,
-                [_proof(history, one, rows, facts) for one in late],
+                [_proof(history, one, rows, seen.facts) for one in late],
                 cases=len(late) + held,
                 doubt=next(_doubts(history, [one for one in judged if one not in late]), ""),
             ),

@@ -26,7 +26,7 @@ from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import METADATA, View, clock, counted, view
+from checkers.metadata.view import METADATA, View, clock, counted
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "two_leaders"]
@@ -50,13 +50,12 @@ class _Claim:
     frames: tuple[int, ...] = ()
 
 
-def two_leaders(tables: Tables, facts: Facts) -> Judged:
+def two_leaders(tables: Tables, seen: View) -> Judged:
     """Of every partition, and of the quorum.
 
     Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
     """
-    quorum = _compared(_quorum_claims(tables, facts), METADATA, "controller epoch")
-    seen = view(tables, facts)
+    quorum = _compared(_quorum_claims(tables, seen.facts), METADATA, "controller epoch")
     yield METADATA, counted(NAME, METADATA, quorum, doubt=seen.log.doubt)
     requests = requests_by_partition(tables["wire"], seen.partitions)
     shown = _shown(tables, seen)

@@ -28,12 +28,12 @@ from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.follower_fetches import FollowerFetches, Told, follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, by_partition, clock, view
+from checkers.metadata.view import View, by_partition, clock
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
@@ -66,9 +66,8 @@ class ProposedJoin:
         return self.before[-1].broker_epoch if self.before else None
 
 
-def unfetched_epochs(tables: Tables, facts: Facts) -> Judged:
+def unfetched_epochs(tables: Tables, seen: View) -> Judged:
     """Followers proposed under epochs of no Fetch, by partition. Reads `metadata_log`, `wire`."""
-    seen = view(tables, facts)
     requests = requests_by_partition(tables["wire"], seen.partitions)
     fetches = follower_fetches(tables["wire"])
 

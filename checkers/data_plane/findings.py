@@ -14,10 +14,11 @@ import pyarrow as pa
 from checkers.data_plane.answers import answers_of, crash, judged_rows
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import Setting, key_log
+from checkers.data_plane.key_log import key_log
 from checkers.finding_rows import findings_table, unknown_row
 from checkers.rows import COLUMNS
 from checkers.runner.tables import SealedFile, keys_in
+from checkers.setting import Setting
 from history.failure import HarnessError
 
 __all__ = ["findings_in", "key_findings", "unknown_rows"]

@@ -32,13 +32,14 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import FinalRead, KeyLog
+from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, looked_over, missing
 from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
 from checkers.rows import UNKNOWN_OFFSET
+from checkers.setting import FinalRead
 
 __all__ = ["CHECKS", "lost_writes", "unread_below_doubt"]
 

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from checkers.data_plane.findings import findings_in
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.files import Limits, large_file_findings
 from checkers.data_plane.large.jobs import Jobs
 from checkers.finding_rows import FINDINGS, findings_table
 from checkers.runner.tables import SealedFile, row_count, run_files
 from checkers.runner.tasks import Answer, JobError, Session
+from checkers.setting import Setting
 
 __all__ = ["RecordsPass", "records_pass"]
 

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import FinalRead, KeyLog
+from checkers.data_plane.key_log import KeyLog
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
+from checkers.setting import FinalRead
 
 __all__ = ["CHECKS", "vanished", "vanished_before"]
 

@@ -28,7 +28,7 @@ from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import controllers_of
-from checkers.metadata.view import clock, spelled
+from checkers.metadata.view import View, clock, spelled
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -55,26 +55,26 @@ Row = Mapping[str, Any]
 """Of LOG_FINDINGS."""
 
 
-def fatal_faults(tables: Tables, facts: Facts) -> Judged:
+def fatal_faults(tables: Tables, seen: View) -> Judged:
     """Fatal faults, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=DISK_FAULTS)
     refused = _targets(tables, faults=DISK_REFUSALS)
-    controllers = controllers_of(facts)
-    for node, proofs in _proofs(tables, facts, findings=_FATAL):
+    controllers = controllers_of(seen.facts)
+    for node, proofs in _proofs(tables, seen.facts, findings=_FATAL):
         allowed = node in refused or not changed.isdisjoint({node, *controllers})
         yield node, _found(FATAL, node, proofs, allowed=allowed)
 
 
-def unreadable_disks(tables: Tables, facts: Facts) -> Judged:
+def unreadable_disks(tables: Tables, seen: View) -> Judged:
     """Disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
-    for node, proofs in _proofs(tables, facts, findings=_UNREADABLE):
+    for node, proofs in _proofs(tables, seen.facts, findings=_UNREADABLE):
         yield node, _found(UNREADABLE, node, proofs, allowed=node in changed)
 
 
-def sick_processes(tables: Tables, facts: Facts) -> Judged:
+def sick_processes(tables: Tables, seen: View) -> Judged:
     """JVMs out of memory or crashed, by node. Reads `log_findings`."""
-    for node, proofs in _proofs(tables, facts, findings=_SICK):
+    for node, proofs in _proofs(tables, seen.facts, findings=_SICK):
         yield node, _found(HEALTHY, node, proofs, allowed=False)
 
 

@@ -28,7 +28,7 @@ from checkers.metadata.sessions import (
     term_at,
     terms_of,
 )
-from checkers.metadata.view import clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "duplicate_ids"]
@@ -36,18 +36,17 @@ __all__ = ["CHECKS", "NAME", "duplicate_ids"]
 NAME: Final = "duplicate-id"
 
 
-def duplicate_ids(tables: Tables, facts: Facts) -> Judged:
+def duplicate_ids(tables: Tables, seen: View) -> Judged:
     """Registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
-    seen = view(tables, facts)
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
     if doubt:
         yield from doubtful(NAME, doubt)
         return
-    terms, contacts = terms_of(seen.log, facts), contacts_of(tables["wire"])
+    terms, contacts = terms_of(seen.log, seen.facts), contacts_of(tables["wire"])
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, facts))
+        yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, seen.facts))
 
 
 def _judged(

@@ -15,9 +15,9 @@ from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.view import counted, doubtful, view
+from checkers.metadata.view import View, counted, doubtful
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
@@ -25,9 +25,8 @@ __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
 NAME: Final = "incarnation-went-back"
 
 
-def incarnations_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def incarnations_that_went_back(_: Tables, seen: View) -> Judged:
     """Registrations out of the past, by broker. Reads `metadata_log`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import clock, counted
+from checkers.metadata.view import View, clock, counted
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -30,7 +30,7 @@ __all__ = ["CHECKS", "NAME", "refused_but_running"]
 NAME: Final = "refused-but-running"
 
 
-def refused_but_running(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def refused_but_running(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """What refused incarnations did, by node. Reads `wire`."""
     registrations = _by_source(tables["wire"], "BrokerRegistration")
     works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")

@@ -34,10 +34,10 @@ import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import session_timeouts_ns
-from checkers.metadata.view import clock, counted, doubtful
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "served_while_fenced"]
@@ -69,7 +69,7 @@ class _End:
     words: str
 
 
-def served_while_fenced(tables: Tables, facts: Facts) -> Judged:
+def served_while_fenced(tables: Tables, seen: View) -> Judged:
     """Reads that a fenced broker answered, by broker.
 
     Reads `describes`, `wire` and `node_settings`.
@@ -82,7 +82,7 @@ def served_while_fenced(tables: Tables, facts: Facts) -> Judged:
     lease_ns = max(timeouts_ns.values())
     for node in sorted(contacts):
         answers = _judged(node, reads.get(node, []), _Leases(contacts[node], lease_ns))
-        yield node, counted(NAME, node, answers, allowed=not facts.leases)
+        yield node, counted(NAME, node, answers, allowed=not seen.facts.leases)
 
 
 def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:

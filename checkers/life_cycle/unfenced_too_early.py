@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -38,9 +38,8 @@ _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
 """Those that were passed on, by (broker id, broker epoch), in the order of their arrival."""
 
 
-def unfenced_too_early(tables: Tables, facts: Facts) -> Judged:
+def unfenced_too_early(tables: Tables, seen: View) -> Judged:
     """Unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

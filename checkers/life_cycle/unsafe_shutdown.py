@@ -18,10 +18,10 @@ from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -33,13 +33,12 @@ _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
 """From when to when, surely; of which partition; by which version."""
 
 
-def unsafe_shutdowns(tables: Tables, facts: Facts) -> Judged:
+def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
     """Brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    leads, log_end_ns = _leads(seen), facts.earliest_ns(seen.log.end_timestamp_ms)
+    leads, log_end_ns = _leads(seen), seen.facts.earliest_ns(seen.log.end_timestamp_ms)
     told: dict[int, list[Proof | None]] = {broker_id: [] for broker_id in seen.brokers}
     for rpc in rpcs(tables["wire"], "BrokerHeartbeat"):
         if _may_go(rpc, log_end_ns) and _was_unfenced(rpc, seen):

@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from checkers.anomaly import Found, Proof, none
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.ranges import range_text, stretches
 from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
@@ -38,15 +38,14 @@ __all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
 NAME: Final = "acknowledged-below-min-isr"
 
 
-def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
     keys = keys_of(tables["records"])
-    if facts.acks not in ("all", "-1") or not keys:
+    if seen.facts.acks not in ("all", "-1") or not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, none
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import spelled, view
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import View, spelled
 from checkers.ranges import range_text, stretches
 from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
 from checkers.table_check import TableCheck
@@ -36,7 +36,7 @@ __all__ = ["CHECKS", "NAME", "divergent_replicas"]
 NAME: Final = "divergent-replicas"
 
 
-def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
+def divergent_replicas(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
     replicas, records = tables["replicas"], tables["replica_records"]
     for key in keys_of(records):
@@ -44,13 +44,12 @@ def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
         pairs = list(starmap(_compared, combinations(logs, 2)))
         proofs = [proof for pair in pairs for proof in _proofs(pair)]
         cases = sum(pair.held_count for pair in pairs)
-        yield key, _found(key, proofs, cases, tables, facts)
+        yield key, _found(key, proofs, cases, seen)
 
 
-def _found(key: str, proofs: Sequence[Proof], cases: int, tables: Tables, facts: Facts) -> Found:
+def _found(key: str, proofs: Sequence[Proof], cases: int, seen: View) -> Found:
     if not proofs:
         return none(NAME, key, cases=cases)
-    seen = view(tables, facts)
     if seen.log.doubt:
         doubt = f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
         return none(NAME, key, cases=cases, doubt=doubt)

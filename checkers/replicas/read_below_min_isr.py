@@ -44,7 +44,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.ranges import range_text, stretches
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
@@ -69,21 +69,21 @@ _ELR: Final = "eligible.leader.replicas.version"
 _Group = tuple[PartitionVersion, FirstReads]
 
 
-def reads_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+def reads_below_min_isr(tables: Tables, seen: View) -> Judged:
     """D21, of each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
 
     def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
         return under_versions(history, reads, reads.call_ns, seen.facts)
 
-    yield from _judged(READ, tables, facts, groups)
+    yield from _judged(READ, tables, seen, groups)
 
 
-def commits_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
     """D22, of each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
-    applied = Applied(tables["metadata_offsets"], facts)
+    applied = Applied(tables["metadata_offsets"], seen.facts)
 
     def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
         if history.elected_uncleanly:
@@ -94,7 +94,7 @@ def commits_below_min_isr(tables: Tables, facts: Facts) -> Judged:
             if known_ns is not None and _strict(version, history, seen):
                 yield version, mine.take(mine.sent_ns >= known_ns)
 
-    yield from _judged(COMMITTED, tables, facts, groups)
+    yield from _judged(COMMITTED, tables, seen, groups)
 
 
 def under_versions(
@@ -110,13 +110,12 @@ def under_versions(
 def _judged(
     check: str,
     tables: Tables,
-    facts: Facts,
+    seen: View,
     groups: Callable[[PartitionHistory, FirstReads, View], Iterator[_Group]],
 ) -> Judged:
     keys = keys_of(tables["records"])
     if not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return

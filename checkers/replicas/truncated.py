@@ -32,9 +32,9 @@ import numpy as np
 from checkers.anomaly import Proof, none
 from checkers.disk_faults import last_disk_fault_ns
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.ranges import range_text, stretches
 from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import Commitment, Sends
@@ -46,15 +46,14 @@ __all__ = ["CHECKS", "NAME", "truncated_replicas"]
 NAME: Final = "truncated-below-high-watermark"
 
 
-def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
+def truncated_replicas(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket.
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """
     keys = keys_of(tables["records"])
-    if facts.acks != "all" or not keys:
+    if seen.facts.acks != "all" or not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from checkers.anomaly import Found, Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
-from checkers.metadata.view import View, doubtful, spelled, view
+from checkers.metadata.view import View, doubtful, spelled
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
 from checkers.replicas.replica_logs import UNCLEAN, keys_of
 from checkers.table_check import TableCheck
@@ -32,12 +32,11 @@ __all__ = ["CHECKS", "NAME", "unsafe_candidates"]
 NAME: Final = "unsafe-leader-candidate"
 
 
-def unsafe_candidates(tables: Tables, facts: Facts) -> Judged:
+def unsafe_candidates(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket. Reads `records`, `metadata_log`, `replicas` and `wire`."""
     keys = keys_of(tables["records"])
     if not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found, none
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.membership import has_repeats
+from checkers.metadata.view import View
 from checkers.table_check import TableCheck
 from history.schema import F, Outcome
 
@@ -64,7 +65,7 @@ class _Written:
         return np.where(self.value[order[place]] == values, order[place], -1).astype(np.int64)
 
 
-def skipped_sends(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """Neighbours of a transaction with others between, by key. Reads `records`, `transactions`."""
     for key, records, written in _keys(tables):
         doubt = _doubt(records)
@@ -74,7 +75,7 @@ def skipped_sends(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as
             yield key, _skipped(key, records, written)
 
 
-def precommitted_reads(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def precommitted_reads(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """Reads of values before their commit, by key. Reads `records`, `transactions`."""
     ends = tables["transactions"]["end_call_ns"]
     end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()

@@ -35,7 +35,8 @@ import numpy as np
 
 from checkers.anomaly import Found, Proof, found
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import View
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 from history.schema import Outcome
@@ -70,9 +71,8 @@ class _Answer:
     return_ns: int
 
 
-def wrong_group_offsets(tables: Tables, facts: Facts) -> Judged:
+def wrong_group_offsets(tables: Tables, _: View) -> Judged:
     """What was found, by key and group. Reads `group_offsets`."""
-    del facts
     sendings: dict[tuple[str, str], list[_Sending]] = defaultdict(list)
     answers: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
     for row in tables["group_offsets"].sort_by("index").to_pylist():

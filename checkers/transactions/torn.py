@@ -27,8 +27,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.data_plane.key_log import FinalRead
 from checkers.entry import Entry, Kind, Strength
+from checkers.setting import FinalRead
 from history.schema import Outcome
 
 __all__ = ["TORN", "Suspect", "suspects", "torn_transactions", "whole_transactions"]

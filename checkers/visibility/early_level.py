@@ -24,9 +24,9 @@ from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised
@@ -39,13 +39,12 @@ _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 """Kafka's level in the metadata log, by the reference cluster's own as it offers it."""
 
 
-def early_offers(tables: Tables, facts: Facts) -> Judged:
+def early_offers(tables: Tables, seen: View) -> Judged:
     """What brokers offered, by broker. Reads `metadata_log` and `wire`."""
     offers = [
         rpc for rpc in rpcs(tables["wire"], "ApiVersions") if rpc.answered("metadata_version")
     ]
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
-    seen = view(tables, facts)
     if offers and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

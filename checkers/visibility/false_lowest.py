@@ -27,10 +27,10 @@ from typing import Final
 
 from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
-from checkers.metadata.view import clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 
@@ -47,11 +47,10 @@ def told_lowest(rpc: Rpc) -> int | None:
     return int(told) if rpc.ok and told is not None and rpc.reached_ns is not None else None
 
 
-def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
+def false_lowest_offsets(tables: Tables, seen: View) -> Judged:
     """What brokers were told, by broker. Reads `metadata_log` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
-    seen = view(tables, facts)
     if telling and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -62,7 +61,7 @@ def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
         answers = list(_compared(rpc, acknowledged))
         judged[rpc.source] |= {rpc.frame} if answers else set()
         told[rpc.source] += [one for one in answers if one is not None][:1]
-    for rpc, highest in _told_before(telling, terms_of(seen.log, facts)):
+    for rpc, highest in _told_before(telling, terms_of(seen.log, seen.facts)):
         judged[rpc.source].add(rpc.frame)
         if (told_lowest(rpc) or 0) < (told_lowest(highest) or 0):
             told[rpc.source].append(_back(rpc, highest))

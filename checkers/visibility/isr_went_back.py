@@ -21,9 +21,9 @@ import numpy as np
 
 from checkers.anomaly import Found, Proof, found
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
-from checkers.metadata.view import clock, doubtful, view
+from checkers.metadata.view import View, clock, doubtful
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
@@ -33,9 +33,8 @@ __all__ = ["CHECKS", "NAME", "isr_reads_that_went_back"]
 NAME: Final = "isr-read-went-back"
 
 
-def isr_reads_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def isr_reads_that_went_back(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log` and `describes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
 from checkers.entry import Entry, Kind, Strength
-from checkers.facts import Facts, Judged, Tables
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, doubtful, view
+from checkers.metadata.view import View, clock, doubtful
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE
@@ -42,12 +42,11 @@ _Span = tuple[int, int]
 """From when until when the promise holds."""
 
 
-def nonrepeatable_isr_reads(tables: Tables, facts: Facts) -> Judged:
+def nonrepeatable_isr_reads(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log`, `describes` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     if all(told_lowest(rpc) is None for rpc in heartbeats):
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return

@@ -26,7 +26,7 @@ from checkers.anomaly import Found, Proof, found
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
-from checkers.metadata.view import clock, doubtful, view
+from checkers.metadata.view import View, clock, doubtful
 from checkers.quiet import Quiet, quiet
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
@@ -37,17 +37,16 @@ __all__ = ["CHECKS", "NAME", "stale_isr_reads"]
 NAME: Final = "stale-isr-read"
 
 
-def stale_isr_reads(tables: Tables, facts: Facts) -> Judged:
+def stale_isr_reads(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log`, `describes` and `faults`."""
-    if not facts.metadata_settle_ns:
+    if not seen.facts.metadata_settle_ns:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
     brokers, calm = offices(seen), quiet(tables["faults"])
     for reads in isr_reads(tables["describes"], seen):
-        yield reads.history.key, _judged(reads, brokers, calm, facts)
+        yield reads.history.key, _judged(reads, brokers, calm, seen.facts)
 
 
 def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Found:

@@ -8,9 +8,10 @@ from histories import History, history
 from checkers.anomaly import Anomaly, Found, anomalies_of
 from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_log import KeyLog, Setting, key_log
+from checkers.data_plane.key_log import KeyLog, key_log
 from checkers.grounds.history_summary import HistorySummary, history_summary
 from checkers.grounds.operations import FaultWindow, summary_of_operations
+from checkers.setting import Setting
 
 __all__ = ["allowed", "doubts", "found_in", "log_of", "never", "setting_of", "summary"]
 

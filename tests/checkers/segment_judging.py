@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.files import Limits, large_keys_of
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.keys import large_key_rows, surveys_wanted
@@ -20,6 +19,7 @@ from checkers.runner.in_process import InProcessTasks
 from checkers.runner.table_pieces import outline
 from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import Parcel
+from checkers.setting import Setting
 
 __all__ = ["HereTasks", "rows_in_segments"]
 

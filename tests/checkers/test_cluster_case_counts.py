@@ -8,6 +8,7 @@ import pytest
 from histories import history
 from metadata_logs import (
     FACTS,
+    asked,
     case_count,
     describes,
     doubts,
@@ -427,8 +428,8 @@ ALL = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.kernel.__
 
 @ALL
 def test_a_check_counts_what_it_judged(check: Check) -> None:
-    bad = list(check.kernel(check.bad, check.facts))
-    good = list(check.kernel(check.good, check.facts))
+    bad = list(asked(check.kernel, check.bad, check.facts))
+    good = list(asked(check.kernel, check.good, check.facts))
     assert said(bad)
     assert case_count(bad) == check.bad_count
     assert not said(good)
@@ -438,7 +439,7 @@ def test_a_check_counts_what_it_judged(check: Check) -> None:
 
 @ALL
 def test_a_check_that_can_judge_nothing_counts_nothing_and_doubts_nothing(check: Check) -> None:
-    nothing = list(check.kernel(check.nothing, check.facts))
+    nothing = list(asked(check.kernel, check.nothing, check.facts))
     assert not case_count(nothing)
     assert not said(nothing)
     assert not doubts(nothing)
@@ -450,7 +451,7 @@ def test_on_an_empty_tape_nothing_counts_of_what_needs_the_tape(check: Check) ->
     if "wire" in entry_of(name).needs:
         for some in (check.bad, check.good):
             untaped = {**some, "wire": wire(), "metadata_offsets": applied()}
-            judged = list(check.kernel(untaped, check.facts))
+            judged = list(asked(check.kernel, untaped, check.facts))
             assert not case_count(judged)
             assert not doubts(judged)
 
@@ -467,22 +468,22 @@ def test_every_check_of_the_cluster_is_among_these() -> None:
 
 
 def _names(check: Check) -> set[str]:
-    found = check.kernel(check.bad, check.facts)
+    found = asked(check.kernel, check.bad, check.facts)
     return {name for _, one in found for name in one.table["check"].to_pylist()}
 
 
 def test_each_change_of_office_is_a_case() -> None:
     thrice = claims(*DEPOSED, (4000, "controller-1", 3), (20_000, "controller-1", 3))
-    assert case_count(stale_controllers(given(PAIR, quorum_claims=thrice), THREE)) == 2
+    assert case_count(asked(stale_controllers, given(PAIR, quorum_claims=thrice), THREE)) == 2
     again = claims((1000, "controller-1", 1), (60_000, "controller-1", 2))
-    assert not case_count(stale_controllers(given(PAIR, quorum_claims=again), THREE))
+    assert not case_count(asked(stale_controllers, given(PAIR, quorum_claims=again), THREE))
 
 
 def test_where_the_leader_alone_is_enough_no_record_can_be_acknowledged_too_early() -> None:
     alone = given(TOO_SMALL.format(1, "1"), records=sent(3000), metadata_offsets=KNOWN)
-    assert not case_count(acknowledged_below_min_isr(alone, FACTS))
+    assert not case_count(asked(acknowledged_below_min_isr, alone, FACTS))
 
 
 def test_a_join_beside_a_tape_with_other_frames_is_a_doubt() -> None:
     other = given(CAME_BACK, "at 300 broker-2 register -> ok 3 at 310")
-    assert "is not on the tape" in doubts(stale_epoch_joins(other, FACTS))["t-0"]
+    assert "is not on the tape" in doubts(asked(stale_epoch_joins, other, FACTS))["t-0"]

@@ -10,6 +10,7 @@ from checkers.anomaly import anomalies_of
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.facts import facts_of
+from checkers.metadata.view import View
 from checkers.table_check import TableKernel
 from clusters.reference.replicas.fetchers import Fetchers
 from clusters.reference.replicas.log import PartitionLog
@@ -52,7 +53,8 @@ def recorded(directory: Path) -> RunDirectory:
 
 def said(kernel: TableKernel, run: RunDirectory) -> list[str]:
     tables = {name: load_table(run, name) for name in ("metadata_log", "replicas", "faults")}
-    judged = kernel(tables, facts_of(read_manifest(run.manifest_path)))
+    facts = facts_of(read_manifest(run.manifest_path))
+    judged = kernel(tables, View(facts=facts, metadata_log=tables["metadata_log"]))
     return [one.detail for _, found in judged for one in anomalies_of(found.table)]
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from checkers.data_plane.findings import key_findings
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.keys import LargeKey, large_key_rows, surveys_wanted
 from checkers.data_plane.large.survey import Grain
@@ -22,6 +21,7 @@ from checkers.finding_rows import findings_table
 from checkers.rows import COLUMNS
 from checkers.runner.table_pieces import Stretch, outline, some_keys_in, verify
 from checkers.runner.tables import SealedFile
+from checkers.setting import Setting
 
 __all__ = ["KEY_ROWS_MAX", "Limits", "large_file_findings", "large_keys_of"]
 

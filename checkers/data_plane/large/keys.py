@@ -23,7 +23,6 @@ from checkers.data_plane.answers import Answer, added_up, judged_rows
 from checkers.data_plane.findings import unknown_rows
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import Setting
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.plan import disorder_of, happened_among, planned, shared_values
 from checkers.data_plane.large.survey import Grain, PieceSurvey
@@ -42,6 +41,7 @@ from checkers.data_plane.poll_order import UNMEASURED, ending
 from checkers.data_plane.surroundings import Spans
 from checkers.rows import joined
 from checkers.runner.tasks import Answer as TaskAnswer
+from checkers.setting import Setting
 
 __all__ = ["LargeKey", "large_key_rows", "surveys_wanted"]
 

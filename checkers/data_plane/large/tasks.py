@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from checkers.data_plane.answers import Answer, answers_of
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_check import KeyCheck
-from checkers.data_plane.key_log import KeyLog, Setting
+from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.large.jobs import Dealt
 from checkers.data_plane.large.plan import Segment
 from checkers.data_plane.large.segment import (
@@ -34,6 +34,7 @@ from checkers.membership import is_among
 from checkers.rows import COLUMNS, split
 from checkers.runner.table_pieces import Stretch, stretch_rows
 from checkers.runner.tables import SealedFile
+from checkers.setting import Setting
 
 __all__ = [
     "JudgeSegment",

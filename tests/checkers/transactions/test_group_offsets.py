@@ -8,6 +8,7 @@ import pytest
 from histories import history
 from hypothesis import given
 from hypothesis import strategies as st
+from metadata_logs import asked
 
 from checkers.check import check_run
 from checkers.facts import Facts
@@ -48,12 +49,12 @@ def told(call_ns: int, return_ns: int, offset: int) -> Row:
 
 
 def reasons(*rows: Row) -> list[str]:
-    judged = wrong_group_offsets({"group_offsets": table(*rows)}, Facts(node_ids={}))
+    judged = asked(wrong_group_offsets, {"group_offsets": table(*rows)}, Facts(node_ids={}))
     return [row["detail"] for _, found in judged for row in found.table.to_pylist()]
 
 
 def cases(*rows: Row) -> int:
-    judged = wrong_group_offsets({"group_offsets": table(*rows)}, Facts(node_ids={}))
+    judged = asked(wrong_group_offsets, {"group_offsets": table(*rows)}, Facts(node_ids={}))
     return sum(found.case_count for _, found in judged)
 
 

@@ -11,8 +11,8 @@ from metadata_histories import tables
 
 from checkers.catalogue import asked
 from checkers.check_group import Question
-from checkers.data_plane.key_log import Setting
 from checkers.runner.tasks import Session
+from checkers.setting import Setting
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.group import CHECKS
 from checkers.weight import weighed

@@ -19,8 +19,9 @@ from small_histories import KEY, histories
 from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.answers import answers_of, judged_rows
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
-from checkers.data_plane.key_log import Setting, key_log
+from checkers.data_plane.key_log import key_log
 from checkers.data_plane.large.survey import Grain
+from checkers.setting import Setting
 from checkers.synthetic import LIES, Recipe, synthetic_history
 
 pytestmark = pytest.mark.slow
