@@ -27,7 +27,6 @@ from checkers.anomaly import Found, Proof
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.log_of_record import controllers_of
 from checkers.metadata.view import View, clock, spelled
 from checkers.table_check import TableCheck
 
@@ -59,7 +58,7 @@ def fatal_faults(tables: Tables, seen: View) -> Judged:
     """Fatal faults, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=DISK_FAULTS)
     refused = _targets(tables, faults=DISK_REFUSALS)
-    controllers = controllers_of(seen.facts)
+    controllers = seen.facts.controllers
     for node, proofs in _proofs(tables, seen.facts, findings=_FATAL):
         allowed = node in refused or not changed.isdisjoint({node, *controllers})
         yield node, _found(FATAL, node, proofs, allowed=allowed)

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
+from sealed_runs import sealed_table
 
 from clusters.abilities import LinkEnd
 from clusters.port import ClusterView, NodeName, NodeState, PartitionView
@@ -24,7 +25,6 @@ from harness.played import PerformedPlay
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import FaultJournal
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import parse_play
@@ -81,7 +81,7 @@ class Bench:
 
     def faults(self) -> pa.Table:
         self.journal.close()
-        return load_table(self.run, "faults")
+        return sealed_table(self.run, "faults")
 
 
 @contextmanager

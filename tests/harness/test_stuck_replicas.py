@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from sealed_runs import sealed_table
 
 from checkers.anomaly import anomalies_of
 from checkers.control_plane.stuck_isr import stuck_isrs
@@ -19,7 +20,6 @@ from harness.progress import TerminalProgress
 from harness.run import record_scenario
 from harness.scenario import load_scenario
 from history.manifest import read_manifest
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.seal import seal
 
@@ -52,7 +52,7 @@ def recorded(directory: Path) -> RunDirectory:
 
 
 def said(kernel: TableKernel, run: RunDirectory) -> list[str]:
-    tables = {name: load_table(run, name) for name in ("metadata_log", "replicas", "faults")}
+    tables = {name: sealed_table(run, name) for name in ("metadata_log", "replicas", "faults")}
     facts = facts_of(read_manifest(run.manifest_path))
     judged = kernel(tables, View(facts=facts, metadata_log=tables["metadata_log"]))
     return [one.detail for _, found in judged for one in anomalies_of(found.table)]
