@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from sealed_runs import sealed_table
 
 from checkers.anomaly import anomalies_of
 from checkers.cluster_checks import ClusterKernel
@@ -19,7 +20,6 @@ from harness.run.run import record_scenario
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from history.manifest import read_manifest
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.seal import seal
 
@@ -52,7 +52,7 @@ def recorded(directory: Path) -> RunDirectory:
 
 
 def said(kernel: ClusterKernel, run: RunDirectory) -> list[str]:
-    tables = {name: load_table(run, name) for name in ("metadata_log", "replicas", "faults")}
+    tables = {name: sealed_table(run, name) for name in ("metadata_log", "replicas", "faults")}
     judged = kernel(tables, facts_of(read_manifest(run.manifest_path)))
     return [one.detail for _, found in judged for one in anomalies_of(found.table)]
 
