@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from clusters.cache import Progress, cache_dir, kept
+from clusters.provision.cache import Progress, cache_dir, kept
 from history.failure import HarnessError
 from native.rewriting import rewritten
 
@@ -25,13 +25,18 @@ __all__ = ["compiled_library", "compiled_modules", "why_not"]
 _PACKAGES: Final = ("clusters", "harness", "history", "nemesis", "workloads")
 """What mypy reads, since modules to be compiled import it."""
 _COMPILED: Final = (
-    "clusters/reference/*.py",
-    "clusters/reference/[!w]*/*.py",
+    "clusters/node_port/*.py",
+    "clusters/reference/specs.py",
+    "clusters/reference/nodes/*.py",
+    "clusters/reference/nodes/*/*.py",
+    "clusters/reference/oracle/*.py",
+    "clusters/reference/simulated/*.py",
     "clusters/simulation/*.py",
     "harness/trials/stage.py",
     "harness/trials/trial.py",
     "nemesis/chaos.py",
-    "nemesis/conditions.py",
+    "clusters/kafka_conditions.py",
+    "clusters/observation.py",
     "nemesis/simulated/parties.py",
     "nemesis/simulated/wire.py",
     "nemesis/wire/rulebook.py",
@@ -39,31 +44,17 @@ _COMPILED: Final = (
 )
 """Where nine tenths of a trial's time go."""
 _PLAIN: Final = (
-    # Shells of processes, and what they alone use.
-    "clusters/reference/__main__.py",
-    "clusters/reference/administration.py",
-    "clusters/reference/asking.py",
-    "clusters/reference/deferred.py",
-    "clusters/reference/disk.py",
-    "clusters/reference/formatting.py",
-    "clusters/reference/incoming.py",
-    "clusters/reference/log_file.py",
-    "clusters/reference/outgoing.py",
-    "clusters/reference/pages.py",
-    "clusters/reference/process.py",
-    "clusters/reference/process_log.py",
-    "clusters/reference/process_settings.py",
-    "clusters/reference/processes.py",
-    "clusters/reference/properties.py",
-    "clusters/reference/simulated_witness.py",
-    "clusters/reference/small_files.py",
-    "clusters/reference/storage_tool.py",
+    # What asks a world from outside, a few times a trial.
+    "clusters/reference/simulated/administration.py",
+    "clusters/reference/simulated/asking.py",
+    "clusters/reference/simulated/deferred.py",
+    "clusters/reference/simulated/witness.py",
     # A Protocol that isinstance asks, and classes that inherit from Python's own.
-    "clusters/reference/effects.py",
+    "clusters/node_port/effects.py",
     "clusters/simulation/trace.py",
     "workloads/simulated/payload.py",
     # Its methods are made anew for every switch.
-    "clusters/reference/rules.py",
+    "clusters/reference/nodes/rules.py",
 )
 _OPTIMIZATION: Final = "1"
 """The C compiler's. 0 would lose all but a tenth of the gain, and be no quicker to build."""

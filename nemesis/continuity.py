@@ -5,8 +5,8 @@ of a loop are followed twice: what holds the second time holds every time. Of a 
 is followed, and what only some of them did is uncertain afterwards.
 """
 
+from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.stage import Stage
 from nemesis.steps import Choose, Play, Repeat, Step
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.registry import verb_of

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from clusters.hosts.docker.daemon import connected
-from clusters.java import find_java
+from clusters.provision.java import find_java
 from history.failure import HarnessError
 
 # How long an example takes says more of the machine than of the code. Hypothesis would draw the

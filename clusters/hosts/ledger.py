@@ -23,9 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from clusters.cache import cache_dir
 from clusters.hosts.process import harness_lives, harness_mark
 from clusters.hosts.undo import LetsGo, Undo, undo_data, undo_of
+from clusters.provision.cache import cache_dir
 from history.failure import HarnessError
 
 __all__ = ["Ledger", "left_ledgers", "let_go_all", "undo_all"]

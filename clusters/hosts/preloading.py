@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clusters.cache import cache_dir
+from clusters.provision.cache import cache_dir
 from history.failure import HarnessError
 
 __all__ = ["build", "came_with", "library_of", "preloading"]

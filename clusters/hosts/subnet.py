@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import Final
 
-from clusters.cache import cache_dir, locked
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.tools import tool
 from clusters.hosts.undo import RemoveRoute
+from clusters.provision.cache import cache_dir, locked
 from history.failure import HarnessError
 
 __all__ = ["Subnet", "claim_subnet", "free_subnets"]

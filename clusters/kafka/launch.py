@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.java import Java
 from clusters.kafka.releases import Release
+from clusters.provision.java import Java
 
 __all__ = ["LOGGING_FILES", "class_dump_command", "server_command", "tool_command"]
 

@@ -9,14 +9,16 @@ import json
 import re
 import shutil
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from clusters.cache import Progress, cache_dir, kept
-from clusters.fingerprints import Fingerprint, fingerprint_of, is_unchanged, sha256_of
+from clusters.hosts.command import run_command
 from clusters.hosts.warden import Warden
-from clusters.java import Java
-from clusters.maven import Coordinates, NotInRepositoryError, fetch_jars
+from clusters.provision.cache import Progress, cache_dir, kept
+from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged, sha256_of
+from clusters.provision.java import Java
+from clusters.provision.maven import Coordinates, NotInRepositoryError, fetch_jars
 from history.failure import HarnessError, UsageError
 
 __all__ = ["KNOWN_RELEASES", "Release", "UnfetchedError", "fetch_release", "version_numbers"]
@@ -90,7 +92,13 @@ def _fetch(name: str, *, draft: Path, java: Java, warden: Warden) -> None:
     work = draft / "work"
     work.mkdir()
     try:
-        fetch_jars([server, _LOGGING], into=draft / "jars", java=java, warden=warden, work=work)
+        fetch_jars(
+            [server, _LOGGING],
+            into=draft / "jars",
+            java=java,
+            run=partial(run_command, warden=warden),
+            work=work,
+        )
     except NotInRepositoryError as error:
         raise UsageError(
             f"Kafka {name} cannot be had: {error}; known to work: {', '.join(KNOWN_RELEASES)}"

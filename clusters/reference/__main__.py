@@ -5,8 +5,8 @@ import sys
 import traceback
 from pathlib import Path
 
-from clusters.reference.process_log import say
-from clusters.reference.properties import read_properties
+from clusters.reference.shell.process_log import say
+from clusters.reference.shell.properties import read_properties
 from history.failure import HarnessError
 
 __all__ = ["main"]
@@ -33,7 +33,7 @@ def _run(config: Path) -> str:
     settings = read_properties(config)
     # kio looks for hypothesis, for tests of its own; where it is installed it is half of a start.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
-    from clusters.reference.process import run  # noqa: PLC0415
+    from clusters.reference.shell.process import run  # noqa: PLC0415
 
     return run(settings)
 

@@ -9,7 +9,7 @@ undone. Dropping the beginning of a log cannot: who does that before the snapsho
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.reference.storage import Contents, FileName, LogName, PartitionKey
+from clusters.node_port.storage import Contents, FileName, LogName, PartitionKey
 
 __all__ = ["Disk", "Mark"]
 

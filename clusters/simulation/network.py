@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from clusters.reference.effects import UNREACHABLE
+from clusters.node_port.effects import UNREACHABLE
 from clusters.simulation.host import Host, HostState, Link
 
 __all__ = [

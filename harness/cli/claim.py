@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from harness.claims import (
+from harness.cli.options import as_json, emit_json, results_option
+from harness.series.claims import (
     CLAIMS_BEGIN,
     CLAIMS_END,
     claims_table,
@@ -14,8 +15,7 @@ from harness.claims import (
     read_record,
     write_record,
 )
-from harness.cli.options import as_json, emit_json, results_option
-from harness.track_record import with_table
+from harness.series.track_record import with_table
 from history.failure import UsageError
 from nemesis.words import did_you_mean
 

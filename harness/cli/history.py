@@ -9,11 +9,11 @@ from typing import Any, BinaryIO
 
 import click
 
-from harness.built_run import KAFKA
 from harness.cli.options import as_json, emit_json, results_option
-from harness.export_history import exported
-from harness.made_history import Making, made
-from harness.open_history import Format, Import, imported
+from harness.histories.built_run import KAFKA
+from harness.histories.exported import exported
+from harness.histories.imported import Format, Import, imported
+from harness.histories.made import Making, made
 from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError
 from history.models import Isolation, Model

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.clean import clean_machine
 from harness.cli.options import as_json, emit_json, results_option
-from harness.doctor import examine
-from harness.finding import Finding
+from harness.doctor.clean import clean_machine
+from harness.doctor.doctor import examine
+from harness.doctor.finding import Finding
 
 __all__ = ["clean", "doctor"]
 

@@ -24,22 +24,22 @@ WRONG_USE = 254
 FAILED = 255
 
 _MODULES: Final[Mapping[str, str]] = {
-    "bench": "bench",
-    "check": "stored",
-    "claim": "claim",
-    "clean": "machine",
-    "doctor": "machine",
-    "history": "history",
-    "replay": "run",
-    "report": "page",
-    "reproduce": "reproduce",
-    "run": "run",
-    "scenarios": "scenarios",
-    "selftest": "simulate",
-    "simulate": "simulate",
-    "track-record": "reproduce",
+    "bench": "bench.command",
+    "check": "harness.cli.stored",
+    "claim": "harness.cli.claim",
+    "clean": "harness.cli.machine",
+    "doctor": "harness.cli.machine",
+    "history": "harness.cli.history",
+    "replay": "harness.cli.run",
+    "report": "harness.cli.page",
+    "reproduce": "harness.cli.reproduce",
+    "run": "harness.cli.run",
+    "scenarios": "harness.cli.scenarios",
+    "selftest": "harness.cli.simulate",
+    "simulate": "harness.cli.simulate",
+    "track-record": "harness.cli.reproduce",
 }
-"""Of each command: the module beside this one that has it."""
+"""Of each command: the module that has it."""
 
 
 class _Commands(click.Group):
@@ -55,7 +55,7 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in _MODULES:
             return None
-        module = import_module(f"harness.cli.{_MODULES[cmd_name]}")
+        module = import_module(_MODULES[cmd_name])
         command: Any = getattr(module, cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command

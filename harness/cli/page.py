@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from harness.cli.options import as_json, emit_json, results_option
-from harness.reports import write_reports
+from harness.run.reports import write_reports
 from history.failure import SpecError, UsageError
 from history.run_directory import find_run
 from nemesis.words import duration_s

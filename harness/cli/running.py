@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 
 from harness.cli.options import emit_json
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
-from harness.default_cluster import default_cluster
-from harness.options import RunOptions
-from harness.outcome import RunOutcome
+from harness.prepare.default_cluster import default_cluster
 from harness.progress import Progress, terminal_progress
-from harness.run import run_scenario
-from harness.scenario import Scenario
+from harness.run.outcome import RunOutcome
+from harness.run.run import run_scenario
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, UsageError
 
 __all__ = ["default_cluster", "run_all"]

@@ -5,8 +5,8 @@ from rich.console import Console
 from rich.table import Table
 
 from harness.cli.options import as_json, emit_json
-from harness.library import find_scenario, library
-from harness.scenario import load_scenario
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario, library
 
 __all__ = ["scenarios"]
 

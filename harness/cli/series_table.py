@@ -7,8 +7,8 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-from harness.rate import CONFIDENCE
-from harness.reproduction import Expected, Reproduction, Series, Standing
+from harness.series.rate import CONFIDENCE
+from harness.series.reproduction import Expected, Reproduction, Series, Standing
 from report.notation import counted, length, one_line
 
 __all__ = ["found_lines", "reproduction_json", "series_table"]

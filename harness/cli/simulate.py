@@ -11,15 +11,15 @@ from rich.console import Console
 from rich.table import Table
 
 from checkers.runner.session import is_local
-from clusters.java import find_java
-from clusters.reference.rules import RULES, Rule
+from clusters.provision.java import find_java
+from clusters.reference.nodes.rules import RULES, Rule
 from harness.cli.options import as_json, emit_json, results_option, spark_master_option
-from harness.library import find_scenario
+from harness.prepare.reference import rules_without
 from harness.progress import Progress, terminal_progress
-from harness.reference import rules_without
-from harness.scenario import load_scenario
+from harness.run.spark_start import SparkStart
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
-from harness.spark_start import SparkStart
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.selftest import Detection, clean_series, detect
 from harness.trials.selftest_page import selftest_page

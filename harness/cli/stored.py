@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from checkers.runner.mirror import mirrored
 from checkers.runner.session import is_local
 from checkers.runner.storage import is_uri, local_path
-from clusters.java import find_java
+from clusters.provision.java import find_java
 from harness.cli.options import (
     as_json,
     budget_option,
@@ -22,9 +22,9 @@ from harness.cli.options import (
     spark_master_option,
 )
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
-from harness.outcome import RunOutcome
 from harness.progress import Progress, terminal_progress
-from harness.spark_start import SparkStart
+from harness.run.outcome import RunOutcome
+from harness.run.spark_start import SparkStart
 from history.run_directory import RunDirectory, find_run
 
 __all__ = ["check"]
@@ -68,7 +68,7 @@ def _judged(
     run: RunDirectory, spark: SparkStart, *, progress: Progress, budget_s: float, aside: bool
 ) -> RunOutcome:
     spark.begin()
-    from harness.judge import judge  # noqa: PLC0415  # meanwhile: see above
+    from harness.run.judge import judge  # noqa: PLC0415  # meanwhile: see above
 
     verdict = judge(run, spark, progress=progress, budget_s=budget_s)
     outcome = RunOutcome(run=run, verdict=verdict, as_expected=None)

@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.port import NodeName, NodeState, Role, role_of
-from clusters.reference import notes
+from clusters.kafka_port import Role, role_of
+from clusters.node_port import notes
+from clusters.port import NodeName, NodeState
 from clusters.reference.oracle.oracle import Oracle
-from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.trials.stage import Stage
 from nemesis.targets import NamedNodes
 from nemesis.verbs.cut_power import CutPower

@@ -7,14 +7,15 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.reference.levels import METADATA_VERSION
-from clusters.reference.messages.client import (
+from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from clusters.node_port.notes import READ_BEGAN, READ_METADATA
+from clusters.reference.nodes.levels import METADATA_VERSION
+from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     MetadataRequest,
     MetadataResponse,
 )
-from clusters.reference.messages.control import (
+from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterReassignmentsRequest,
     CreateTopicsRequest,
@@ -23,7 +24,6 @@ from clusters.reference.messages.control import (
     NewTopic,
     UpdateFeaturesRequest,
 )
-from clusters.reference.notes import READ_BEGAN, READ_METADATA
 from clusters.simulation.world import WAKE
 from harness.trials.write_book import WriteBook
 from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING

@@ -21,7 +21,7 @@ from checkers.catalogue import entry_of
 from checkers.check import check_run
 from checkers.runner.in_process import InProcessTasks
 from checkers.verdict import CheckResult, Validity, Verdict
-from clusters.reference.rules import Rule
+from clusters.reference.nodes.rules import Rule
 from harness.trials.examples import Example
 from harness.trials.plan import TrialPlan
 from harness.trials.store import StoredTrial, store_trial

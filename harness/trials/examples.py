@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.reference.rules import RULES, Rule
-from harness.library import find_scenario
-from harness.scenario import load_scenario
+from clusters.reference.nodes.rules import RULES, Rule
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 
 __all__ = ["LEVELS", "PLAYS", "STORM", "Example", "example_of", "levels_of"]

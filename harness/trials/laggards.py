@@ -9,8 +9,8 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from clusters.port import Role, role_of
-from clusters.reference.simulated import SimulatedCluster
+from clusters.kafka_port import Role, role_of
+from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.trials.stage import Stage
 from nemesis.topology import Flows
 from nemesis.verbs.heal import HealPartition

@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
-from clusters.reference.levels import LEVEL_EPOCHS
-from clusters.reference.simulated import SimulatedCluster
-from harness.abilities import There, refuse_missing_abilities
-from harness.reference import refuse_what_is_kafkas
-from harness.scenario import Scenario, node_names
-from harness.trial_spec import Storm, TrialSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec, of_kafka
+from clusters.port import NodeName
+from clusters.reference.nodes.levels import LEVEL_EPOCHS
+from clusters.reference.simulated.cluster import SimulatedCluster
+from harness.prepare.abilities import There, refuse_missing_abilities
+from harness.prepare.reference import refuse_what_is_kafkas
+from harness.scenario.scenario import Scenario
+from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.trials.stage import why_not_tried
 from history.failure import SpecError, UsageError
 from nemesis.late_fetches import REPLICAS_MIN
@@ -34,7 +35,7 @@ class TrialPlan(TrialSpec):
     """One trial, apart from its rules."""
 
     seed: int
-    cluster: ClusterSpec
+    cluster: KafkaSpec
     topics: tuple[TopicSpec, ...]
     records: ProducePollSpec
     mix: MixSpec | None = None
@@ -84,7 +85,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
     storm = draw.choice(_STORMS)
     controllers = draw.choice(_CONTROLLERS.get(storm, (1, 3)))
     upgrades = level > LEVEL_EPOCHS and draw.random() < _UPGRADES
-    cluster = ClusterSpec(
+    cluster = KafkaSpec(
         controllers=controllers,
         brokers=draw.choice(_BROKERS.get(storm, (2, 3, 3))),
         settings=_QUICK,
@@ -104,7 +105,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
             gap_s=(0.2, 1.0),
             duration_s=(0.3, 4.0),
             overlap=draw.random() < 0.5,  # noqa: PLR2004
-            down_brokers_max=draw.choice((1, 2)),
+            down={Role.BROKER: draw.choice((1, 2))},
         ),
         loss=draw.choice(_LOSSES.get(storm, (0.0, 0.0, 0.0, 0.01))),
         drift_ppm=_drifts(draw, cluster),
@@ -135,7 +136,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
     assert isinstance(scenario.workload, ProducePollSpec)
     return TrialPlan(
         seed=seed,
-        cluster=scenario.cluster,
+        cluster=of_kafka(scenario.cluster),
         topics=scenario.topics,
         records=scenario.workload,
         mix=scenario.mix,
@@ -180,8 +181,8 @@ def _topics(brokers: int) -> tuple[TopicSpec, ...]:
     return (two, three)
 
 
-def _drifts(draw: random.Random, cluster: ClusterSpec) -> dict[NodeName, int]:
+def _drifts(draw: random.Random, cluster: KafkaSpec) -> dict[NodeName, int]:
     if draw.random() < 0.7:  # noqa: PLR2004
         return {}
-    nodes: Sequence[NodeName] = node_names(cluster)
+    nodes: Sequence[NodeName] = cluster.nodes
     return {node: draw.randrange(-500, 501) for node in nodes if node.startswith(Role.BROKER)}

@@ -5,16 +5,16 @@ from typing import Any
 
 import yaml
 
-from clusters.port import TopicSpec
-from clusters.reference.rules import Rules
-from harness.scenario import Scenario, parse_scenario
-from harness.simulated_evidence import few_collections
-from harness.trial_spec import Storm, TrialSpec
+from clusters.kafka_port import TopicSpec
+from clusters.reference.nodes.rules import Rules
+from harness.scenario.scenario import Scenario, parse_scenario
+from harness.scenario.trial_spec import Storm, TrialSpec
+from harness.scenario.yaml_file import Document
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording, timed_data
 from harness.trials.trial import TrialResult, run_trial
-from harness.yaml_file import Document
+from harness.virtual.evidence import few_collections
 from history.run_directory import RunDirectory
 from nemesis.mix import MixSpec
 from nemesis.words import duration_text
@@ -96,7 +96,7 @@ def _mix(mix: MixSpec) -> dict[str, Any]:
         "targets": list(mix.targets),
         "gap": [duration_text(end) for end in mix.gap_s],
         "duration": [duration_text(end) for end in mix.duration_s],
-        "down": {"brokers": mix.down_brokers_max, "controllers": mix.down_controllers_max},
+        "down": {f"{role}s": mix.down_max(role) for role in ("broker", "controller")},
         "overlap": mix.overlap,
         "rounds": mix.rounds,
     }

@@ -11,27 +11,27 @@ from typing import Any, Final
 
 import yaml
 
+from clusters.observation import Down
 from clusters.port import NodeName
-from clusters.reference.deferred import Item, ReadBook, metadata_items
-from clusters.reference.errors import ERROR_NAMES, Error
-from clusters.reference.messages.client import MetadataResponse
-from clusters.reference.notebook import RecordedNotebook
-from clusters.reference.simulated import SimulatedCluster
-from clusters.reference.simulated_witness import AppendTimes
+from clusters.reference.nodes.errors import ERROR_NAMES, Error
+from clusters.reference.nodes.messages.client import MetadataResponse
+from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
+from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.world import Watcher
-from harness.recording import note
-from harness.simulated_evidence import (
+from harness.manifest import note
+from harness.trials.plan import TrialPlan
+from harness.trials.write_book import WriteBook
+from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
     Stamps,
     recorded_tables,
     testify,
 )
-from harness.trials.plan import TrialPlan
-from harness.trials.write_book import WriteBook
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
-from nemesis.conditions import Down
 from nemesis.play import step_data
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
@@ -271,7 +271,7 @@ class _Faults:
         if verb.fault and verb.deed is not None:
             index = self.journal.begin(verb.word, [node])
             self.journal.effect(index, f"{node}: {verb.word}")
-            self._nodes.setdefault((verb.deed.healed_by, node), []).append(index)
+            self._nodes.setdefault((verb.healed_by, node), []).append(index)
 
     def _begin_named(self, name: str, fault: str, targets: Sequence[str]) -> None:
         self._end_named(name, "another one took its place")

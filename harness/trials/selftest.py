@@ -16,7 +16,7 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
-from clusters.reference.rules import Rule, Rules
+from clusters.reference.nodes.rules import Rule, Rules
 from harness.trials.checked import Attempt, attempts
 from harness.trials.examples import LEVELS, PLAYS, STORM, Example, levels_of
 from harness.trials.plan import TrialPlan, drawn_plan

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clusters.reference.rules import RULES
+from clusters.reference.nodes.rules import RULES
 from harness.trials.examples import Example, example_of
 from harness.trials.selftest import Detection
 

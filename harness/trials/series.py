@@ -13,7 +13,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from clusters.reference.rules import Rules
+from clusters.reference.nodes.rules import Rules
 from harness.trials.plan import TrialPlan
 from harness.trials.trial import TrialResult, run_trial
 

@@ -13,16 +13,17 @@ from dataclasses import replace
 from operator import is_not
 from typing import Any, Final
 
-from clusters.port import Cluster, NodeName, NodeState, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.observation import Condition, Observation
+from clusters.port import CLIENTS, Cluster, NodeName, NodeState
 from clusters.reference.oracle.oracle import Oracle
-from clusters.reference.simulated import SimulatedCluster
-from harness.observer import whole_nodes
+from clusters.reference.simulated.cluster import SimulatedCluster
+from harness.interpreter.observer import whole_nodes
 from history.failure import HarnessError
-from nemesis.conditions import Condition, Observation, holds
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Choose, Repeat
 from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import CLIENTS, Flows, flows_of
+from nemesis.topology import Flows, flows_of
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift
@@ -48,7 +49,7 @@ _STOP_S: Final = 5.0
 def why_not_tried(step: Step) -> str | None:
     """Why no trial can do this step; None if trials do it. Of a block, its steps are asked about.
 
-    It is asked beside what the cluster can do (`harness.abilities`): trials do less than runs.
+    It is asked beside what the cluster can do (`harness.prepare.abilities`): trials do less.
     """
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 
@@ -222,7 +223,7 @@ class Stage:
 
     def _await(self, condition: Condition, end_s: float) -> bool:
         before = self._observation()
-        while not holds(condition, self._observation(since=before)):
+        while not condition.holds(self._observation(since=before)):
             if self.now_s >= end_s:
                 return False
             self._cluster.run(_STEP_NS)

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from harness.first_manifest import first_manifest
-from harness.options import ClusterKind, RunOptions
-from harness.reference import rules_without
-from harness.simulated_evidence import ORIGIN_UTC_NS
+from clusters.systems import SIMULATED
+from harness.manifest import first_manifest
+from harness.prepare.reference import rules_without
+from harness.scenario.options import RunOptions
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
 from harness.trials.recorded import record_trial, scenario_of
 from harness.trials.trial import TrialResult
+from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
@@ -51,7 +52,7 @@ def store_trial(
         results=root.parent,
         seed=plan.seed,
         command=shlex.join(["fencepost", "run", str(run.scenario_path), *seed, *off]),
-        cluster=ClusterKind.SIMULATED,
+        cluster=SIMULATED,
         without_rules=tuple(without_rules),
     )
     diary = Diary()

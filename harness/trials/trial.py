@@ -17,16 +17,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
-from clusters.reference.configuration import MS, Configuration
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
+from clusters.reference.nodes.configuration import MS, Configuration
+from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.finding import Finding
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
-from clusters.reference.rules import Rules
-from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, build
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, build
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
-from harness.trial_spec import Storm
+from harness.scenario.trial_spec import Storm
 from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
 from harness.trials.diary import Diary

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from clusters.reference.messages.control import (
+from clusters.reference.codec.identifiers import text_of
+from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     CreateTopicsRequest,
@@ -12,7 +13,6 @@ from clusters.reference.messages.control import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
-from clusters.reference.wire.identifiers import text_of
 from history.journal import EventJournal
 from history.operation import Outcome
 from workloads.generators.topic_lives import MetadataF

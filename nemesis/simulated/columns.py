@@ -9,12 +9,12 @@ are.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from clusters.reference.errors import ERROR_NAMES
-from clusters.reference.levels import LEVEL_VISIBILITY
-from clusters.reference.messages import client, control, data, quorum
-from clusters.reference.states import BrokerState
-from clusters.reference.storage import PartitionKey
-from clusters.reference.wire.identifiers import text_of
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.codec.identifiers import text_of
+from clusters.reference.nodes.errors import ERROR_NAMES
+from clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from clusters.reference.nodes.messages import client, control, data, quorum
+from clusters.reference.nodes.states import BrokerState
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
 
 __all__ = ["APIS", "ReadsTypes", "parts_of", "version_of"]

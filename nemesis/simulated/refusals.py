@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from clusters.reference.errors import Error
-from clusters.reference.messages import client, control, data, quorum
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages import client, control, data, quorum
 
 __all__ = ["answerable", "refusal"]
 

@@ -6,7 +6,7 @@ import pytest
 
 from checkers.runner.session import spark_session
 from checkers.runner.spark_tasks import SparkTasks
-from clusters.java import find_java, spark_java_home
+from clusters.provision.java import find_java, spark_java_home
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from typing import Final
 import pyspark
 
 from clusters.hosts.warden import Warden
-from clusters.java import find_java, spark_java_home
+from clusters.provision.java import find_java, spark_java_home
 
 __all__ = ["WORKERS", "StandaloneCluster", "standalone_cluster"]
 

@@ -15,8 +15,8 @@ from checkers.check import check_run
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_log import KeyLog
 from checkers.runner.tasks import Session, run_tasks
-from checkers.synthetic import LIES, Recipe, write_synthetic_run
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
+from generators.kafka import LIES, Recipe, write_synthetic_run
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.writer import bucket_file, bucket_of

@@ -7,8 +7,8 @@ import pytest
 from histories import History
 from judging import doubts, never, summary
 
-from checkers.synthetic import Recipe
-from checkers.synthetic_long import write_long_synthetic_run
+from generators.kafka import Recipe
+from generators.long_histories import write_long_synthetic_run
 from history.failure import HarnessError
 from history.manifest import read_manifest
 from history.reader import load_table

@@ -4,7 +4,7 @@ import pytest
 from histories import History
 from judging import allowed, doubts, never, summary
 
-from checkers.synthetic import LIES, Recipe, Synthetic, synthetic_history
+from generators.kafka import LIES, Recipe, Synthetic, synthetic_history
 
 pytestmark = pytest.mark.slow
 

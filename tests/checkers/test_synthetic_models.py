@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from checkers.anomaly import Found
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.kernels import KERNELS
-from checkers.synthetic_models import MODEL_LIES, ModelRecipe, model_pieces, model_table
-from checkers.synthetic_objects import FS
+from generators.models import MODEL_LIES, ModelRecipe, model_pieces, model_table
+from generators.objects import FS
 from history.models import Model
 
 pytestmark = pytest.mark.slow

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from checkers.verdict import CheckResult, Validity, Verdict
-from harness.options import RunOptions
-from harness.outcome import RunOutcome
 from harness.progress import Progress, Status
-from harness.reproduce import Runner, Subject
-from harness.scenario import Scenario, load_scenario
+from harness.run.outcome import RunOutcome
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.series.reproduce import Runner, Subject
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
 

@@ -6,7 +6,7 @@ import pytest
 from commands import Fencepost
 from sealed_runs import sealed_table
 
-from clusters.cache import cache_dir
+from clusters.provision.cache import cache_dir
 from history.manifest import read_manifest
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]

@@ -8,7 +8,7 @@ from commands import Fencepost
 from sealed_runs import sealed_table
 
 from clusters.hosts.process import orphans
-from harness.library import find_scenario
+from harness.scenario.sources import find_scenario
 from history.manifest import read_manifest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

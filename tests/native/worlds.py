@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from clusters.compiled import is_compiled
-from clusters.reference.rules import Rules
-from harness.library import find_scenario
-from harness.scenario import load_scenario
+from clusters.reference.nodes.rules import Rules
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
 from harness.trials.plan import drawn_plan, plan_of
 from harness.trials.trial import TrialResult, run_trial
 

@@ -15,7 +15,8 @@ from sealed_runs import sealed_table
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.port import NodeName, Role, TopicSpec
+from clusters.kafka_port import Role, TopicSpec
+from clusters.port import NodeName
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.journalled import JournalledWorkload, clients_way

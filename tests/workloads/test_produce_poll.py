@@ -15,7 +15,7 @@ from sealed_runs import sealed_table
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.port import Role, role_of
+from clusters.kafka_port import Role, role_of
 from history.run_directory import RunDirectory
 from history.segment import live_counts
 from workloads.clients.config import ProducerConfig, read_config, write_config

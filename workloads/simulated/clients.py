@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from clusters.reference.effects import Node
-from clusters.reference.simulated import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
+from clusters.node_port.effects import Node
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster
 from clusters.simulation.host import Host, HostState
 
 __all__ = ["Client", "Clients"]

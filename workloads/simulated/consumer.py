@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from clusters.reference.effects import NOTE, START, TICK, UNREACHABLE, Effects
-from clusters.reference.messages.client import MetadataResponse
-from clusters.reference.messages.data import FetchResponse
-from clusters.reference.notes import READ_RECORDS
+from clusters.node_port.effects import NOTE, START, TICK, UNREACHABLE, Effects
+from clusters.node_port.notes import READ_RECORDS
+from clusters.reference.nodes.messages.client import MetadataResponse
+from clusters.reference.nodes.messages.data import FetchResponse
 from clusters.simulation.world import WAKE
 from history.operation import Outcome
 from workloads.simulated.fetching import Fetched, Fetches

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.reference.effects import SEND, Effects
-from clusters.reference.errors import Error
-from clusters.reference.messages.data import FetchRequest, FetchResponse
+from clusters.node_port.effects import SEND, Effects
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
 from workloads.simulated.routes import Correlations, Routes
 
 __all__ = ["Fetched", "Fetches"]

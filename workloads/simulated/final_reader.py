@@ -7,9 +7,9 @@ got there; one that does not in its share of the time is info, and the key is re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from clusters.reference.effects import SEND, START, TICK, UNREACHABLE, Effects
-from clusters.reference.messages.client import MetadataResponse
-from clusters.reference.messages.data import (
+from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
+from clusters.reference.nodes.messages.client import MetadataResponse
+from clusters.reference.nodes.messages.data import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.reference.storage import Batch
+from clusters.node_port.storage import Batch
 
 __all__ = ["Lane", "ProducerPlan"]
 

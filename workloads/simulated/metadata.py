@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from clusters.reference.configuration import MS, S
-from clusters.reference.deferred import ReadBook
-from clusters.reference.simulated import SimulatedCluster
+from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.deferred import ReadBook
 from history.journal import EventJournal
 from history.manifest import Promises
 from history.operation import Outcome

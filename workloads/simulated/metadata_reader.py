@@ -6,17 +6,17 @@ A read without an answer is on record, too, under what ended it: it claims nothi
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from clusters.node_port.notes import READ_BEGAN, READ_METADATA
 from clusters.port import NodeName
-from clusters.reference.deferred import ReadBook, last_offset, metadata_items
-from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.reference.errors import Error
-from clusters.reference.messages.client import (
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     MetadataRequest,
     MetadataResponse,
 )
-from clusters.reference.notes import READ_BEGAN, READ_METADATA
+from clusters.reference.simulated.deferred import ReadBook, last_offset, metadata_items
 from clusters.simulation.world import WAKE
 from workloads.simulated.metadata_writer import COUNTER_BASE, COUNTER_SETTING
 

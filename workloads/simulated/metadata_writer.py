@@ -8,9 +8,10 @@ before.
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from clusters.reference.effects import SEND, START, TICK, UNREACHABLE, Effects
-from clusters.reference.errors import Error
-from clusters.reference.messages.control import (
+from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
+from clusters.reference.codec.identifiers import text_of
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     CreatePartitionsRequest,
@@ -22,7 +23,6 @@ from clusters.reference.messages.control import (
     NewPartitions,
     NewTopic,
 )
-from clusters.reference.wire.identifiers import text_of
 from clusters.simulation.world import WAKE
 from history.operation import Outcome
 from workloads.clients.recording import RecordsEvents

@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
-from clusters.port import TopicSpec
-from clusters.reference.configuration import MS, S
-from clusters.reference.simulated import SimulatedCluster
+from clusters.kafka_port import TopicSpec
+from clusters.reference.nodes.configuration import MS, S
+from clusters.reference.simulated.cluster import SimulatedCluster
 from history.failure import HarnessError
 from history.manifest import Promises
 from history.segment import Counts, PollRecorder, SendRecorder

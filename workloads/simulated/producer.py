@@ -10,17 +10,17 @@ nobody knows what became of its sequence.
 from random import Random
 from typing import Any, Final
 
-from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
-from clusters.reference.errors import Error
-from clusters.reference.messages.client import MetadataResponse
-from clusters.reference.messages.data import (
+from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from clusters.node_port.notes import ACKNOWLEDGED
+from clusters.node_port.storage import Batch
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import MetadataResponse
+from clusters.reference.nodes.messages.data import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     ProduceRequest,
     ProduceResponse,
 )
-from clusters.reference.notes import ACKNOWLEDGED
-from clusters.reference.storage import Batch
 from clusters.simulation.world import WAKE
 from history.errors import ATTEMPTS_UNBOUNDED, outcome_of
 from history.operation import Outcome

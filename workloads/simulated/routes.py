@@ -7,9 +7,9 @@ somebody answers that he does not lead, and now and then in any case.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from clusters.reference.effects import SEND, Effects
-from clusters.reference.messages.client import MetadataRequest, MetadataResponse
-from clusters.reference.storage import PartitionKey
+from clusters.node_port.effects import SEND, Effects
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
 
 __all__ = ["Correlations", "Routes"]
 

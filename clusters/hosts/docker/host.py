@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from clusters.cache import Progress
 from clusters.hosts.docker.container import ContainerProcess
 from clusters.hosts.docker.daemon import ContainerSpec, Daemon, NetworkSpec, connected
 from clusters.hosts.docker.image import image_named
@@ -28,6 +27,7 @@ from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_mark
 from clusters.hosts.subnet import Subnet, claim_subnet
 from clusters.hosts.undo import RemoveContainer, RemoveNetwork
 from clusters.port import NodeName
+from clusters.provision.cache import Progress
 from history.failure import HarnessError
 
 __all__ = ["DockerHost", "why_no_containers"]

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.cache import Progress, cache_dir, kept
-from clusters.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from clusters.hosts.command import run_command
 from clusters.hosts.docker.daemon import Daemon
 from clusters.hosts.warden import Warden
+from clusters.provision.cache import Progress, cache_dir, kept
+from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from history.failure import HarnessError, UsageError
 
 __all__ = ["BASE", "Recipe", "base_archive", "image_named", "missing_to_make_base"]

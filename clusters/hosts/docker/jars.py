@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import IO, Final
 
-from clusters.cache import Progress, cache_dir, kept
 from clusters.hosts.docker.daemon import Daemon
 from clusters.hosts.docker.image import image_named
+from clusters.provision.cache import Progress, cache_dir, kept
 from history.failure import HarnessError, UsageError
 
 __all__ = ["release_in"]

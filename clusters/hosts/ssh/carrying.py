@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from clusters.hosts.ssh.connection import Connection
-from clusters.java import JAVA_MAJOR_MIN
+from clusters.provision.java import JAVA_MAJOR_MIN
 from history.failure import UsageError
 
 __all__ = ["COPY", "carry", "far_java", "translated"]

@@ -16,7 +16,6 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Final, Self
 
-from clusters.cache import Progress
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local import LocalProcess
 from clusters.hosts.local_host import loopback_address
@@ -30,6 +29,7 @@ from clusters.hosts.ssh.place import SshPlace
 from clusters.hosts.ssh.warden import RemoteWarden, Way
 from clusters.hosts.warden import Warden
 from clusters.port import NodeName
+from clusters.provision.cache import Progress
 from history.failure import HarnessError, UsageError
 
 __all__ = ["Luggage", "SshHost"]

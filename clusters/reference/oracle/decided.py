@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.reference.levels import LEVEL_REGISTRATION, METADATA_VERSION
-from clusters.reference.oracle.finding import Nodes
-from clusters.reference.records import (
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.levels import LEVEL_REGISTRATION, METADATA_VERSION
+from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -24,7 +24,7 @@ from clusters.reference.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from clusters.reference.storage import PartitionKey
+from clusters.reference.oracle.finding import Nodes
 
 __all__ = ["Broker", "Decided", "Led", "Problem"]
 

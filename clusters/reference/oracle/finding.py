@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from clusters.reference.storage import Batch, MetadataBatch, PartitionKey
+from clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
 
 __all__ = ["Finding", "Nodes"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clusters.node_port.storage import METADATA, Batch, LogName, MetadataBatch, PartitionKey
 from clusters.reference.oracle.finding import Nodes
-from clusters.reference.storage import METADATA, Batch, LogName, MetadataBatch, PartitionKey
 from clusters.simulation.host import Host
 
 __all__ = ["Insides"]

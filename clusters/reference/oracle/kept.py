@@ -17,10 +17,10 @@ that the controller has to refuse (of another epoch of anybody's) is not judged.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from clusters.reference.messages.control import AlterPartitionRequest
+from clusters.node_port.storage import Batch, PartitionKey
+from clusters.reference.nodes.messages.control import AlterPartitionRequest
 from clusters.reference.oracle.decided import Decided, Led, Problem
 from clusters.reference.oracle.finding import Nodes
-from clusters.reference.storage import Batch, PartitionKey
 
 __all__ = ["Kept"]
 

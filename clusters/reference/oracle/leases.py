@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.reference.messages.control import (
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -18,10 +19,9 @@ from clusters.reference.messages.control import (
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
 )
+from clusters.reference.nodes.states import BrokerState
 from clusters.reference.oracle.decided import Broker, Decided, Led, Problem
 from clusters.reference.oracle.finding import Nodes
-from clusters.reference.states import BrokerState
-from clusters.reference.storage import PartitionKey
 
 __all__ = ["Leases"]
 

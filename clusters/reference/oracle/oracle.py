@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.reference import notes
+from clusters.node_port import notes
+from clusters.node_port.storage import PartitionKey
 from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Finding, Nodes
 from clusters.reference.oracle.kept import Kept
 from clusters.reference.oracle.leases import Leases
 from clusters.reference.oracle.shown import Shown
-from clusters.reference.storage import PartitionKey
 
 __all__ = ["DELIVERED", "SENT", "Oracle"]
 

@@ -8,7 +8,7 @@ controller answers it: later reads reach brokers that have applied it.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from clusters.reference.levels import LEVEL_VISIBILITY
+from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.oracle.decided import Decided, Problem
 from clusters.reference.oracle.finding import Nodes
 

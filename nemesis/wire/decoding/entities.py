@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader
 
-from clusters.reference.wire.entities import Unreadable as NotOfDialect
+from clusters.reference.codec.entities import Unreadable as NotOfDialect
 from nemesis.wire.apis import API_KEYS, API_VERSIONS
 from nemesis.wire.decoding import (
     brokers,

@@ -9,9 +9,9 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from clusters.reference.states import BrokerState
-from clusters.reference.wire import dialect
-from clusters.reference.wire.entities import Unreadable
+from clusters.reference.codec import dialect
+from clusters.reference.codec.entities import Unreadable
+from clusters.reference.nodes.states import BrokerState
 from nemesis.wire.apis import API_KEYS
 from nemesis.wire.decoding.columns import Parts
 from nemesis.wire.error_codes import error_code, error_name

@@ -8,9 +8,9 @@ import pytest
 from checkers.check import check_run
 from checkers.cycles import group
 from checkers.cycles.levels import is_forbidden
-from checkers.cycles.synthetic import LIES, Recipe, Synthetic, write_synthetic_transactions
 from checkers.runner.tasks import Session
 from checkers.verdict import CheckResult, Validity, Verdict
+from generators.list_append import LIES, Recipe, Synthetic, write_synthetic_transactions
 from history.models import Isolation
 from history.run_directory import RunDirectory
 

@@ -10,7 +10,7 @@ from checkers.cycles.answers import Tally
 from checkers.cycles.inference import Inferred, inferred
 from checkers.cycles.judgement import cycles_in, reasons_in, spelled_cycle
 from checkers.cycles.levels import is_forbidden
-from checkers.cycles.synthetic_lies import LIES, transactions_of
+from generators.list_append_lies import LIES, transactions_of
 from history.models import Isolation
 from history.schema import MICRO_OPERATIONS
 

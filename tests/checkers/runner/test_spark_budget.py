@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from checkers.synthetic_models import ModelRecipe, model_table
+from generators.models import ModelRecipe, model_table
 from history.manifest import Manifest, Promises, RunState
 from history.model_writer import write_model_history
 from history.models import Model

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from standalone_cluster import WORKERS, StandaloneCluster, standalone_cluster
 
-from checkers.synthetic import Recipe, write_synthetic_run
+from generators.kafka import Recipe, write_synthetic_run
 from history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.spark, pytest.mark.alone]

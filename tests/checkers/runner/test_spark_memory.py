@@ -12,8 +12,8 @@ from checkers.check import check_run
 from checkers.data_plane.key_log import KeyLog
 from checkers.runner.memory import MAPPED_BYTES, machine_memory_bytes
 from checkers.runner.tasks import Session
-from checkers.synthetic import Recipe, write_synthetic_run
 from checkers.verdict import Validity
+from generators.kafka import Recipe, write_synthetic_run
 from history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.spark

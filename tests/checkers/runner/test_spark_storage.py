@@ -7,8 +7,8 @@ import pytest
 from checkers.check import check_run
 from checkers.runner.mirror import mirrored
 from checkers.runner.spark_tasks import SparkTasks
-from checkers.synthetic import Recipe, write_synthetic_run
 from checkers.verdict import Validity
+from generators.kafka import Recipe, write_synthetic_run
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 

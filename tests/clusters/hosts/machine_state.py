@@ -13,9 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.cache import cache_dir
 from clusters.hosts.docker.daemon import connected
 from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_lives
+from clusters.provision.cache import cache_dir
 from history.failure import HarnessError
 
 __all__ = ["differences", "held_by", "machine_state", "of_jvms"]

@@ -14,12 +14,12 @@ import pytest
 from killed_runs import LiveRun, fencepost, in_the_middle, someone_waits_for_a_disk
 from machine_state import differences, held_by, machine_state, of_jvms
 
-from clusters.cache import cache_dir
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.cgroups.hierarchy import parents
 from clusters.hosts.disks.trial import why_no_disks
 from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.packets import why_no_rules
+from clusters.provision.cache import cache_dir
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest
 from history.run_directory import RunDirectory

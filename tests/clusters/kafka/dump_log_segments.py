@@ -6,15 +6,16 @@ import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from clusters.cache import cache_dir, kept
 from clusters.hosts.command import run_command
 from clusters.hosts.warden import Warden
 from clusters.kafka.launch import tool_command
 from clusters.kafka.prepared import Prepared
-from clusters.maven import Coordinates, fetch_jars
+from clusters.provision.cache import cache_dir, kept
+from clusters.provision.maven import Coordinates, fetch_jars
 
 # It moved to a jar of its own, which a server does not need.
 _PLACES = {
@@ -119,7 +120,13 @@ def _fetched(prepared: Prepared, *, warden: Warden) -> Path:
     def build(draft: Path) -> None:
         work = draft / "work"
         work.mkdir()
-        fetch_jars([tools], into=work / "jars", java=prepared.java, warden=warden, work=work)
+        fetch_jars(
+            [tools],
+            into=work / "jars",
+            java=prepared.java,
+            run=partial(run_command, warden=warden),
+            work=work,
+        )
         # What it needs beside itself is what a server has.
         (work / "jars" / name).rename(draft / name)
         shutil.rmtree(work)

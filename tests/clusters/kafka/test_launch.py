@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from clusters.java import Java
 from clusters.kafka.launch import server_command, tool_command
 from clusters.kafka.releases import Release
+from clusters.provision.java import Java
 
 JAVA = Java(
     home=Path("/java"), executable=Path("/java/bin/java"), version="17", build="", source="PATH"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from clusters.cache import CACHE_VARIABLE, cache_dir
 from clusters.hosts.warden import Warden
-from clusters.java import Java
 from clusters.kafka import releases
 from clusters.kafka.releases import KNOWN_RELEASES, Release, fetch_release, version_numbers
-from clusters.maven import Coordinates, NotInRepositoryError
+from clusters.provision.cache import CACHE_VARIABLE, cache_dir
+from clusters.provision.java import Java
+from clusters.provision.maven import Coordinates, NotInRepositoryError, Run
 from history.failure import HarnessError, UsageError
 
 JAVA = Java(home=Path("/java"), executable=Path("/java"), version="17", build="", source="PATH")
@@ -25,10 +25,10 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[Coordi
     asked: list[list[Coordinates]] = []
 
     def fetch_jars(
-        wanted: list[Coordinates], *, into: Path, java: Java, warden: Warden, work: Path
+        wanted: list[Coordinates], *, into: Path, java: Java, run: Run, work: Path
     ) -> None:
         assert java is JAVA
-        assert warden
+        assert run
         assert list(work.iterdir()) == []
         asked.append(wanted)
         into.mkdir()

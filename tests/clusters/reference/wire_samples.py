@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+from clusters.node_port.storage import Batch, MetadataBatch, Snapshot
 from clusters.protocol.record_batches import Batch as Header
 from clusters.protocol.record_batches import encoded_batch_header
 from clusters.protocol.records import encoded_record
-from clusters.reference.image import MetadataImage
-from clusters.reference.messages import control, data, quorum
-from clusters.reference.records import (
+from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.messages import control, data, quorum
+from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     FeatureLevelRecord,
@@ -21,7 +22,6 @@ from clusters.reference.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from clusters.reference.storage import Batch, MetadataBatch, Snapshot
 
 TOPIC_ID = (1 << 127) + 5
 KEY = (TOPIC_ID, 3)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from random import Random
 
-from clusters.reference.storage import METADATA
+from clusters.node_port.storage import METADATA
 from clusters.simulation.disk import Disk
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from world_toys import ANSWERED, ASKED, REFUSED, STARTED, Stage, Told, Toy
 
-from clusters.reference.effects import CLOSE, EXIT, NOTE, SEND, STOP, WRITE
+from clusters.node_port.effects import CLOSE, EXIT, NOTE, SEND, STOP, WRITE
 from clusters.simulation.host import HostState
 from clusters.simulation.trace import MutatedMessageError
 from clusters.simulation.world import WAKE, World

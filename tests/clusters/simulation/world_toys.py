@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from clusters.reference.alarm import Alarm
-from clusters.reference.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
+from clusters.node_port.alarm import Alarm
+from clusters.node_port.effects import NOTE, SEND, START, TICK, UNREACHABLE, Effects
 from clusters.simulation.host import Host
 from clusters.simulation.world import World
 

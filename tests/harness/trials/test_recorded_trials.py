@@ -11,16 +11,16 @@ from sealed_runs import sealed_table
 from checkers.check import check_run
 from checkers.runner.in_process import InProcessTasks
 from checkers.verdict import Validity, Verdict
-from clusters.reference.rules import Rules
-from harness.library import find_scenario
-from harness.replay import replayed
-from harness.scenario import load_scenario, parse_scenario
-from harness.trial_spec import Storm
+from clusters.reference.nodes.rules import Rules
+from harness.run.replay import replayed
+from harness.scenario.scenario import load_scenario, parse_scenario
+from harness.scenario.sources import find_scenario
+from harness.scenario.trial_spec import Storm
+from harness.scenario.yaml_file import Document
 from harness.trials.plan import TrialPlan, drawn_plan, plan_of
 from harness.trials.recorded import scenario_of
 from harness.trials.store import StoredTrial, store_trial
 from harness.trials.trial import TrialResult, run_trial
-from harness.yaml_file import Document
 from history.failure import UsageError
 from history.manifest import RunState, read_manifest
 

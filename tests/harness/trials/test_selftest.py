@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from checkers.catalogue import CATALOGUE
-from clusters.reference.rules import RULES
+from clusters.reference.nodes.rules import RULES
 from harness.trials.checked import attempted
 from harness.trials.examples import Example
 from harness.trials.selftest import Detection

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.reference.rules import RULES, Rules
-from harness.library import find_scenario
-from harness.scenario import load_scenario
-from harness.trial_spec import Storm
+from clusters.reference.nodes.rules import RULES, Rules
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
+from harness.scenario.trial_spec import Storm
 from harness.trials.plan import drawn_plan, plan_of
 from harness.trials.series import repeated_trial
 from harness.trials.trial import run_trial
@@ -46,7 +46,7 @@ def _digest_in_a_process(*, seed: int, hash_seed: str) -> str:
     code = (
         "from harness.trials.plan import drawn_plan\n"
         "from harness.trials.trial import run_trial\n"
-        "from clusters.reference.rules import Rules\n"
+        "from clusters.reference.nodes.rules import Rules\n"
         f"print(run_trial(drawn_plan({seed}), Rules(), digest=True).digest)"
     )
     done = subprocess.run(

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from clusters.reference.effects import SEND, UNREACHABLE, Effects
-from clusters.reference.messages.control import (
+from clusters.node_port.effects import SEND, UNREACHABLE, Effects
+from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
-from clusters.reference.messages.data import FetchRequest, FetchResponse
+from clusters.reference.nodes.messages.data import FetchRequest, FetchResponse
 from clusters.simulation.host import Host
 from clusters.simulation.world import World
 from nemesis.simulated.wire import SimulatedWire

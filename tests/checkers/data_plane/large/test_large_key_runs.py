@@ -19,7 +19,7 @@ from checkers.data_plane.large.survey import Grain
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.runner.tables import SealedFile
 from checkers.runner.tasks import Session
-from checkers.synthetic import LIES, Recipe, Synthetic, synthetic_history
+from generators.kafka import LIES, Recipe, Synthetic, synthetic_history
 
 pytestmark = pytest.mark.spark
 

@@ -22,7 +22,7 @@ from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 from checkers.data_plane.key_log import key_log
 from checkers.data_plane.large.survey import Grain
 from checkers.setting import Setting
-from checkers.synthetic import LIES, Recipe, synthetic_history
+from generators.kafka import LIES, Recipe, synthetic_history
 
 pytestmark = pytest.mark.slow
 

@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clusters.reference import notes
-from clusters.reference.effects import NOTE
-from clusters.reference.messages.control import (
+from clusters.node_port import notes
+from clusters.node_port.effects import NOTE
+from clusters.node_port.storage import Batch, MetadataBatch, PartitionKey
+from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
 )
-from clusters.reference.messages.data import ProduceResponse
-from clusters.reference.oracle.oracle import Oracle
-from clusters.reference.records import (
+from clusters.reference.nodes.messages.data import ProduceResponse
+from clusters.reference.nodes.records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -23,8 +23,8 @@ from clusters.reference.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from clusters.reference.states import BrokerState
-from clusters.reference.storage import Batch, MetadataBatch, PartitionKey
+from clusters.reference.nodes.states import BrokerState
+from clusters.reference.oracle.oracle import Oracle
 
 CONTROLLER, OTHER, CLIENT = 1001, 1002, 1 << 20
 KEY = (77, 0)

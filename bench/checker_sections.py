@@ -1,0 +1,217 @@
+"""The sections of `fencepost bench checkers`: which history, and what is done with it."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from bench.measuring import Cost, measured
+from bench.worst_cases import WORST_CASES
+from checkers.catalogue import Kind, entry_of
+from checkers.check import check_run
+from checkers.linearizability.versioned import nonlinearizable
+from checkers.runner.session import spark_session
+from checkers.runner.spark_tasks import SparkTasks
+from checkers.verdict import Validity
+from clusters.provision.java import find_java, spark_java_home
+from generators.draft import Recipe
+from generators.list_append import Recipe as TransactionRecipe
+from generators.list_append import write_synthetic_transactions
+from generators.long_histories import write_long_synthetic_run
+from generators.models import ModelRecipe, model_pieces
+from history.failure import HarnessError
+from history.manifest import Manifest, Promises, RunState
+from history.model_writer import write_model_history
+from history.models import Model
+from history.run_directory import RunDirectory
+from history.schema import MODEL_OPERATIONS
+
+__all__ = ["SECTIONS", "Section"]
+
+_MASTER: Final = "local[2]"
+_KEY: Final = "k0"
+_ROWS: Final = "rows.parquet"
+_KEYS: Final = 100
+_MILLION: Final = 1_000_000
+_ROWS_A_SEND: Final = 4
+"""Of records: the send, a poll of each of two consumers, and the final read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One kind of measurement."""
+
+    title: str
+    unit: str
+    sizes: tuple[int, ...]
+    make: Callable[[Path, int], None]
+    """Write the history of this size into a directory."""
+    measure: Callable[[Path, int, int], tuple[Cost, ...]]
+    """The costs of so many repetitions on what was made."""
+
+
+def _make_rows(directory: Path, size: int) -> None:
+    """One register, its rows as a kernel gets them."""
+    recipe = ModelRecipe(model=Model.VERSIONED_REGISTER, operations=size)
+    with pq.ParquetWriter(directory / _ROWS, MODEL_OPERATIONS) as file:
+        for _, pieces in model_pieces(recipe):
+            for piece in pieces:
+                file.write_table(piece.cast(MODEL_OPERATIONS))
+
+
+def _make_worst(directory: Path, size: int, *, case: str) -> None:
+    pq.write_table(WORST_CASES[case](_KEY, size), directory / _ROWS)
+
+
+def _judge_rows(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]:
+    """The kernel alone, on one core, rows in memory."""
+    rows = pq.read_table(directory / _ROWS, read_dictionary=["key", "f", "outcome"])
+    if rows.num_rows != size:
+        raise HarnessError(f"{rows.num_rows} operations were made, and not {size}")
+
+    def judge() -> None:
+        found = nonlinearizable(_KEY, rows, Model.VERSIONED_REGISTER)
+        if found.never_count or found.doubt:
+            raise HarnessError(f"a linearizable history was not found so: {found}")
+
+    return tuple(measured(judge) for _ in range(repetitions))
+
+
+def _make_registers(directory: Path, size: int, *, keys: int) -> None:
+    """An open history of so many registers, each with its share of the operations."""
+    manifest = Manifest(
+        run_id="bench",
+        state=RunState.RECORDED,
+        scenario="bench",
+        title="A made-up history of registers",
+        seed=0,
+        started_at="1970-01-01T00:00:00Z",
+        origin_ns=0,
+        command="fencepost bench checkers",
+        fencepost_version="",
+        model=Model.VERSIONED_REGISTER.value,
+        promises=Promises(idempotent=True, acks="all", consume="assign"),
+        end_ns=0,
+    )
+    recipe = ModelRecipe(model=Model.VERSIONED_REGISTER, operations=size, keys=keys)
+    write_model_history(RunDirectory(directory), manifest, model_pieces(recipe))
+
+
+def _make_transactions(directory: Path, size: int) -> None:
+    write_synthetic_transactions(RunDirectory(directory), TransactionRecipe(transactions=size))
+
+
+def _make_run(directory: Path, size: int, *, keys: int = 16) -> None:
+    recipe = Recipe(sends=size // _ROWS_A_SEND, keys=keys)
+    write_long_synthetic_run(RunDirectory(directory), recipe)
+
+
+def _judge_run(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]:
+    """From the sealed files to the verdict on disk, in a session that is there already."""
+    del size
+    run = RunDirectory(directory)
+    spark = spark_session(java_home=spark_java_home(find_java()), master=_MASTER)
+
+    def judge() -> None:
+        wrong = {
+            one.check: one.reason
+            for one in check_run(run, session=SparkTasks(spark)).checks
+            # There are no grounds for a verdict on a run that never was.
+            if one.validity is not Validity.VALID and entry_of(one.check).kind is not Kind.GROUND
+        }
+        if wrong:
+            raise HarnessError(f"a history that is valid was not found so: {wrong}")
+
+    try:
+        return tuple(measured(judge) for _ in range(repetitions))
+    finally:
+        spark.stop()
+
+
+def _check_again(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]:
+    """The command itself: Python, the JVM, the checks, the report."""
+    del size
+    command = [sys.executable, "-m", "harness.cli", "check", str(directory)]
+    master = ["--spark-master", _MASTER]
+
+    def check() -> None:
+        ended = subprocess.run([*command, *master], capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            raise HarnessError(
+                f"`{' '.join(command)}` ended with {ended.returncode}: {ended.stderr}"
+            )
+
+    return tuple(measured(check) for _ in range(repetitions))
+
+
+SECTIONS: Final[Mapping[str, Section]] = {
+    "registers": Section(
+        title="versioned register in memory, 50 clients, 1 % crashes, one core",
+        unit="operations",
+        sizes=(_MILLION, 10 * _MILLION),
+        make=_make_rows,
+        measure=_judge_rows,
+    ),
+    "register-on-spark": Section(
+        title=f"versioned registers from sealed Parquet to verdict, {_KEYS} keys, {_MASTER}",
+        unit="operations",
+        sizes=(_MILLION, 10 * _MILLION),
+        make=partial(_make_registers, keys=_KEYS),
+        measure=_judge_run,
+    ),
+    "one-key-on-spark": Section(
+        title=f"one versioned register from sealed Parquet to verdict, {_MASTER}",
+        unit="operations",
+        sizes=(_MILLION, 10 * _MILLION),
+        make=partial(_make_registers, keys=1),
+        measure=_judge_run,
+    ),
+    "data-plane": Section(
+        title=f"all checks of sends and polls from sealed Parquet to verdict, {_MASTER}",
+        unit="records",
+        sizes=(_MILLION, 10 * _MILLION),
+        make=_make_run,
+        measure=_judge_run,
+    ),
+    "data-plane-one-key": Section(
+        title=f"the same with all records in one partition, {_MASTER}",
+        unit="records",
+        sizes=(_MILLION, 10 * _MILLION),
+        make=partial(_make_run, keys=1),
+        measure=_judge_run,
+    ),
+    "cycles": Section(
+        title=f"list-append transactions from sealed Parquet to verdict, {_MASTER}",
+        unit="transactions",
+        sizes=(_MILLION // 10, _MILLION),
+        make=_make_transactions,
+        measure=_judge_run,
+    ),
+    "recheck": Section(
+        title="`fencepost check` of a stored run, the start of Python and of the JVM included",
+        unit="records",
+        sizes=(20_000,),
+        make=_make_run,
+        measure=_check_again,
+    ),
+    "worst-refused": Section(
+        title="versioned register, half of the operations refused, all in one connected run",
+        unit="operations",
+        sizes=(_MILLION, 10 * _MILLION),
+        make=partial(_make_worst, case="all-refused"),
+        measure=_judge_rows,
+    ),
+    "worst-open": Section(
+        title="versioned register, half of the operations never answered",
+        unit="operations",
+        sizes=(_MILLION, 2 * _MILLION),
+        make=partial(_make_worst, case="never-answered"),
+        measure=_judge_rows,
+    ),
+}
+"""In the order in which they are measured."""

@@ -1,0 +1,147 @@
+"""`fencepost bench`: speed and memory, measured on this machine, never asserted."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from bench.checker_sections import SECTIONS
+from bench.checkers import checkers_bench
+from bench.recorder import recorder_bench
+from bench.simulator import SECTIONS as SIMULATOR_SECTIONS
+from bench.simulator import simulator_bench
+from bench.start import start_bench
+from bench.wire import wire_bench
+from harness.cli.options import as_json, emit_json
+from harness.progress import terminal_progress
+
+__all__ = ["bench"]
+
+
+@click.group()
+def bench() -> None:
+    """Measure how fast parts of Fencepost are on this machine."""
+
+
+@bench.command()
+@click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True)
+@click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
+@as_json
+def recorder(pairs: int, seconds: int, as_json: bool) -> int:
+    """Recorded operations a second with real acks=all produce, and the same without recording."""
+    with terminal_progress() as progress:
+        figures = recorder_bench(pairs=pairs, seconds=seconds, say=progress.say)
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+@bench.command()
+@click.option("--kafka", default="4.3.1", show_default=True)
+@click.option("--controllers", type=click.Choice(["1", "3"]), default="1", show_default=True)
+@click.option("--runs", type=click.IntRange(1, 50), default=5, show_default=True)
+@as_json
+def start(kafka: str, controllers: str, runs: int, as_json: bool) -> int:
+    """Seconds from the first spawn to a usable cluster of three brokers, release and Java warm."""
+    with terminal_progress() as progress:
+        figures = start_bench(
+            release=kafka, controllers=int(controllers), runs=runs, say=progress.say
+        )
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+@bench.command()
+@click.option("--pairs", type=click.IntRange(1, 50), default=5, show_default=True)
+@click.option("--seconds", type=click.IntRange(2, 120), default=10, show_default=True)
+@click.option("--value-bytes", type=click.IntRange(1, 900_000), default=200, show_default=True)
+@as_json
+def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
+    """Throughput and latency of acks=all produce behind the proxy, and the same without it."""
+    with terminal_progress() as progress:
+        figures = wire_bench(
+            pairs=pairs, seconds=seconds, value_bytes=value_bytes, say=progress.say
+        )
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+@bench.command()
+@click.option(
+    "--only",
+    metavar="SECTION,…",
+    help=f"Of: {', '.join(SECTIONS)}. [default: all]",
+)
+@click.option(
+    "--size",
+    "sizes",
+    type=click.IntRange(1000, 1_000_000_000),
+    multiple=True,
+    help="How many operations, records or transactions; may be given several times. "
+    "[default: each section's own]",
+)
+@click.option("--runs", type=click.IntRange(1, 50), default=3, show_default=True)
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Where histories are made, and removed again. [default: the system's for such]",
+)
+@as_json
+def checkers(
+    *, only: str | None, sizes: tuple[int, ...], runs: int, directory: Path | None, as_json: bool
+) -> int:
+    """Time, growth and peak memory of the checkers, on histories of any length."""
+    with terminal_progress() as progress:
+        figures = checkers_bench(
+            only=_named(only, SECTIONS),
+            sizes=sizes,
+            repetitions=runs,
+            directory=directory,
+            say=progress.say,
+        )
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+@bench.command()
+@click.option(
+    "--only", metavar="SECTION,…", help=f"Of: {', '.join(SIMULATOR_SECTIONS)}. [default: all]"
+)
+@click.option("--runs", type=click.IntRange(1, 100), default=5, show_default=True)
+@as_json
+def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
+    """Events and virtual seconds of simulated clusters a second of one core, and where it goes."""
+    with terminal_progress() as progress:
+        figures = simulator_bench(
+            only=_named(only, SIMULATOR_SECTIONS), runs=runs, say=progress.say
+        )
+    if as_json:
+        emit_json(figures.as_data())
+    else:
+        click.echo("\n".join(figures.lines()))
+    return 0
+
+
+def _named(text: str | None, sections: Iterable[str]) -> tuple[str, ...]:
+    """Those that were named, in the order of all of them."""
+    known = tuple(sections)
+    if text is None:
+        return known
+    named = {name.strip() for name in text.split(",")}
+    if unknown := named.difference(known):
+        raise click.BadParameter(
+            f"no section {', '.join(sorted(unknown))}; there are: {', '.join(known)}",
+            param_hint="--only",
+        )
+    return tuple(name for name in known if name in named)

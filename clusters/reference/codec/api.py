@@ -1,0 +1,123 @@
+"""An API of Kafka's protocol as this cluster speaks it: its versions, and its four conversions.
+
+A node asks (`ask`, `answered`) only what nodes ask each other; what clients ask too comes in by
+`asked` and goes out by `answer`. Clients name topics where the core has ids: `Labels` are the names
+of one request, with an id of its own for a name that the node does not know, which is no topic's.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from typing import Any, Final, Protocol, TypeVar
+
+from clusters.reference.codec.entities import Values
+
+__all__ = [
+    "Api",
+    "Asked",
+    "Door",
+    "Labels",
+    "TopicNames",
+    "grouped",
+    "ms_of",
+    "ns_of",
+]
+
+_NS_OF_MS: Final = 1_000_000
+
+
+class Door(Enum):
+    """What kind of listener a request comes in by."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+
+
+class TopicNames(Protocol):
+    """What a metadata image says of topics."""
+
+    topics: dict[str, int]
+    names: dict[int, str]
+
+
+class Labels:
+    """The topics of one request, by name and by id."""
+
+    __slots__ = ("_image", "_own", "_unknown")
+
+    def __init__(self, image: TopicNames) -> None:
+        self._image = image
+        self._own: dict[int, str] = {}
+        self._unknown = 0
+
+    def id_of(self, name: str) -> int:
+        """The topic's id; of one that is not known, a negative number of its own."""
+        found = self._image.topics.get(name)
+        if found is None:
+            self._unknown -= 1
+            found = self._unknown
+        self._own[found] = name
+        return found
+
+    def name_of(self, topic_id: int) -> str:
+        """The topic's name, as the request named it or as it is known; else it is empty."""
+        return self._own.get(topic_id) or self._image.names.get(topic_id, "")
+
+
+@dataclass(slots=True)
+class Asked:
+    """A request that came: what is needed to answer it."""
+
+    api: "Api"
+    version: int
+    entity: Any
+    """kio's, or the fields by name where the definition is our own."""
+    labels: Labels
+    offered: Iterable["Api"]
+    """All that there are at this door."""
+    wall_offset_ns: int
+    """What the wall clock (ns since 1970) is ahead of the node's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """One API. Entities are kio's, of whatever version; values are as `entities` takes them."""
+
+    name: str
+    key: int
+    kind: int
+    """Of the request's message."""
+    versions: tuple[int, int]
+    """The lowest and the highest that are understood."""
+    doors: tuple[Door, ...]
+    asked: Callable[[Any, int, Labels], Any]
+    """(entity, correlation, labels) to a request. Raises Unreadable."""
+    answer: Callable[[Any, Asked], Values]
+    """(response, what it answers) to values."""
+    ask: Callable[[Any, Labels], tuple[int, Values]] | None = None
+    """(request, labels) to the version in which it is asked, and values."""
+    answered: Callable[[Any, Any, int, Labels], Any] | None = None
+    """(entity, request, node that was asked, labels) to a response. Raises Unreadable."""
+
+
+def ns_of(duration: timedelta) -> int:
+    """A duration of kio's in ns."""
+    seconds = duration.days * 86_400 + duration.seconds
+    return seconds * 1_000_000_000 + duration.microseconds * 1_000
+
+
+def ms_of(duration_ns: int) -> int:
+    """A duration in whole ms, as the wire has it; at most what fits there."""
+    return min(duration_ns // _NS_OF_MS, (1 << 31) - 1)
+
+
+Item = TypeVar("Item")
+
+
+def grouped(items: Iterable[tuple[Any, Item]]) -> Mapping[Any, list[Item]]:
+    """Items by their topic, in the order in which topics and items come."""
+    found: dict[Any, list[Item]] = {}
+    for topic, item in items:
+        found.setdefault(topic, []).append(item)
+    return found

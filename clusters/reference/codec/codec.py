@@ -1,0 +1,259 @@
+"""Frames and messages: every request and response of a node, both ways. Sans-IO.
+
+A `Codec` belongs to one node. What comes in at a door becomes a message and what is needed to
+answer it; what a node asks becomes a frame, and its answer is read with the request at hand.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from clusters.protocol.varints import VarintError, read_unsigned
+from clusters.reference.codec import dialect
+from clusters.reference.codec.api import Api, Asked, Door, Labels, TopicNames
+from clusters.reference.codec.broker_apis import BROKER_APIS, lowered
+from clusters.reference.codec.client_apis import (
+    API_VERSIONS,
+    API_VERSIONS_KNOWN,
+    CLIENT_APIS,
+    versions_offered,
+)
+from clusters.reference.codec.data_apis import DATA_APIS
+from clusters.reference.codec.dialect_apis import (
+    address_of,
+    request_fields,
+    request_in,
+    response_fields,
+    response_in,
+)
+from clusters.reference.codec.entities import (
+    Unreadable,
+    read,
+    request_frame,
+    request_type,
+    response_frame,
+    response_type,
+)
+from clusters.reference.codec.growth_apis import GROWTH_APIS
+from clusters.reference.codec.operator_apis import OPERATOR_APIS
+from clusters.reference.codec.quorum_apis import quorum_apis
+from clusters.reference.codec.write_apis import WRITE_APIS
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.client import ApiVersionsResponse
+from clusters.reference.nodes.messages.control import (
+    AlterPartitionRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
+)
+from clusters.reference.nodes.messages.data import ProduceRequest
+
+__all__ = ["Codec", "Incoming", "Outgoing", "correlation_of"]
+
+_HEADER: Final = struct.Struct(">hhih")
+_RESPONSE_HEADER: Final = struct.Struct(">i")
+_LENGTH: Final = struct.Struct(">i")
+_DIALECT_KINDS: Final = frozenset((BrokerRegistrationRequest.kind, BrokerHeartbeatRequest.kind))
+_UNSUPPORTED: Final = int(Error.UNSUPPORTED_VERSION)
+_DIALECT_OFFERED: Final = tuple(
+    {"api_key": key, "min_version": version, "max_version": version}
+    for key, version in (dialect.HEARTBEAT, dialect.HEARTBEAT_WITH_LOWEST)
+)
+
+
+@dataclass(slots=True)
+class Incoming:
+    """A request that came in at a door."""
+
+    message: Any
+    """None where it is answered without the node."""
+    expects_answer: bool
+    """False of a produce with acks=0."""
+    answer: Callable[[Any], bytes]
+    """Its response (None where there is no message) to a whole frame."""
+
+
+class Outgoing(NamedTuple):
+    """A request to another node."""
+
+    frame: bytes
+    version: int
+    """In which its answer will be read."""
+
+
+class Codec:
+    """What a node says and hears. `image`: its metadata, at the time of each call."""
+
+    def __init__(
+        self, *, voters: tuple[int, ...], image: Callable[[], TopicNames], wall_offset_ns: int = 0
+    ) -> None:
+        apis = (
+            *quorum_apis(voters),
+            *BROKER_APIS,
+            *WRITE_APIS,
+            *GROWTH_APIS,
+            *OPERATOR_APIS,
+            *DATA_APIS,
+            *CLIENT_APIS,
+        )
+        self._image = image
+        self._wall_offset_ns = wall_offset_ns
+        self._by_key = {door: {one.key: one for one in apis if door in one.doors} for door in Door}
+        self._by_kind = {one.kind: one for one in apis if one.ask is not None}
+
+    def incoming(self, door: Door, frame: bytes, *, correlation: int) -> Incoming:
+        """A request's frame, without its length, as a message with this correlation.
+
+        Raises Unreadable for what is no request that is understood at this door.
+        """
+        header = _request_header(frame)
+        if door is Door.CONTROLLER and dialect.is_dialect(header.api_key, header.version):
+            return _dialect_incoming(frame, header, correlation)
+        if header.api_key == API_VERSIONS and (own := self._own_versions(header, door)):
+            return own
+        api = self._by_key[door].get(header.api_key)
+        if api is None:
+            raise Unreadable(f"API {header.api_key} at the door for {door.value}s")
+        if not api.versions[0] <= header.version <= api.versions[1]:
+            raise Unreadable(f"{api.name} version {header.version}, known are {api.versions}")
+        return self._incoming(api, frame, header, correlation, door)
+
+    def outgoing(
+        self, request: Any, *, correlation_id: int, client_id: str, highest: int | None = None
+    ) -> Outgoing:
+        """A request to another node, which offers its API up to version `highest`.
+
+        None: nobody asked it. Raises Unreadable if it offers no version that this node speaks.
+        """
+        if request.kind in _DIALECT_KINDS:
+            return _dialect_outgoing(request, correlation_id=correlation_id, client_id=client_id)
+        if highest is not None and request.kind == AlterPartitionRequest.kind:
+            request = lowered(request, highest)
+        api = self._by_kind[request.kind]
+        assert api.ask is not None
+        version, values = api.ask(request, Labels(self._image()))
+        kind = request_type(api.key, version)
+        frame = request_frame(kind, values, correlation_id=correlation_id, client_id=client_id)
+        return Outgoing(frame, version)
+
+    def asking_versions(self, *, correlation_id: int, client_id: str) -> bytes:
+        """The frame by which another node is asked what it offers."""
+        kind = request_type(API_VERSIONS, API_VERSIONS_KNOWN[1])
+        return request_frame(kind, {}, correlation_id=correlation_id, client_id=client_id)
+
+    def highest_offered(self, frame: bytes, kind: int) -> int:
+        """Up to which version a node's answer to that offers the API of this kind of request.
+
+        -1: not at all. Raises Unreadable.
+        """
+        entity = read(response_type(API_VERSIONS, API_VERSIONS_KNOWN[1]), frame)
+        key = self._by_kind[kind].key
+        return next((int(one.max_version) for one in entity.api_keys if one.api_key == key), -1)
+
+    def answered(self, frame: bytes, request: Any, *, version: int, node: int) -> Any:
+        """The response of another node to a request that it was asked in this version.
+
+        Raises Unreadable.
+        """
+        if request.kind in _DIALECT_KINDS:
+            # A response's header in flexible versions: the correlation, and no tags.
+            body = frame[_RESPONSE_HEADER.size + 1 :]
+            return response_in(request, dialect.decoded_response(*address_of(request), body))
+        api = self._by_kind[request.kind]
+        assert api.answered is not None
+        entity = read(response_type(api.key, version), frame)
+        return api.answered(entity, request, node, Labels(self._image()))
+
+    def _incoming(
+        self, api: Api, frame: bytes, header: "_Header", correlation: int, door: Door
+    ) -> Incoming:
+        entity = read(request_type(api.key, header.version), frame)
+        labels = Labels(self._image())
+        offered = self._by_key[door].values()
+        asked = Asked(api, header.version, entity, labels, offered, self._wall_offset_ns)
+        message = api.asked(entity, correlation, labels)
+        kind = response_type(api.key, header.version)
+
+        def answer(response: Any) -> bytes:
+            values = api.answer(response, asked)
+            return response_frame(kind, values, correlation_id=header.correlation_id)
+
+        silent = isinstance(message, ProduceRequest) and not message.acks
+        return Incoming(message, not silent, answer)
+
+    def _own_versions(self, header: "_Header", door: Door) -> Incoming | None:
+        """ApiVersions where the node need not be asked; None where it has to be.
+
+        To a version too high the answer is one of version 0, which says what there is. A controller
+        offers the same at every level.
+        """
+        lowest, highest = API_VERSIONS_KNOWN
+        too_high = not lowest <= header.version <= highest
+        if not too_high and door is Door.BROKER:
+            return None
+        nothing_yet = ApiVersionsResponse(correlation=0, level=1, features=())
+        values = dict(versions_offered(nothing_yet, self._by_key[door].values()))
+        if door is Door.CONTROLLER:
+            values["api_keys"] = sorted([*values["api_keys"], *_DIALECT_OFFERED], key=_by_api_key)
+        if too_high:
+            values["error_code"] = _UNSUPPORTED
+        kind = response_type(API_VERSIONS, 0 if too_high else header.version)
+        frame = response_frame(kind, values, correlation_id=header.correlation_id)
+        return Incoming(None, expects_answer=True, answer=lambda _: frame)
+
+
+class _Header(NamedTuple):
+    api_key: int
+    version: int
+    correlation_id: int
+    begin: int
+    """Where the message begins, in flexible versions."""
+
+
+def correlation_of(frame: bytes) -> int:
+    """Which request a response's frame (without its length) answers. Raises Unreadable."""
+    if len(frame) < _RESPONSE_HEADER.size:
+        raise Unreadable(f"a response of {len(frame)} bytes")
+    found: int = _RESPONSE_HEADER.unpack_from(frame)[0]
+    return found
+
+
+def _request_header(frame: bytes) -> _Header:
+    if len(frame) < _HEADER.size:
+        raise Unreadable(f"a request of {len(frame)} bytes")
+    api_key, version, correlation_id, client_size = _HEADER.unpack_from(frame)
+    # The client's name, and behind it the header's tags, of which there are none.
+    return _Header(api_key, version, correlation_id, _HEADER.size + max(client_size, 0))
+
+
+def _dialect_incoming(frame: bytes, header: _Header, correlation: int) -> Incoming:
+    address = (header.api_key, header.version)
+    try:
+        tag_count, begin = read_unsigned(frame, header.begin)
+    except VarintError as error:
+        raise Unreadable(f"no header: {error}") from error
+    if tag_count:
+        raise Unreadable("tags in the header of a request between nodes")
+    message = request_in(address, dialect.decoded_request(*address, frame[begin:]), correlation)
+
+    def answer(response: Any) -> bytes:
+        body = dialect.encoded_response(*address, response_fields(address, response))
+        return _framed(_RESPONSE_HEADER.pack(header.correlation_id) + b"\x00" + body)
+
+    return Incoming(message, expects_answer=True, answer=answer)
+
+
+def _dialect_outgoing(request: Any, *, correlation_id: int, client_id: str) -> Outgoing:
+    key, version = address_of(request)
+    name = client_id.encode()
+    head = _HEADER.pack(key, version, correlation_id, len(name)) + name + b"\x00"
+    body = dialect.encoded_request(key, version, request_fields(request))
+    return Outgoing(_framed(head + body), version)
+
+
+def _framed(content: bytes) -> bytes:
+    return _LENGTH.pack(len(content)) + content
+
+
+def _by_api_key(one: Mapping[str, int]) -> int:
+    return one["api_key"]

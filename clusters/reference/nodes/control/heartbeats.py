@@ -1,0 +1,57 @@
+"""What a heartbeat asks for, and what becomes of the broker: one table.
+
+Source: KIP-631, the broker's state machine; Kafka's `BrokerHeartbeatManager`,
+`calculateNextBrokerState`.
+"""
+
+from enum import Enum
+from typing import Final
+
+from clusters.reference.nodes.image import Registration
+from clusters.reference.nodes.states import BrokerState
+
+__all__ = ["Step", "state_of", "step_for"]
+
+
+class Step(Enum):
+    """What the controller has to decide for a heartbeat."""
+
+    NOTHING = "nothing"
+    UNFENCE = "unfence"
+    """If it has caught up."""
+    FENCE = "fence"
+    LEAVE = "leave"
+    """Its controlled shutdown begins."""
+    LET_GO = "let go"
+    """Fence it, once it leads nothing and the others know."""
+
+
+_NOT_RUNNING: Final = BrokerState.NOT_RUNNING
+_RUNNING: Final = BrokerState.RUNNING
+_FENCED: Final = BrokerState.FENCED
+_LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+
+_STEPS: Final[dict[tuple[int, int], Step]] = {
+    (_FENCED, _RUNNING): Step.UNFENCE,
+    (_FENCED, _FENCED): Step.NOTHING,
+    (_FENCED, _LEAVING): Step.NOTHING,
+    (_RUNNING, _RUNNING): Step.NOTHING,
+    (_RUNNING, _FENCED): Step.FENCE,
+    (_RUNNING, _LEAVING): Step.LEAVE,
+    (_LEAVING, _RUNNING): Step.LET_GO,
+    (_LEAVING, _FENCED): Step.LET_GO,
+    (_LEAVING, _LEAVING): Step.LET_GO,
+}
+"""By (the broker's state, the state it wants). Who is let go stays so until it registers anew."""
+
+
+def state_of(registration: Registration) -> BrokerState:
+    """The state that a registration stands for."""
+    if registration.in_controlled_shutdown:
+        return _NOT_RUNNING if registration.fenced else _LEAVING
+    return _FENCED if registration.fenced else _RUNNING
+
+
+def step_for(registration: Registration, target_state: int) -> Step:
+    """What a heartbeat with this wish asks for."""
+    return _STEPS.get((state_of(registration), target_state), Step.NOTHING)

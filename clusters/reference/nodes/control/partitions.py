@@ -1,0 +1,82 @@
+"""What becomes of partitions when a broker is fenced, leaves, or is unfenced.
+
+Source: KIP-631, fencing and controlled shutdown; KIP-903 for the last member of an ISR, which stays
+in it; Kafka's `ReplicationControlManager`, with its order of records: who is fenced leads nothing
+any more by then, who is elected is unfenced already.
+"""
+
+from collections.abc import Iterator
+
+from clusters.reference.nodes.control.decision import View
+from clusters.reference.nodes.control.elections import NOBODY, Electorate, elect
+from clusters.reference.nodes.image import Partition, Registration
+from clusters.reference.nodes.records import BrokerRegistrationChangeRecord, MetadataRecord
+
+__all__ = ["elections_of_leaderless", "fencing", "leads_something", "leaving", "unfencing"]
+
+
+def fencing(view: View, registration: Registration) -> tuple[MetadataRecord, ...]:
+    """A broker is fenced: others lead, and it leaves the ISRs."""
+    broker_id = registration.broker_id
+    electorate = Electorate(view=view, down=broker_id)
+    # Rule fenced_leaves_isr.
+    leaves_isr = view.rules.fenced_leaves_isr
+    return (
+        *_without(view, electorate, leaves_isr=leaves_isr),
+        BrokerRegistrationChangeRecord(broker_id, registration.broker_epoch, fenced=True),
+    )
+
+
+def leaving(view: View, registration: Registration) -> tuple[MetadataRecord, ...]:
+    """A broker begins its controlled shutdown: others lead, and it leaves the ISRs."""
+    broker_id = registration.broker_id
+    electorate = Electorate(view=view, down=broker_id, leaving=True)
+    return (
+        *_without(view, electorate, leaves_isr=True),
+        BrokerRegistrationChangeRecord(
+            broker_id, registration.broker_epoch, in_controlled_shutdown=True
+        ),
+    )
+
+
+def unfencing(view: View, registration: Registration) -> tuple[MetadataRecord, ...]:
+    """A broker is unfenced, and leads where nobody does and it may."""
+    electorate = Electorate(view=view, up=registration.broker_id)
+    return (
+        BrokerRegistrationChangeRecord(
+            registration.broker_id, registration.broker_epoch, fenced=False
+        ),
+        *elections_of_leaderless(electorate),
+    )
+
+
+def elections_of_leaderless(electorate: Electorate) -> Iterator[MetadataRecord]:
+    """An election in each partition that nobody leads and somebody may."""
+    for key, old in electorate.view.image.partitions.items():
+        if old.leader == NOBODY:
+            election = electorate.elected(key, old, old.isr)
+            if election.leader != NOBODY:
+                record = elect(electorate.view, key, old, election)
+                assert record is not None, (key, old, election)
+                yield record
+
+
+def leads_something(view: View, broker_id: int) -> bool:
+    """Whether it leads a partition."""
+    return any(one.leader == broker_id for one in view.image.partitions.values())
+
+
+def _without(view: View, electorate: Electorate, *, leaves_isr: bool) -> Iterator[MetadataRecord]:
+    broker_id = electorate.down
+    for key, old in view.image.partitions.items():
+        if broker_id in old.isr or broker_id == old.leader:
+            isr = _isr_without(view, old, broker_id) if leaves_isr else old.isr
+            record = elect(view, key, old, electorate.elected(key, old, isr))
+            if record is not None:
+                yield record
+
+
+def _isr_without(view: View, old: Partition, broker_id: int) -> tuple[int, ...]:
+    isr = tuple(one for one in old.isr if one != broker_id)
+    # Rule last_member_stays.
+    return isr if isr or not view.rules.last_member_stays else old.isr

@@ -1,0 +1,36 @@
+"""What the active controller asks of the quorum: `quorum.voter.Voter` as it is seen from here."""
+
+from typing import Protocol
+
+from clusters.node_port.effects import Effects
+from clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from clusters.reference.nodes.records import MetadataRecord
+
+__all__ = ["Quorum"]
+
+
+class Quorum(Protocol):
+    """A voter, which may lead."""
+
+    @property
+    def epoch(self) -> int:
+        """The quorum's leader epoch that it is in."""
+
+    @property
+    def leader_id(self) -> int:
+        """Who leads in it; -1: not known."""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether it leads itself."""
+
+    @property
+    def epoch_start(self) -> int:
+        """Where its own epoch begins: the offset of its LeaderChangeMessage."""
+
+    @property
+    def log(self) -> MetadataLog:
+        """Its log."""
+
+    def append(self, now: int, records: tuple[MetadataRecord, ...], effects: Effects) -> int:
+        """Append one batch, as the leader; where it ends."""

@@ -1,0 +1,104 @@
+"""Registration of brokers: who gets a broker epoch, and who is refused.
+
+Source: KIP-631, "Registration and Heartbeats"; Kafka's `ClusterControlManager.registerBroker`.
+"""
+
+from clusters.reference.nodes.configuration import MS
+from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.partitions import fencing
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import Registration
+from clusters.reference.nodes.messages.control import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+)
+from clusters.reference.nodes.records import MetadataRecord, RegisterBrokerRecord
+
+__all__ = ["registered"]
+
+
+def registered(view: View, request: BrokerRegistrationRequest) -> Decision:
+    """A new registration, fenced; the one that this incarnation has already; or why not.
+
+    A broker whose lease ran out registers again under the epoch that it had, and gets a new one.
+    Anything else from the incarnation that is registered is a request that came twice.
+    """
+    error = _refusal(view, request)
+    if error != Error.NONE:
+        return Decision(response=_response(view, request, error=error))
+    known = view.image.brokers.get(request.broker_id)
+    if known is not None and _repeated(known, request):
+        return Decision(response=_response(view, request, epoch=known.broker_epoch))
+    before = fencing(view, known) if known is not None and not known.fenced else ()
+    record = _record(view, request, known, before)
+    return Decision(
+        response=_response(view, request, epoch=record.broker_epoch), records=(*before, record)
+    )
+
+
+def _refusal(view: View, request: BrokerRegistrationRequest) -> Error:
+    if request.cluster_id != view.configuration.cluster_id:
+        return Error.INCONSISTENT_CLUSTER_ID
+    if request.broker_id < 0:
+        return Error.INVALID_REQUEST
+    known = view.image.brokers.get(request.broker_id)
+    # Rule live_id_refused.
+    if view.rules.live_id_refused and known is not None and _held(view, known, request):
+        return Error.DUPLICATE_BROKER_REGISTRATION
+    # Rule features_checked.
+    if view.rules.features_checked and not _supports_all(view, request):
+        return Error.UNSUPPORTED_VERSION
+    return Error.NONE
+
+
+def _held(view: View, known: Registration, request: BrokerRegistrationRequest) -> bool:
+    """Whether another incarnation is alive under this id."""
+    alive = not known.fenced and known.broker_id not in view.expired
+    return alive and known.incarnation_id != request.incarnation_id
+
+
+def _supports_all(view: View, request: BrokerRegistrationRequest) -> bool:
+    supported = {name: (least, most) for name, least, most in request.features}
+    for name, level in view.image.features.items():
+        least, most = supported.get(name, (0, 0))
+        if not least <= level <= most:
+            return False
+    return True
+
+
+def _repeated(known: Registration, request: BrokerRegistrationRequest) -> bool:
+    same = known.incarnation_id == request.incarnation_id
+    return same and known.broker_epoch != request.broker_epoch
+
+
+def _record(
+    view: View,
+    request: BrokerRegistrationRequest,
+    known: Registration | None,
+    before: tuple[MetadataRecord, ...],
+) -> RegisterBrokerRecord:
+    # Rule epoch_from_offset: the offset of this very record.
+    fresh = view.rules.epoch_from_offset or known is None
+    epoch = view.offset + len(before) if fresh or known is None else known.broker_epoch
+    return RegisterBrokerRecord(
+        request.broker_id,
+        epoch,
+        request.incarnation_id,
+        True,
+        request.listeners,
+        request.features,
+        request.rack,
+    )
+
+
+def _response(
+    view: View, request: BrokerRegistrationRequest, *, error: Error = Error.NONE, epoch: int = -1
+) -> BrokerRegistrationResponse:
+    configuration = view.configuration
+    return BrokerRegistrationResponse(
+        request.correlation,
+        error,
+        configuration.node_id,
+        epoch,
+        configuration.lease_timeout_ns // MS,
+    )

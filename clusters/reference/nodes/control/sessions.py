@@ -1,0 +1,144 @@
+"""Heartbeats: what the active controller hears of brokers, what it decides, what it answers.
+
+Source: KIP-631, "Registration and Heartbeats"; Kafka's `BrokerHeartbeatManager`, from which it has
+that a broker that leaves is let go once those that stay have learnt who leads instead.
+"""
+
+from typing import Final
+
+from clusters.node_port.alarm import Alarm
+from clusters.reference.nodes.configuration import MS, Configuration
+from clusters.reference.nodes.control.decision import View
+from clusters.reference.nodes.control.heartbeats import Step, state_of, step_for
+from clusters.reference.nodes.control.leases import Leases
+from clusters.reference.nodes.control.partitions import fencing, leads_something, leaving, unfencing
+from clusters.reference.nodes.control.visibility import UNKNOWN, Visibility
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import MetadataImage, Registration
+from clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from clusters.reference.nodes.messages.control import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+)
+from clusters.reference.nodes.records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    RegisterBrokerRecord,
+)
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.nodes.states import BrokerState
+
+__all__ = ["Sessions"]
+
+_LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+
+
+class Sessions:
+    """What is known of brokers beside the log; it begins anew with each active controller."""
+
+    __slots__ = ("_configuration", "_left_at", "_rules", "_since", "leases", "visibility")
+
+    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
+        self._configuration = configuration
+        self._rules = rules
+        self.leases = Leases(configuration.lease_timeout_ns, alarm)
+        self.visibility = Visibility(rules)
+        self._left_at: dict[int, int] = {}
+        self._since = 0
+
+    def restart(self, now: int, image: MetadataImage) -> None:
+        """This controller is active from here on."""
+        self.leases.restart(now, image)
+        self.visibility.restart(image)
+        self._left_at.clear()
+        self._since = image.offset
+
+    def replayed(self, image: MetadataImage, offset: int, record: MetadataRecord) -> None:
+        """A committed record; some of them begin something that heartbeats are held against."""
+        if isinstance(record, RegisterBrokerRecord):
+            self.leases.forget(record.broker_id)
+            self.visibility.forget(record.broker_id)
+        elif isinstance(record, BrokerRegistrationChangeRecord):
+            self.leases.unfenced()
+            self.visibility.joined(record.broker_id)
+            if record.in_controlled_shutdown:
+                self._left_at[record.broker_id] = offset + 1
+        else:
+            return
+        self.visibility.update(image)
+
+    def is_stale(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:
+        """Whether somebody else than the registered incarnation sends it."""
+        known = image.brokers.get(request.broker_id)
+        if known is None:
+            return True
+        # Rule stale_heartbeat_refused.
+        return known.broker_epoch != request.broker_epoch and self._rules.stale_heartbeat_refused
+
+    def heard(self, now: int, image: MetadataImage, request: BrokerHeartbeatRequest) -> None:
+        """A heartbeat that is not stale came."""
+        self.leases.renew(now, request.broker_id)
+        self.visibility.acknowledge(request.broker_id, request.current_metadata_offset)
+        self.visibility.update(image)
+
+    def wish(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> Step:
+        """What a heartbeat asks for that is not so yet."""
+        known = image.brokers[request.broker_id]
+        return (
+            Step.NOTHING if self._goes_at_once(request) else step_for(known, request.target_state)
+        )
+
+    def records(
+        self, view: View, request: BrokerHeartbeatRequest, committed: int
+    ) -> tuple[MetadataRecord, ...]:
+        """What it takes to fulfil the wish of a heartbeat that came when `committed` was the end.
+
+        Nothing, if it is fulfilled, or cannot be yet.
+        """
+        known = view.image.brokers[request.broker_id]
+        step = self.wish(view.image, request)
+        if step is Step.UNFENCE and self._is_caught_up(view.image, request, committed):
+            self.visibility.join(request.broker_id)
+            return unfencing(view, known)
+        if step is Step.FENCE or (step is Step.LET_GO and self._may_go(view, known)):
+            return fencing(view, known)
+        return leaving(view, known) if step is Step.LEAVE else ()
+
+    def response(
+        self, image: MetadataImage, request: BrokerHeartbeatRequest, committed: int
+    ) -> BrokerHeartbeatResponse:
+        """The broker as it is now."""
+        state = state_of(image.brokers[request.broker_id])
+        wants_to_go = request.target_state == _LEAVING
+        if (wants_to_go and state == BrokerState.FENCED) or self._goes_at_once(request):
+            state = BrokerState.NOT_RUNNING
+        shows = image.level >= LEVEL_VISIBILITY and request.level >= LEVEL_VISIBILITY
+        return BrokerHeartbeatResponse(
+            request.correlation,
+            Error.NONE,
+            self._configuration.node_id,
+            state,
+            self._is_caught_up(image, request, committed),
+            self._configuration.lease_timeout_ns // MS,
+            self.visibility.lowest if shows else UNKNOWN,
+        )
+
+    def _is_caught_up(
+        self, image: MetadataImage, request: BrokerHeartbeatRequest, committed: int
+    ) -> bool:
+        known = image.brokers[request.broker_id]
+        needed = self.visibility.caught_up_at(image, known, committed)
+        return request.current_metadata_offset >= needed
+
+    def _goes_at_once(self, request: BrokerHeartbeatRequest) -> bool:
+        # Rule leaderships_moved_first.
+        return request.target_state == _LEAVING and not self._rules.leaderships_moved_first
+
+    def _may_go(self, view: View, known: Registration) -> bool:
+        """It leads nothing, and those that stay have applied that others lead instead."""
+        left_at = self._left_at.get(known.broker_id, self._since)
+        return not leads_something(view, known.broker_id) and all(
+            self.visibility.acknowledged_by(broker_id) >= left_at
+            for broker_id, one in view.image.brokers.items()
+            if not one.fenced and not one.in_controlled_shutdown
+        )

@@ -1,0 +1,111 @@
+"""Topics are created and deleted.
+
+Source: KIP-516 (topic ids); Kafka's `ReplicationControlManager.createTopics`, `deleteTopics`.
+"""
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+from clusters.reference.nodes.control.decision import Decision, View
+from clusters.reference.nodes.control.placement import (
+    RefusedError,
+    begun_partitions,
+    check,
+    refuse_twice,
+    spread,
+)
+from clusters.reference.nodes.control.settings import is_sound
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.messages.control import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    NewTopic,
+)
+from clusters.reference.nodes.records import (
+    ConfigRecord,
+    MetadataRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+__all__ = ["created", "deleted"]
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC: Final = 2
+_NO_ID: Final = -1
+_DEFAULT: Final = -1
+"""Of the counts of a new topic: the cluster's own, which is one partition with one replica."""
+
+
+def created(view: View, request: CreateTopicsRequest) -> Decision:
+    """The topics that may be created, with all their partitions, and why the others may not."""
+    records: list[MetadataRecord] = []
+    answers: list[tuple[str, int, int, str]] = []
+    names = [topic.name for topic in request.topics]
+    for topic in request.topics:
+        try:
+            refuse_twice(topic.name, names)
+            _check_name(view, topic.name)
+            topic_id, new = _created(view, topic, view.offset + len(records))
+        except RefusedError as refused:
+            answers.append((topic.name, _NO_ID, refused.error, refused.words))
+        else:
+            answers.append((topic.name, topic_id, Error.NONE, ""))
+            records += new
+    response = CreateTopicsResponse(request.correlation, tuple(answers))
+    return Decision(response=response, records=() if request.validate_only else tuple(records))
+
+
+def _created(view: View, topic: NewTopic, offset: int) -> tuple[int, list[MetadataRecord]]:
+    assignment = topic.assignment
+    if assignment is None:
+        partitions = 1 if topic.partitions == _DEFAULT else topic.partitions
+        factor = 1 if topic.replication_factor == _DEFAULT else topic.replication_factor
+        assignment = spread(view, partitions=partitions, replication_factor=factor, begin=offset)
+    else:
+        check(view, assignment)
+    for name, value in topic.settings:
+        if not is_sound(name, value):
+            raise RefusedError(Error.INVALID_CONFIG, f"{name} cannot be {value!r}")
+    topic_id = _topic_id(view, offset)
+    records: list[MetadataRecord] = [TopicRecord(topic.name, topic_id)]
+    records += begun_partitions(view, topic_id, assignment)
+    records += [ConfigRecord(_TOPIC, topic.name, name, value) for name, value in topic.settings]
+    return topic_id, records
+
+
+def _check_name(view: View, name: str) -> None:
+    if not _NAME.fullmatch(name) or name in {".", ".."}:
+        raise RefusedError(Error.INVALID_TOPIC_EXCEPTION, f"a topic cannot be named {name!r}")
+    if name in view.image.topics:
+        raise RefusedError(Error.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
+
+
+def _topic_id(view: View, offset: int) -> int:
+    """128 bits that no other topic has.
+
+    The epoch is in it, since a record that was never committed may have been at the same offset.
+    """
+    place = f"{view.configuration.cluster_id}/{view.epoch}/{offset}"
+    return int.from_bytes(blake2b(place.encode(), digest_size=16).digest(), "big")
+
+
+def deleted(view: View, request: DeleteTopicsRequest) -> Decision:
+    """The topics that exist are removed, each once."""
+    records: dict[int, MetadataRecord] = {}
+    answers: list[tuple[str, int, int]] = []
+    for name, asked_id in request.topics:
+        topic_id = view.image.topics.get(name, _NO_ID) if name else asked_id
+        error = Error.NONE
+        if topic_id not in view.image.names:
+            error = Error.UNKNOWN_TOPIC_OR_PARTITION if name else Error.UNKNOWN_TOPIC_ID
+        elif topic_id in records:
+            error = Error.INVALID_REQUEST
+        else:
+            records[topic_id] = RemoveTopicRecord(topic_id)
+        answers.append((name or view.image.names.get(topic_id, ""), topic_id, error))
+    response = DeleteTopicsResponse(request.correlation, tuple(answers))
+    return Decision(response=response, records=tuple(records.values()))

@@ -1,0 +1,142 @@
+"""A voter of the metadata quorum, as a controller holds it.
+
+`seat.py` is its state machine, `hearing.py` what it makes of messages. A process that was killed
+finds on its disk what may not be durable yet, a vote for one: nothing is said or answered before a
+sync, and requests that come earlier are closed.
+"""
+
+from typing import Any
+
+from clusters.node_port.alarm import Alarm
+from clusters.node_port.effects import (
+    CLOSE,
+    SYNC,
+    SYNCED,
+    TICK,
+    UNREACHABLE,
+    Effects,
+)
+from clusters.node_port.storage import (
+    METADATA,
+    QUORUM_STATE,
+    SNAPSHOT,
+    Contents,
+    Snapshot,
+)
+from clusters.reference.nodes.configuration import Configuration
+from clusters.reference.nodes.quorum.hearing import Hearing
+from clusters.reference.nodes.quorum.metadata_log import MetadataLog
+from clusters.reference.nodes.quorum.seat import Seat
+from clusters.reference.nodes.quorum.tokens import ARRIVED, QUORUM, START
+from clusters.reference.nodes.quorum.transitions import State
+from clusters.reference.nodes.rules import Rules
+
+__all__ = ["Voter"]
+
+
+class Voter:
+    """One of the voters that the configuration names."""
+
+    __slots__ = ("_hearing", "_is_open", "_seat", "log")
+
+    def __init__(self, configuration: Configuration, rules: Rules, alarm: Alarm) -> None:
+        self._seat = Seat(configuration, rules, alarm)
+        self._hearing = Hearing(self._seat, rules)
+        self._is_open = False
+        self.log: MetadataLog = self._seat.log
+
+    @property
+    def epoch(self) -> int:
+        """The highest epoch of the quorum that it knows of."""
+        return self._seat.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """Who leads in this epoch; -1: not known."""
+        return self._seat.leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this voter leads."""
+        return self._seat.leadership is not None
+
+    @property
+    def epoch_start(self) -> int:
+        """The offset of the leader's LeaderChangeMessage; -1: this voter does not lead."""
+        leadership = self._seat.leadership
+        return -1 if leadership is None else leadership.epoch_start
+
+    @property
+    def high_watermark(self) -> int:
+        """Records below it are committed."""
+        return self.log.high_watermark
+
+    @property
+    def state(self) -> State:
+        """Where it is in an election."""
+        return self._seat.state
+
+    def start(self, now: int, contents: Contents, effects: Effects) -> None:
+        """Take what the disk has. A process that was killed may not have made it durable."""
+        assert not self._is_open, now
+        self._seat.load(contents)
+        names = (METADATA, QUORUM_STATE, SNAPSHOT)
+        effects.append((SYNC, names, (QUORUM, START)))
+
+    def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Take a tick, a sync, a request that came back, or a message of kinds 10 to 19 and 42."""
+        if kind == SYNCED:
+            self._synced(now, message, effects)
+        elif not self._is_open:
+            if kind % 2 == 0 and kind in self._hearing.takes:
+                effects.append((CLOSE, source))
+        elif kind == TICK:
+            self._seat.tick(now, effects)
+        elif kind == UNREACHABLE:
+            if message.kind in self._hearing.takes:
+                self._seat.came_back(now, message)
+        else:
+            take = self._hearing.takes.get(kind)
+            if take is not None:
+                take(now, source, message, effects)
+
+    def look(self, now: int, effects: Effects) -> None:
+        """Lead no more, if it does and has no majority any more."""
+        if self._is_open:
+            self._seat.look(now, effects)
+
+    def append(self, now: int, records: tuple[Any, ...], effects: Effects) -> int:
+        """As the leader, append one batch; its end offset."""
+        return self._seat.append(now, records, effects)
+
+    def resign(self, now: int, effects: Effects) -> None:
+        """Lead no more, if it does, and say who should stand first."""
+        self._seat.resign(now, effects)
+
+    def snapshot(
+        self, end_offset: int, epoch: int, records: tuple[Any, ...], effects: Effects
+    ) -> None:
+        """Store what the log adds up to below `end_offset`, a batch's end, and begin there.
+
+        Nothing happens while a snapshot of the leader's arrives, which goes further.
+        """
+        if not self._seat.fetcher.is_receiving:
+            snapshot = Snapshot(end_offset=end_offset, epoch=epoch, records=records)
+            self.log.cut(snapshot, effects)
+
+    def _synced(self, now: int, token: Any, effects: Effects) -> None:
+        if token[0] != QUORUM:
+            return
+        seat, what = self._seat, token[1]
+        if what == START:
+            self._is_open = True
+            seat.open(now, effects)
+        elif what == METADATA:
+            seat.synced(now, token[2], token[3], effects)
+        elif what == QUORUM_STATE:
+            seat.promises.keep(token[2], effects)
+            seat.campaign(now, effects)
+        elif what == SNAPSHOT:
+            self.log.trim(token[2], effects)
+        elif what == ARRIVED and seat.fetcher.arrived(token[2], effects):
+            seat.settle(now, effects)

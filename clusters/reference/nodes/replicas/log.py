@@ -1,0 +1,117 @@
+"""A partition's log in memory: whole batches in order, the leader epochs they came under.
+
+Offsets begin at 0 and have no gaps. A position that is asked for, or cut at, is rounded to the
+batch it lies in, since a batch is never split.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from typing import Final
+
+from clusters.node_port.storage import Batch, PartitionKey
+
+__all__ = ["NO_EPOCH", "PartitionLog"]
+
+NO_EPOCH: Final = -1
+"""The leader epoch of no record: an empty log has no last one."""
+_BATCHES_MAX: Final = 1_000
+"""In one answer, however large it may be."""
+
+
+class PartitionLog:
+    """A replica's log and its high watermark."""
+
+    __slots__ = (
+        "_bases",
+        "_epochs",
+        "batches",
+        "end",
+        "high_watermark",
+        "key",
+        "last_epoch",
+        "unsynced",
+    )
+
+    def __init__(self, key: PartitionKey, batches: Iterable[Batch], high_watermark: int) -> None:
+        self.key = key
+        self.batches: list[Batch] = []
+        self.end = 0
+        """The log end offset."""
+        self.last_epoch = NO_EPOCH
+        """The leader epoch of the last record."""
+        self.unsynced = 0
+        """Records since the last SYNC."""
+        self._bases: list[int] = []
+        self._epochs: list[tuple[int, int]] = []
+        for batch in batches:
+            self.append(batch)
+        self.high_watermark = min(high_watermark, self.end)
+
+    def append(self, batch: Batch) -> None:
+        """Take a batch whose base offset is the log's end."""
+        self.batches.append(batch)
+        self._bases.append(self.end)
+        if batch.leader_epoch > self.last_epoch:
+            self.last_epoch = batch.leader_epoch
+            self._epochs.append((batch.leader_epoch, self.end))
+        self.end += batch.count
+
+    def read(self, offset: int, up_to: int, records_max: int, bytes_max: int) -> tuple[Batch, ...]:
+        """The batches from the one that has `offset` on, wholly below `up_to`.
+
+        At least one if there is any, then as many as the bounds allow.
+        """
+        bases = self._bases
+        if offset == bases[-1] and up_to >= self.end:
+            return (self.batches[-1],)
+        count = len(bases)
+        first = bisect_right(bases, offset) - 1
+        last = count if up_to >= self.end else self._count_below(up_to)
+        found = self.batches[first : min(last, first + _BATCHES_MAX)]
+        return tuple(found[: _allowed(found, records_max, bytes_max)])
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest leader epoch up to this one, and the offset at which it ends.
+
+        (NO_EPOCH, -1) if the log has no such epoch: then nothing is known of it.
+        """
+        place = bisect_right(self._epochs, epoch, key=_epoch)
+        if place == 0:
+            return NO_EPOCH, -1
+        end = self.end if place == len(self._epochs) else self._epochs[place][1]
+        return self._epochs[place - 1][0], end
+
+    def cut(self, offset: int) -> int:
+        """Drop every batch that does not end at or below the offset; the new end offset."""
+        kept = self._count_below(offset)
+        if kept < len(self.batches):
+            self.end = self._bases[kept]
+            del self.batches[kept:], self._bases[kept:]
+            while self._epochs and self._epochs[-1][1] >= self.end:
+                self._epochs.pop()
+            self.last_epoch = self._epochs[-1][0] if self._epochs else NO_EPOCH
+            self.high_watermark = min(self.high_watermark, self.end)
+        return self.end
+
+    def _count_below(self, offset: int) -> int:
+        """How many batches end at or below the offset."""
+        place = bisect_left(self._bases, offset)
+        if place and self.batches[place - 1].end_offset > offset:
+            return place - 1
+        return place
+
+
+def _epoch(entry: tuple[int, int]) -> int:
+    return entry[0]
+
+
+def _allowed(batches: list[Batch], records_max: int, bytes_max: int) -> int:
+    """How many of the batches fit into an answer: one at least."""
+    records = size = 0
+    for place, batch in enumerate(batches):
+        records += batch.count
+        # In a process a payload is the client's encoded batch; in the simulator it has no size.
+        size += len(batch.payload) if isinstance(batch.payload, bytes) else 0
+        if place and (records > records_max or size > bytes_max):
+            return place
+    return len(batches)

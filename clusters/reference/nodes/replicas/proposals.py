@@ -1,0 +1,187 @@
+"""Proposals of ISRs to the controller: one request under way, all pending partitions in the next.
+
+A request whose answer did not come may still arrive: it is sent again word for word, broker epochs
+included, so that nothing is decided which was not proposed. Only an answer ends it.
+"""
+
+from typing import Final
+
+from clusters.node_port.effects import SEND, Effects
+from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.levels import LEVEL_EPOCHS
+from clusters.reference.nodes.messages.control import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+)
+from clusters.reference.nodes.replicas.leader import Leader
+from clusters.reference.nodes.situation import Situation
+
+__all__ = ["Proposals"]
+
+_NONE: Final = int(Error.NONE)
+_NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
+_INELIGIBLE: Final = int(Error.INELIGIBLE_REPLICA)
+_GIVEN_UP: Final = frozenset(
+    {
+        int(Error.UNKNOWN_TOPIC_OR_PARTITION),
+        int(Error.UNKNOWN_TOPIC_ID),
+        int(Error.FENCED_LEADER_EPOCH),
+        int(Error.INVALID_UPDATE_VERSION),
+        int(Error.INVALID_REQUEST),
+        int(Error.NEW_LEADER_ELECTED),
+    }
+)
+"""After these a proposal is neither dropped nor repeated: newer metadata is on its way."""
+_VERSION: Final = 2
+_VERSION_WITH_EPOCHS: Final = 3
+
+
+class Proposals:
+    """A broker's: at most one for each partition."""
+
+    __slots__ = (
+        "_asked",
+        "_correlation",
+        "_not_before_ns",
+        "_pending",
+        "_request",
+        "_sent_ns",
+        "_situation",
+    )
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._pending: dict[PartitionKey, tuple[Leader, AlterPartitionItem]] = {}
+        """Those under way included."""
+        self._request: AlterPartitionRequest | None = None
+        """Under way, until it is answered."""
+        self._asked = -1
+        """Whom it was sent to; -1: it has to be sent again."""
+        self._sent_ns = 0
+        self._not_before_ns = 0
+        self._correlation = 0
+
+    def propose(self, now: int, leader: Leader, isr: tuple[int, ...], effects: Effects) -> None:
+        """Ask for this ISR, unless an earlier proposal of the partition is not answered yet."""
+        if leader.key in self._pending:
+            return
+        leader.propose(isr)
+        item = AlterPartitionItem(
+            leader.key, leader.leader_epoch, leader.partition_epoch, isr, leader.epochs_of(isr)
+        )
+        self._pending[leader.key] = (leader, item)
+        self.send(now, effects)
+
+    def send(self, now: int, effects: Effects) -> None:
+        """Send what waits, if nothing is under way; or what is, once more, if it was lost."""
+        target = self._situation.controller_id
+        if not self._pending or self._asked >= 0 or target < 0:
+            return
+        alarm = self._situation.alarm
+        if now < self._not_before_ns:
+            alarm.by(self._not_before_ns)
+            return
+        alarm.by(now + self._situation.configuration.request_timeout_ns)
+        self._correlation += 1
+        if self._request is None:
+            self._request = self._new_request()
+        else:
+            self._request = _again(self._request, self._correlation)
+        self._asked = target
+        self._sent_ns = now
+        effects.append((SEND, target, self._request))
+
+    def answered(self, now: int, response: AlterPartitionResponse, effects: Effects) -> None:
+        """The controller decided, or could not."""
+        request = self._request
+        if request is None or self._asked < 0 or response.correlation != request.correlation:
+            return
+        self._asked = -1
+        if response.error == _NOT_CONTROLLER:
+            self._back_off(now)
+            return
+        self._request = None
+        if response.error:
+            self._failed(now, request, response.error)
+            return
+        for item in response.items:
+            self._decided(now, item, effects)
+        self.send(now, effects)
+
+    def unreachable(self, now: int, request: AlterPartitionRequest) -> None:
+        """It may have arrived; it is sent again."""
+        known = self._request
+        if known is not None and known.correlation == request.correlation and self._asked >= 0:
+            self._asked = -1
+            self._back_off(now)
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Send again what was not answered in time."""
+        if self._asked >= 0:
+            given_up_ns = self._sent_ns + self._situation.configuration.request_timeout_ns
+            if now < given_up_ns:
+                self._situation.alarm.by(given_up_ns)
+                return
+            self._asked = -1
+        self.send(now, effects)
+
+    def _new_request(self) -> AlterPartitionRequest:
+        situation = self._situation
+        with_epochs = situation.level >= LEVEL_EPOCHS
+        items = tuple(item for _, item in self._pending.values())
+        if not with_epochs:
+            items = tuple(_without_epochs(item) for item in items)
+        return AlterPartitionRequest(
+            self._correlation,
+            situation.node_id,
+            situation.broker_epoch,
+            _VERSION_WITH_EPOCHS if with_epochs else _VERSION,
+            items,
+        )
+
+    def _failed(self, now: int, request: AlterPartitionRequest, error: int) -> None:
+        """The request as a whole was refused; its items are sent anew with the present epoch."""
+        self._back_off(now)
+        if error in _GIVEN_UP:
+            for item in request.items:
+                self._pending.pop(item.key, None)
+
+    def _decided(self, now: int, item: AlterPartitionItem, effects: Effects) -> None:
+        leader, _ = self._pending.pop(item.key, (None, None))
+        if leader is None or leader.ended:
+            return
+        if item.error == _NONE:
+            if (
+                item.leader_epoch == leader.leader_epoch
+                and item.partition_epoch >= leader.partition_epoch
+            ):
+                leader.committed(item.isr, item.partition_epoch)
+                leader.advance(now, effects)
+        elif item.error == _INELIGIBLE:
+            self._drop(now, leader, effects)
+        elif item.error not in _GIVEN_UP and leader.proposed is not None:
+            self._back_off(now)
+            self.propose(now, leader, leader.proposed, effects)
+
+    def _drop(self, now: int, leader: Leader, effects: Effects) -> None:
+        """Go back to the committed ISR: the controller is sure that it holds (KIP-903)."""
+        # Rule refused_proposal_dropped.
+        if self._situation.rules.refused_proposal_dropped:
+            leader.propose(None)
+            leader.advance(now, effects)
+
+    def _back_off(self, now: int) -> None:
+        self._not_before_ns = now + self._situation.configuration.retry_backoff_ns
+        self._situation.alarm.by(self._not_before_ns)
+
+
+def _again(request: AlterPartitionRequest, correlation: int) -> AlterPartitionRequest:
+    return AlterPartitionRequest(
+        correlation, request.broker_id, request.broker_epoch, request.version, request.items
+    )
+
+
+def _without_epochs(item: AlterPartitionItem) -> AlterPartitionItem:
+    return AlterPartitionItem(item.key, item.leader_epoch, item.partition_epoch, item.isr, ())

@@ -1,0 +1,195 @@
+"""The replicas of a broker, and which of them it leads or follows, by the metadata it has applied.
+
+A broker takes no role before its metadata has passed its own registration: what an earlier process
+of it was, older records say, and nothing is known of the disk that it had.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from clusters.node_port.effects import CREATE, DELETE, NOTE, WRITE, Effects
+from clusters.node_port.notes import FOLLOWS, LEADS
+from clusters.node_port.storage import HIGH_WATERMARKS, Contents, LogName, PartitionKey
+from clusters.reference.nodes.image import Partition
+from clusters.reference.nodes.replicas.fetchers import Fetchers
+from clusters.reference.nodes.replicas.leader import Leader
+from clusters.reference.nodes.replicas.log import PartitionLog
+from clusters.reference.nodes.replicas.producers import ProducerStates
+from clusters.reference.nodes.replicas.proposals import Proposals
+from clusters.reference.nodes.replicas.waiting import ParkedFetches
+from clusters.reference.nodes.situation import Situation
+
+__all__ = ["Replica", "Replicas"]
+
+_NOBODY: Final = (-1, -1)
+
+
+class Replica:
+    """A partition's replica on this broker's disk."""
+
+    __slots__ = ("log", "producers", "role")
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+        self.producers = ProducerStates()
+        self.role = _NOBODY
+        """(leader id, leader epoch) that it leads or follows under."""
+
+
+class Replicas:
+    """All of them."""
+
+    __slots__ = (
+        "_checkpoint",
+        "_checkpoint_due_ns",
+        "_may_have_roles",
+        "_shrink_due_ns",
+        "_situation",
+        "fetchers",
+        "fetches",
+        "hosted",
+        "leaders",
+        "proposals",
+    )
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self.hosted: dict[PartitionKey, Replica] = {}
+        self.leaders: dict[PartitionKey, Leader] = {}
+        self.fetches = ParkedFetches(self.leaders, situation.alarm)
+        self.fetchers = Fetchers(situation)
+        self.proposals = Proposals(situation)
+        self._may_have_roles = False
+        self._checkpoint: tuple[tuple[PartitionKey, int], ...] = ()
+        self._checkpoint_due_ns = 0
+        self._shrink_due_ns = 0
+
+    def start(self, contents: Contents) -> None:
+        """Take the logs as the disk has them; what was committed of them, the checkpoint says."""
+        self._checkpoint = contents.files.get(HIGH_WATERMARKS, ())
+        marks = dict(self._checkpoint)
+        for key, batches in contents.logs.items():
+            if not isinstance(key, str):
+                self.hosted[key] = Replica(PartitionLog(key, batches, marks.get(key, 0)))
+
+    def applied(
+        self, now: int, keys: Iterable[PartitionKey], *, whole: bool, effects: Effects
+    ) -> None:
+        """The image has changed in these partitions, or as a whole."""
+        if not self._may_have_roles and self._situation.own_registration() is not None:
+            self._may_have_roles = whole = True
+            self._delete_strays(effects)
+        # Rule role_after_registration.
+        if not self._may_have_roles and self._situation.rules.role_after_registration:
+            return
+        image = self._situation.image
+        for key in (*image.partitions, *self.hosted) if whole else keys:
+            self._take_role(now, key, image.partitions.get(key), effects)
+        self.fetchers.send(now, effects)
+
+    def configured(self) -> None:
+        """Settings have changed."""
+        for key, leader in self.leaders.items():
+            leader.min_isr = self._min_isr(key)
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at what is due."""
+        self.fetchers.tick(now, effects)
+        self.proposals.tick(now, effects)
+        if now >= self._shrink_due_ns:
+            self._shrink(now, effects)
+        if now >= self._checkpoint_due_ns:
+            self._checkpoint_due_ns = now + self._situation.configuration.checkpoint_interval_ns
+            self.checkpoint(effects)
+        self._situation.alarm.by(min(self._shrink_due_ns, self._checkpoint_due_ns))
+
+    def checkpoint(self, effects: Effects) -> None:
+        """Write the high watermarks down, if they have changed."""
+        marks = tuple((key, one.log.high_watermark) for key, one in self.hosted.items())
+        if marks != self._checkpoint:
+            self._checkpoint = marks
+            effects.append((WRITE, HIGH_WATERMARKS, marks))
+
+    def log_names(self) -> tuple[LogName, ...]:
+        """Of all logs, to be made durable."""
+        return tuple(self.hosted)
+
+    def _take_role(
+        self, now: int, key: PartitionKey, partition: Partition | None, effects: Effects
+    ) -> None:
+        situation = self._situation
+        if partition is None or situation.node_id not in partition.replicas:
+            self._remove(key, effects)
+            return
+        replica = self.hosted.get(key) or self._create(key, effects)
+        role = (partition.leader, partition.leader_epoch)
+        if role == replica.role:
+            leader = self.leaders.get(key)
+            if leader is not None and partition.partition_epoch > leader.partition_epoch:
+                leader.commit(partition)
+                leader.advance(now, effects)
+            return
+        self._leave_role(key, replica, effects)
+        replica.role = role
+        if partition.leader == situation.node_id:
+            self._lead(now, replica, partition, effects)
+        elif partition.leader >= 0:
+            self._follow(replica, partition, effects)
+
+    def _lead(self, now: int, replica: Replica, partition: Partition, effects: Effects) -> None:
+        log = replica.log
+        leader = Leader(log, replica.producers, self._situation, self.fetches)
+        leader.min_isr = self._min_isr(log.key)
+        leader.begin(now, partition)
+        self.leaders[log.key] = leader
+        effects.append((NOTE, LEADS, log.key, partition.leader_epoch, log.end))
+        leader.advance(now, effects)
+
+    def _follow(self, replica: Replica, partition: Partition, effects: Effects) -> None:
+        key, epoch = replica.log.key, partition.leader_epoch
+        effects.append((NOTE, FOLLOWS, key, partition.leader, epoch))
+        self.fetchers.follow(
+            replica.log,
+            replica.producers,
+            leader_id=partition.leader,
+            leader_epoch=epoch,
+            effects=effects,
+        )
+
+    def _leave_role(self, key: PartitionKey, replica: Replica, effects: Effects) -> None:
+        replica.role = _NOBODY
+        self.fetchers.unfollow(key)
+        leader = self.leaders.pop(key, None)
+        if leader is not None:
+            leader.end(effects)
+
+    def _create(self, key: PartitionKey, effects: Effects) -> Replica:
+        effects.append((CREATE, key, self._situation.image.names.get(key[0], "")))
+        replica = self.hosted[key] = Replica(PartitionLog(key, (), 0))
+        return replica
+
+    def _remove(self, key: PartitionKey, effects: Effects) -> None:
+        replica = self.hosted.get(key)
+        if replica is not None:
+            self._leave_role(key, replica, effects)
+            del self.hosted[key]
+            effects.append((DELETE, key))
+
+    def _delete_strays(self, effects: Effects) -> None:
+        """Delete what the metadata has given to others while this broker was away (KIP-631)."""
+        partitions, node_id = self._situation.image.partitions, self._situation.node_id
+        for key in tuple(self.hosted):
+            if key not in partitions or node_id not in partitions[key].replicas:
+                self._remove(key, effects)
+
+    def _shrink(self, now: int, effects: Effects) -> None:
+        """Propose ISRs without those that lag; as often as Kafka looks for them."""
+        self._shrink_due_ns = now + self._situation.configuration.replica_lag_max_ns // 2
+        for leader in self.leaders.values():
+            isr = leader.kept_isr(now)
+            if isr is not None:
+                self.proposals.propose(now, leader, isr, effects)
+
+    def _min_isr(self, key: PartitionKey) -> int:
+        situation = self._situation
+        return situation.min_insync_replicas(situation.image.names.get(key[0], ""))

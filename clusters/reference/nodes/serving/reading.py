@@ -1,0 +1,125 @@
+"""Reads that any broker answers from the metadata it shows: Metadata and ApiVersions.
+
+Source: Kafka's `KafkaApis`, `KRaftMetadataCache`; DescribeCluster is Metadata without topics.
+"""
+
+from typing import Final
+
+from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import MetadataImage, Partition
+from clusters.reference.nodes.levels import METADATA_VERSION
+from clusters.reference.nodes.messages.client import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+)
+from clusters.reference.nodes.situation import Situation
+
+__all__ = ["MetadataReads", "api_versions"]
+
+_NONE: Final = int(Error.NONE)
+_NO_TOPIC: Final = int(Error.UNKNOWN_TOPIC_OR_PARTITION)
+_NO_TOPIC_ID: Final = int(Error.UNKNOWN_TOPIC_ID)
+_NO_LEADER: Final = int(Error.LEADER_NOT_AVAILABLE)
+_KEPT_MAX: Final = 64
+"""Different questions, to each of which the last answer is kept."""
+
+_Broker = tuple[int, str, int, str | None]
+_Topic = tuple[str, int, int, tuple[PartitionMetadata, ...]]
+
+
+class MetadataReads:
+    """Answers to Metadata: the unfenced brokers and the topics that were asked for.
+
+    Any broker passes on what the controller has to decide, so this one names itself for it. Nearly
+    all reads show what the one before has shown: until the image changes they share the answer.
+    """
+
+    __slots__ = ("_brokers", "_image", "_offset", "_situation", "_topics")
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._image: MetadataImage | None = None
+        self._offset = -1
+        self._brokers: tuple[_Broker, ...] = ()
+        self._topics: dict[tuple[tuple[str, int], ...] | None, tuple[_Topic, ...]] = {}
+        """By what was asked for."""
+
+    def answer(self, request: MetadataRequest, image: MetadataImage) -> MetadataResponse:
+        """What this image shows of it."""
+        if image is not self._image or image.offset != self._offset:
+            self._image, self._offset = image, image.offset
+            self._brokers = _brokers(image)
+            self._topics.clear()
+        topics = self._topics.get(request.topics)
+        if topics is None:
+            topics = self._keep(request.topics, image)
+        situation = self._situation
+        return MetadataResponse(
+            request.correlation,
+            situation.configuration.cluster_id,
+            situation.node_id,
+            self._brokers,
+            topics,
+            image.offset,
+        )
+
+    def _keep(
+        self, asked: tuple[tuple[str, int], ...] | None, image: MetadataImage
+    ) -> tuple[_Topic, ...]:
+        wanted = tuple(image.topics.items()) if asked is None else asked
+        topics = tuple(_topic(name, topic_id, image) for name, topic_id in wanted)
+        if len(self._topics) >= _KEPT_MAX:
+            self._topics.clear()
+        self._topics[asked] = topics
+        return topics
+
+
+def api_versions(
+    request: ApiVersionsRequest, *, situation: Situation, image: MetadataImage, level: int
+) -> ApiVersionsResponse:
+    """The level whose APIs are offered, and the levels that this broker supports."""
+    configuration = situation.configuration
+    supported = ((METADATA_VERSION, configuration.level_min, configuration.level_max),)
+    return ApiVersionsResponse(request.correlation, level, supported, image.offset)
+
+
+def _brokers(image: MetadataImage) -> tuple[_Broker, ...]:
+    return tuple(
+        (one.broker_id, one.listeners[0][1], one.listeners[0][2], one.rack)
+        for one in image.brokers.values()
+        if not one.fenced and one.listeners
+    )
+
+
+def _topic(name: str, topic_id: int, image: MetadataImage) -> _Topic:
+    if name:
+        found = image.topics.get(name)
+        if found is None:
+            return (name, -1, _NO_TOPIC, ())
+        topic_id = found
+    elif topic_id not in image.names:
+        return ("", topic_id, _NO_TOPIC_ID, ())
+    partitions = tuple(
+        _partition(key[1], image.partitions[key], image) for key in image.partitions_of(topic_id)
+    )
+    return (image.names[topic_id], topic_id, _NONE, partitions)
+
+
+def _partition(number: int, one: Partition, image: MetadataImage) -> PartitionMetadata:
+    return PartitionMetadata(
+        number,
+        _NONE if one.leader >= 0 else _NO_LEADER,
+        one.leader,
+        one.leader_epoch,
+        one.replicas,
+        one.isr,
+        tuple(replica for replica in one.replicas if _is_offline(replica, image)),
+    )
+
+
+def _is_offline(broker_id: int, image: MetadataImage) -> bool:
+    known = image.brokers.get(broker_id)
+    return known is None or known.fenced

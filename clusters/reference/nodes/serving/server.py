@@ -1,0 +1,177 @@
+"""All that clients ask a broker for, and what of it the broker answers while it is fenced: nothing.
+
+Requests that only the controller decides are passed on; reads wait until the metadata they would
+show may be shown.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from clusters.node_port.effects import CLOSE, SEND, Effects
+from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.messages import client, control, data
+from clusters.reference.nodes.records import MetadataRecord
+from clusters.reference.nodes.replicas.replicas import Replicas
+from clusters.reference.nodes.serving.clients import Clients
+from clusters.reference.nodes.serving.describing import described
+from clusters.reference.nodes.serving.fetch import Fetching
+from clusters.reference.nodes.serving.forwarding import FORWARDED, Forwarding
+from clusters.reference.nodes.serving.groups import CommitCodec, Groups
+from clusters.reference.nodes.serving.offsets import epoch_ends, listed
+from clusters.reference.nodes.serving.produce import Producing
+from clusters.reference.nodes.serving.producer_ids import ProducerIds
+from clusters.reference.nodes.serving.reading import MetadataReads, api_versions
+from clusters.reference.nodes.serving.visibility import Visibility
+from clusters.reference.nodes.situation import Situation
+
+__all__ = ["Server"]
+
+_ALLOCATE: Final = control.AllocateProducerIdsRequest.kind
+_ALLOCATED: Final = control.AllocateProducerIdsResponse.kind
+
+_Handler = Callable[[int, int, Any, Effects], None]
+
+
+class Server:
+    """A broker's side towards its clients."""
+
+    __slots__ = (
+        "_forwarding",
+        "_groups",
+        "_handlers",
+        "_metadata",
+        "_offered_level",
+        "_producer_ids",
+        "_replicas",
+        "_situation",
+        "clients",
+        "fetching",
+        "producing",
+        "visibility",
+    )
+
+    def __init__(
+        self,
+        situation: Situation,
+        replicas: Replicas,
+        codec: CommitCodec,
+    ) -> None:
+        self._situation = situation
+        self._replicas = replicas
+        self._metadata = MetadataReads(situation)
+        self._forwarding = Forwarding(situation)
+        self._producer_ids = ProducerIds(situation)
+        self.clients = Clients()
+        self.producing = Producing(situation, replicas)
+        self.fetching = Fetching(situation, replicas)
+        self.visibility = Visibility(situation)
+        self._groups = Groups(situation, replicas, self.producing, self._forwarding, codec)
+        self._offered_level = self.visibility.offered_level()
+        self._handlers = self._all_handlers()
+
+    def request(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Answer a client of a broker that is not fenced; what is not known ends its connection."""
+        handler = self._handlers.get(kind)
+        if handler is None:
+            effects.append((CLOSE, source))
+        else:
+            handler(now, source, message, effects)
+
+    def answered(self, now: int, kind: int, response: Any, effects: Effects) -> None:
+        """The controller answered something that was passed on."""
+        if kind == _ALLOCATED:
+            self._producer_ids.allocated(now, response, effects)
+        elif kind - 1 in FORWARDED:
+            self._forwarding.answered(now, response, effects)
+
+    def unreachable(self, now: int, request: Any, effects: Effects) -> None:
+        """The controller could not be asked."""
+        if request.kind == _ALLOCATE:
+            self._producer_ids.unreachable(now, request)
+        elif request.kind in FORWARDED:
+            self._forwarding.unreachable(request, effects)
+
+    def tick(self, now: int, effects: Effects) -> None:
+        """Look at all deadlines."""
+        self.producing.tick(now, effects)
+        self._replicas.fetches.tick(now, effects)
+        self.visibility.tick(now, effects)
+        self._forwarding.tick(now, effects)
+        self._producer_ids.tick(now, effects)
+
+    def applied(
+        self,
+        snapshot: MetadataImage | None,
+        records: list[tuple[int, int, MetadataRecord]],
+        effects: Effects,
+    ) -> None:
+        """More of the metadata is applied, and some of it may be shown."""
+        self.visibility.applied(snapshot, records, effects)
+        self._shown(effects)
+
+    def told_lowest(self, offset: int, effects: Effects) -> None:
+        """More of the metadata may be shown."""
+        if self.visibility.told_lowest(offset, effects):
+            self._shown(effects)
+
+    def close(self, effects: Effects) -> None:
+        """Answer no client any more, also none of those that wait."""
+        self._close_own(effects)
+        self._forwarding.close(effects)
+
+    def _shown(self, effects: Effects) -> None:
+        for source, request in self.visibility.ready():
+            self._answer(source, request, effects)
+        level = self.visibility.offered_level()
+        if level != self._offered_level:
+            self._offered_level = level
+            # Who asked for this level, among others, has the controller's word on the way.
+            waiting = self._forwarding.finish()
+            self._close_own(effects)
+            self.clients.close(effects, but=waiting)
+
+    def _close_own(self, effects: Effects) -> None:
+        """Close who waits for this broker itself."""
+        self.producing.close(effects)
+        self._replicas.fetches.close_consumers(effects)
+        self.visibility.close(effects)
+        self._producer_ids.close(effects)
+
+    def _all_handlers(self) -> Mapping[int, _Handler]:
+        reads = (client.MetadataRequest, client.DescribeConfigsRequest, client.ApiVersionsRequest)
+        return {
+            **dict.fromkeys(sorted(FORWARDED), self._forwarding.forward),
+            **{read.kind: self._read for read in reads},
+            data.InitProducerIdRequest.kind: self._producer_ids.init,
+            data.ListOffsetsRequest.kind: self._list_offsets,
+            data.OffsetsForLeaderEpochRequest.kind: self._find_epoch_ends,
+            client.FindCoordinatorRequest.kind: self._groups.find,
+            client.OffsetCommitRequest.kind: self._groups.commit,
+            client.OffsetFetchRequest.kind: self._groups.fetch,
+        }
+
+    def _read(self, now: int, source: int, request: Any, effects: Effects) -> None:
+        if not self.visibility.waits(now, source, request, effects):
+            self._answer(source, request, effects)
+
+    def _answer(self, source: int, request: Any, effects: Effects) -> None:
+        situation, image = self._situation, self.visibility.image
+        response: Any
+        if request.kind == client.MetadataRequest.kind:
+            response = self._metadata.answer(request, image)
+        elif request.kind == client.DescribeConfigsRequest.kind:
+            response = described(request, situation=situation, image=image)
+        else:
+            level = self.visibility.offered_level()
+            response = api_versions(request, situation=situation, image=image, level=level)
+        effects.append((SEND, source, response))
+
+    def _list_offsets(self, _now: int, source: int, request: Any, effects: Effects) -> None:
+        leaders = self._replicas.leaders
+        response = listed(request, leaders=leaders, situation=self._situation)
+        effects.append((SEND, source, response))
+
+    def _find_epoch_ends(self, _now: int, source: int, request: Any, effects: Effects) -> None:
+        leaders = self._replicas.leaders
+        response = epoch_ends(request, leaders=leaders, situation=self._situation)
+        effects.append((SEND, source, response))

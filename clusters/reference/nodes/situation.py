@@ -1,0 +1,54 @@
+"""What all parts of a broker share: who it is, its rules, and the metadata it has applied."""
+
+from clusters.node_port.alarm import Alarm
+from clusters.reference.nodes.configuration import Configuration
+from clusters.reference.nodes.image import MetadataImage, Registration
+from clusters.reference.nodes.rules import Rules
+
+__all__ = ["Situation"]
+
+
+class Situation:
+    """One broker's. Its life cycle sets the epoch, its replay of the metadata the image."""
+
+    __slots__ = (
+        "alarm",
+        "broker_epoch",
+        "configuration",
+        "controller_id",
+        "image",
+        "incarnation_id",
+        "level",
+        "node_id",
+        "rules",
+    )
+
+    def __init__(self, configuration: Configuration, rules: Rules) -> None:
+        self.alarm = Alarm()
+        self.configuration = configuration
+        self.rules = rules
+        self.node_id = configuration.node_id
+        self.incarnation_id = 0
+        self.broker_epoch = -1
+        """Of the last registration that was answered; -1 before."""
+        self.controller_id = -1
+        """The leader of the quorum, as far as the broker knows; -1: nobody."""
+        self.image = MetadataImage()
+        """Everything that is applied."""
+        self.level = self.image.level
+        """The image's metadata.version."""
+
+    def own_registration(self) -> Registration | None:
+        """This process's registration, once its record is applied."""
+        found = self.image.brokers.get(self.node_id)
+        return None if found is None or found.incarnation_id != self.incarnation_id else found
+
+    def min_insync_replicas(self, topic: str) -> int:
+        """What is in force for a topic: its own setting, the brokers', the configuration's."""
+        name = "min.insync.replicas"
+        configs = self.image.configs
+        for resource in ((2, topic), (4, str(self.node_id)), (4, "")):
+            value = configs.get(resource, {}).get(name)
+            if value is not None and value.isdecimal():
+                return int(value)
+        return self.configuration.min_insync_replicas

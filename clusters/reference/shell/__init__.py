@@ -1,0 +1,1 @@
+"""A node as a process: sockets, files and a clock around the sans-IO core."""

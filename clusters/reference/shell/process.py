@@ -1,0 +1,260 @@
+"""A node as a process: one event loop around the core, which decides everything.
+
+Every event is one step: the node takes it and says what is to be done, and all of that is done, in
+its order, before the next step. Syncs run in a thread of their own, one after the other; a node is
+told in their order. Nothing here decides anything of the protocol.
+"""
+
+import asyncio
+import gc
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from clusters.node_port.effects import (
+    ADVANCE,
+    APPEND,
+    CLOSE,
+    CREATE,
+    DELETE,
+    EXIT,
+    NOTE,
+    SEND,
+    START,
+    STOP,
+    SYNC,
+    SYNCED,
+    TICK,
+    TICK_NS,
+    TRUNCATE,
+    UNREACHABLE,
+    WRITE,
+    Effects,
+)
+from clusters.node_port.storage import META_PROPERTIES
+from clusters.reference.codec.api import Door
+from clusters.reference.codec.codec import Codec
+from clusters.reference.codec.commits import CommitRecords
+from clusters.reference.nodes.broker import BrokerNode
+from clusters.reference.nodes.controller import ControllerNode
+from clusters.reference.nodes.image import MetadataImage
+from clusters.reference.nodes.messages.quorum import FetchSnapshotRequest
+from clusters.reference.shell.disk import Disk
+from clusters.reference.shell.incoming import Connections
+from clusters.reference.shell.outgoing import Address, Outgoing, Surroundings, Traffic
+from clusters.reference.shell.process_log import said_of, say
+from clusters.reference.shell.properties import ProcessSettings
+from history.failure import HarnessError
+
+__all__ = ["run"]
+
+_INCARNATION_BITS: Final = 128
+_LAST_WORDS_S: Final = 0.2
+"""At the end: for what was sent, and has not left the process yet."""
+_ANSWER_LATE_NS: Final = 1_000_000_000
+"""How much later than the node itself the process gives up an answer."""
+
+
+def run(settings: ProcessSettings) -> str:
+    """Run the node until it ends; why it did, empty for a clean end.
+
+    Raises HarnessError if it cannot start: a port that is in use, a disk that cannot be read.
+    """
+    return asyncio.run(_Process(settings).run())
+
+
+class _Process:
+    """The shell of one node."""
+
+    def __init__(self, settings: ProcessSettings) -> None:
+        self._settings = settings
+        self._disk = Disk(
+            settings.log_directories,
+            metadata=settings.metadata_directory,
+            voters=settings.configuration.voters,
+        )
+        contents = self._disk.contents(incarnation_id=secrets.randbits(_INCARNATION_BITS))
+        meta = contents.files.get(META_PROPERTIES)
+        self._contents = contents
+        self._configuration = replace(
+            settings.configuration, cluster_id="" if meta is None else meta.cluster_id
+        )
+        self._hosts = {} if settings.hosts_file is None else _hosts_in(settings.hosts_file)
+        self._syncs = ThreadPoolExecutor(max_workers=1, thread_name_prefix="sync")
+        self._id = self._configuration.node_id
+        if self._configuration.is_controller:
+            controller = ControllerNode(self._configuration, settings.rules)
+            self._handle: Callable[..., None] = controller.handle
+            self._image: Callable[[], MetadataImage] = MetadataImage
+        else:
+            codec = CommitRecords(lambda: time.time_ns() // 1_000_000)
+            broker = BrokerNode(self._configuration, settings.rules, codec=codec)
+            self._handle = broker.handle
+            self._image = lambda: broker.image
+        self._ended: asyncio.Future[str]
+        self._build_connections()
+        self._perform: dict[int, Callable[[tuple[Any, ...]], None]] = {
+            APPEND: lambda effect: self._disk.append(effect[1], effect[2]),
+            SYNC: self._sync,
+            TRUNCATE: lambda effect: self._disk.truncate(effect[1], effect[2]),
+            WRITE: lambda effect: self._disk.write(effect[1], effect[2]),
+            DELETE: lambda effect: self._disk.delete(effect[1]),
+            CREATE: lambda effect: self._disk.create(effect[1], effect[2]),
+            ADVANCE: lambda effect: self._disk.advance(effect[1], effect[2]),
+            CLOSE: lambda effect: self._incoming.close(effect[1]),
+            NOTE: _note,
+        }
+
+    async def run(self) -> str:
+        """From the first event to the last."""
+        loop = asyncio.get_running_loop()
+        self._ended = loop.create_future()
+        servers = [await self._listener(name, address) for name, address in self._bound()]
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, lambda: self._step(self._id, STOP, None))
+        try:
+            self._step(self._id, START, self._contents)
+            del self._contents
+            # What a start leaves behind lives as long as the process: no collector needs to see it.
+            gc.freeze()
+            for server in servers:
+                await server.start_serving()
+            ticks = loop.create_task(self._tick())
+            reason = await self._ended
+            ticks.cancel()
+        finally:
+            for server in servers:
+                server.close()
+        self._incoming.close_all()
+        self._outgoing.close()
+        await asyncio.sleep(_LAST_WORDS_S)
+        self._syncs.shutdown()
+        self._disk.close()
+        return reason
+
+    def _build_connections(self) -> None:
+        codec = Codec(
+            voters=self._configuration.voters,
+            image=self._image,
+            wall_offset_ns=time.time_ns() - time.monotonic_ns(),
+        )
+        self._incoming = Connections(
+            codec=codec,
+            asked=lambda source, request: self._step(source, request.kind, request),
+            broken=lambda what: say("WARN", what),
+        )
+        self._outgoing = Outgoing(
+            Surroundings(
+                codec=codec,
+                client_id=self._client_id,
+                address_of=self._address_of,
+                answered=lambda node, response: self._step(node, response.kind, response),
+                unreachable=lambda node, request: self._step(node, UNREACHABLE, request),
+                now_ns=time.monotonic_ns,
+                timeout_ns=self._timeout_ns,
+                broken=lambda what: say("WARN", what),
+            )
+        )
+
+    def _step(self, source: int, kind: int, message: Any) -> None:
+        if self._ended.done():
+            return
+        effects: Effects = []
+        try:
+            self._handle(time.monotonic_ns(), source, kind, message, effects)
+            for effect in effects:
+                code = effect[0]
+                if code == SEND:
+                    self._send(effect[1], effect[2])
+                elif code == EXIT:
+                    self._ended.set_result(effect[1])
+                    return
+                else:
+                    self._perform[code](effect)
+        except Exception as error:  # noqa: BLE001 -- a broken node ends, and says why
+            self._ended.set_exception(error)
+
+    def _send(self, target: int, message: Any) -> None:
+        if target < 0:
+            self._incoming.answer(target, message)
+        else:
+            self._outgoing.send(target, message)
+
+    def _sync(self, effect: tuple[Any, ...]) -> None:
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._syncs, self._disk.syncer(effect[1]))
+        done.add_done_callback(lambda future: self._synced(future, effect[2]))
+
+    def _synced(self, done: "asyncio.Future[None]", token: Any) -> None:
+        if (error := done.exception()) is not None and not self._ended.done():
+            self._ended.set_exception(error)
+        else:
+            self._step(self._id, SYNCED, token)
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            # A process that was stopped has missed its ticks; one is as good as many.
+            due = max(due + TICK_NS / 1e9, loop.time())
+            await asyncio.sleep(due - loop.time())
+            self._step(self._id, TICK, None)
+            self._outgoing.look()
+
+    async def _listener(self, name: str, address: Address) -> asyncio.Server:
+        is_controllers = name == self._settings.controller_listener
+        door = Door.CONTROLLER if is_controllers else Door.BROKER
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.create_server(self._incoming.at(door), *address, start_serving=False)
+        except OSError as error:
+            host, port = address
+            why = os.strerror(error.errno) if error.errno else str(error)
+            raise HarnessError(f"listener {name}: cannot listen on {host}:{port}: {why}") from error
+
+    def _bound(self) -> list[tuple[str, Address]]:
+        return list(self._settings.bound.items())
+
+    def _address_of(self, node: int) -> Address | None:
+        found = self._settings.voters.get(node)
+        if found is None:
+            broker = self._image().brokers.get(node)
+            wanted = self._settings.replication_listener
+            ends = () if broker is None else broker.listeners
+            found = next(((host, port) for name, host, port, _ in ends if name == wanted), None)
+        return None if found is None else (self._hosts.get(found[0], found[0]), found[1])
+
+    def _client_id(self, traffic: str) -> str:
+        """As Kafka's nodes call themselves."""
+        return f"broker-{self._id}-fetcher-0" if traffic == Traffic.REPLICATION else str(self._id)
+
+    def _timeout_ns(self, kind: int) -> int:
+        own = self._configuration
+        of_quorum = kind <= FetchSnapshotRequest.kind
+        waited = own.quorum_request_timeout_ns if of_quorum else own.request_timeout_ns
+        return waited + _ANSWER_LATE_NS
+
+
+def _note(effect: tuple[Any, ...]) -> None:
+    words = said_of(effect)
+    if words:
+        say("INFO", words)
+
+
+def _hosts_in(path: Path) -> dict[str, str]:
+    """Addresses by name, of a file like /etc/hosts."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise HarnessError(f"{path}: {error.strerror}") from error
+    found: dict[str, str] = {}
+    for line in lines:
+        address, *names = line.partition("#")[0].split() or [""]
+        found.update(dict.fromkeys(names, address))
+    return found

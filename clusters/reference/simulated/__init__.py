@@ -1,0 +1,1 @@
+"""The reference cluster in virtual time: `clusters.port.Cluster` over a simulated world."""

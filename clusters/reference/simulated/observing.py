@@ -1,0 +1,209 @@
+"""The harness's observer in a simulated world: asks every node what it shows, all the time.
+
+As for a real cluster, every broker that runs is asked for its metadata itself, in rounds; the best
+answer of a round is the view of the cluster. Controllers are asked who leads the quorum. What was
+answered goes to a `Notebook`, where somebody keeps one.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any, Final, Protocol
+
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
+from clusters.reference.codec.identifiers import text_of
+from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
+from clusters.reference.nodes.messages.control import DescribeQuorumRequest, DescribeQuorumResponse
+from clusters.simulation.world import WAKE
+
+__all__ = ["Notebook", "Watch", "view_of"]
+
+_ROUND_NS: Final = 100_000_000
+_GRACE_NS: Final = 500_000_000
+"""Once one broker has answered, the slow ones (starting, stuck) are not worth waiting for."""
+_ROUND_NS_MAX: Final = 2_000_000_000
+_QUORUM_EVERY: Final = 5
+"""The quorum is asked in every fifth round."""
+_LOOK_NS: Final = 50_000_000
+
+Running = Callable[[], tuple[tuple[int, ...], tuple[int, ...]]]
+"""The ids of the controllers and of the brokers whose processes run."""
+
+
+class Notebook(Protocol):
+    """Where what was answered is written down. Times are the world's."""
+
+    def shown(self, broker_id: int, call_ns: int, now_ns: int, response: MetadataResponse) -> None:
+        """A broker showed its metadata."""
+
+    def described(self, asked_ns: int, answers: Mapping[int, DescribeQuorumResponse]) -> None:
+        """Controllers described their quorum."""
+
+
+class Watch:
+    """A node of the world that only asks."""
+
+    def __init__(self, running: Running, notebook: Notebook | None = None) -> None:
+        self.notebook = notebook
+        self.view: ClusterView | None = None
+        """Of the last round; None: no broker answered."""
+        self.answers: Mapping[int, MetadataResponse] = {}
+        """Of the last round, by broker."""
+        self.leader_id = -1
+        """The latest controller that calls itself the leader of the quorum."""
+        self.begun_count = 0
+        self.ended_count = 0
+        """Rounds."""
+        self._running = running
+        self._correlation = 0
+        self._asked: dict[int, tuple[int, int]] = {}
+        """Who was asked when, by correlation."""
+        self._answers: dict[int, MetadataResponse] = {}
+        self._begin_ns = 0
+        self._first_ns: int | None = None
+        self._quorum_asked: dict[int, int] = {}
+        self._quorum: dict[int, DescribeQuorumResponse] = {}
+        self._quorum_ns = 0
+        self._rests_on: dict[int, tuple[Any, Any]] = {}
+        """By broker, the parts of the answers that the view was made of."""
+
+    def notices(self, keys: AbstractSet[str]) -> bool:
+        """Whether every broker that is unfenced showed a leader of each key in the last round."""
+        unfenced = frozenset() if self.view is None else self.view.brokers
+        shown = [
+            {
+                f"{topic[0]}-{one.partition}"
+                for topic in self.answers[broker].topics
+                for one in topic[3]
+                if one.leader_id >= 0
+            }
+            for broker in unfenced
+            if broker in self.answers
+        ]
+        return 0 < len(shown) == len(unfenced) and all(keys <= seen for seen in shown)
+
+    def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        """Begin a round when one is due, end it when it is complete or too late."""
+        if kind in (START, TICK):
+            self._tick(now, effects)
+        elif kind == MetadataResponse.kind:
+            self._answered(now, source, message)
+        elif kind == DescribeQuorumResponse.kind:
+            if self._quorum_asked.pop(message.correlation, None) is not None:
+                self._quorum[source] = message
+        elif kind == UNREACHABLE:
+            self._asked.pop(message.correlation, None)
+            self._quorum_asked.pop(message.correlation, None)
+
+    def _tick(self, now: int, effects: Effects) -> None:
+        if self.begun_count > self.ended_count and self._is_over(now):
+            self._end(now)
+        if self.begun_count == self.ended_count and now >= self._begin_ns + _ROUND_NS:
+            self._begin(now, effects)
+        effects.append((WAKE, now + _LOOK_NS))
+
+    def _is_over(self, now: int) -> bool:
+        waited = now - self._begin_ns
+        graced = self._first_ns is not None and now - self._first_ns >= _GRACE_NS
+        return not self._asked or graced or waited >= _ROUND_NS_MAX
+
+    def _begin(self, now: int, effects: Effects) -> None:
+        controllers, brokers = self._running()
+        self._begin_ns, self._first_ns = now, None
+        self._answers = {}
+        self._asked.clear()
+        if self.begun_count % _QUORUM_EVERY == 0:
+            self._end_quorum()
+            self._quorum_ns = now
+            for controller in controllers:
+                self._correlation += 1
+                self._quorum_asked[self._correlation] = controller
+                effects.append((SEND, controller, DescribeQuorumRequest(self._correlation)))
+        for broker in brokers:
+            self._correlation += 1
+            self._asked[self._correlation] = (broker, now)
+            effects.append((SEND, broker, MetadataRequest(self._correlation, None)))
+        self.begun_count += 1
+
+    def _answered(self, now: int, source: int, message: MetadataResponse) -> None:
+        asked = self._asked.pop(message.correlation, None)
+        if asked is None:
+            return  # of a round that did not wait for it
+        self._first_ns = now if self._first_ns is None else self._first_ns
+        self._answers[source] = message
+        if self.notebook is not None:
+            self.notebook.shown(source, asked[1], now, message)
+        if not self._asked:
+            self._end(now)
+
+    def _end(self, now: int) -> None:
+        self.ended_count = self.begun_count
+        self._asked.clear()
+        self.answers = self._answers
+        self.view = self._view(now)
+
+    def _view(self, now: int) -> ClusterView | None:
+        """Of the answers; brokers share the parts of theirs for as long as they show the same."""
+        parts = {broker: (one.brokers, one.topics) for broker, one in self._answers.items()}
+        before, self._rests_on = self._rests_on, parts
+        if self.view is None or not _are_shared(parts, before):
+            return view_of(self._answers, time_ns=now) if parts else None
+        return replace(self.view, time_ns=now)
+
+    def _end_quorum(self) -> None:
+        leaders = [
+            (answer.epoch, controller)
+            for controller, answer in self._quorum.items()
+            if not answer.error and answer.leader_id == controller
+        ]
+        self.leader_id = max(leaders, default=(-1, -1))[1]
+        if self.notebook is not None and self._quorum:
+            self.notebook.described(self._quorum_ns, self._quorum)
+        self._quorum, self._quorum_asked = {}, {}
+
+
+def view_of(answers: Mapping[int, MetadataResponse], *, time_ns: int) -> ClusterView:
+    """The view in the most current of these answers, by the brokers who gave them.
+
+    A broker that is fenced, and knows it, does not list itself. One that is cut off lists itself
+    for ever: leader epochs tell it from the others, else the view that most share is taken.
+    """
+    listed = {broker: _listed(answer) for broker, answer in answers.items()}
+    shared = Counter(listed.values())
+
+    def currency(broker: int) -> tuple[bool, int, int, int]:
+        epochs = sum(one.leader_epoch for topic in answers[broker].topics for one in topic[3])
+        return (broker in listed[broker], epochs, shared[listed[broker]], -broker)
+
+    best = max(answers, key=currency)
+    return ClusterView(
+        time_ns=time_ns,
+        brokers=listed[best],
+        serving=frozenset(broker for broker in answers if broker in listed[broker]),
+        partitions={
+            f"{name}-{one.partition}": PartitionView(
+                leader=one.leader_id if one.leader_id >= 0 else None,
+                isr=one.isr,
+                replicas=one.replicas,
+            )
+            for name, _, _, partitions in answers[best].topics
+            for one in partitions
+        },
+        topic_ids={text_of(topic_id): name for name, topic_id, _, _ in answers[best].topics},
+    )
+
+
+def _are_shared(
+    parts: Mapping[int, tuple[Any, Any]], before: Mapping[int, tuple[Any, Any]]
+) -> bool:
+    """Whether these are the very parts that were there before. Equal ones are not looked for."""
+    return parts.keys() == before.keys() and all(
+        brokers is before[broker][0] and topics is before[broker][1]
+        for broker, (brokers, topics) in parts.items()
+    )
+
+
+def _listed(answer: MetadataResponse) -> frozenset[int]:
+    return frozenset(broker for broker, _, _, _ in answer.brokers)

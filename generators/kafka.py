@@ -1,0 +1,241 @@
+"""Histories made up from a seed, of any length, good or with lies planted: for tests and benches.
+
+Producers send; what is acknowledged, and half of what crashes, is appended to the log of its key,
+each producer's records in its order; consumers read every key from its first offset on, in batches;
+at the end every key is read completely. Then the lies that the recipe names are planted, each with
+the anomalies that it must raise, and no others.
+
+Nothing here is used by a check. Numpy throughout: some millions of records a second.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from generators.draft import (
+    ENTRY,
+    FAIL,
+    INFO,
+    NEVER_NS,
+    OK,
+    READ,
+    READING,
+    SEND,
+    Draft,
+    Recipe,
+)
+from generators.lies import LIES
+from generators.tables import operations_and_records
+from history.manifest import Manifest, Promises, RunState, write_manifest
+from history.run_directory import RunDirectory
+from history.schema import FAULTS
+from history.writer import write_tables
+
+__all__ = [
+    "LIES",
+    "Recipe",
+    "Synthetic",
+    "manifest_of",
+    "synthetic_history",
+    "synthetic_round",
+    "write_synthetic_run",
+]
+
+_SPACING_NS: Final = 10_000
+_LATENCY_NS: Final = 5_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthetic:
+    """A history as tables, and what a check must find in it."""
+
+    operations: pa.Table
+    records: pa.Table
+    faults: pa.Table
+    recipe: Recipe
+    raises: frozenset[str]
+    """Checks that must report something; no other may."""
+
+
+def synthetic_history(recipe: Recipe) -> Synthetic:
+    """The history of this recipe; the same for the same recipe."""
+    return _history(recipe, poll_crashes=recipe.crash_rate > 0)
+
+
+def synthetic_round(recipe: Recipe) -> Synthetic:
+    """The same without crashed polls, so that every process can go on afterwards."""
+    return _history(recipe, poll_crashes=False)
+
+
+def _history(recipe: Recipe, *, poll_crashes: bool) -> Synthetic:
+    rng = np.random.default_rng(recipe.seed)
+    sends, order_ns = _sends(recipe, rng)
+    draft = Draft(recipe=recipe, rng=rng, sends=sends, log=_appended(sends, order_ns, recipe, rng))
+    lies = [LIES[name] for name in recipe.lies]
+    for lie in lies:
+        lie.tell_log(draft)
+    _read(draft, poll_crashes=poll_crashes)
+    for lie in lies:
+        lie.tell_readers(draft)
+    operations, records = operations_and_records(draft)
+    return Synthetic(
+        operations=operations,
+        records=records,
+        faults=_faults(recipe, until_ns=int(sends["call_ns"][-1])),
+        recipe=recipe,
+        raises=frozenset(name for lie in lies for name in lie.raises),
+    )
+
+
+def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
+    """Make `run` a sealed run with the history of this recipe. Raises HarnessError if it is one."""
+    made = synthetic_history(recipe)
+    write_tables(run, operations=made.operations, records=made.records, faults=made.faults)
+    end_ns = int(made.operations["call_ns"][-1].as_py())
+    write_manifest(run.manifest_path, manifest_of(recipe, end_ns=end_ns))
+    return made
+
+
+def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
+    """What a run with the history of this recipe says of itself."""
+    return Manifest(
+        run_id=f"synthetic-{recipe.seed}",
+        state=RunState.RECORDED,
+        scenario="synthetic",
+        title="A made-up history",
+        seed=recipe.seed,
+        started_at="1970-01-01T00:00:00Z",
+        origin_ns=0,
+        command="python -c 'from generators.kafka import …'",
+        fencepost_version="",
+        keys=recipe.key_names,
+        promises=Promises(idempotent=recipe.idempotent, acks="all", consume="assign"),
+        end_ns=end_ns,
+    )
+
+
+def _sends(recipe: Recipe, rng: np.random.Generator) -> tuple[NDArray[np.void], NDArray[np.int64]]:
+    """All sends by call, and by which time each reached its leader, if it did."""
+    count = recipe.sends
+    sends = np.zeros(count, SEND)
+    sends["key"] = rng.integers(recipe.keys, size=count)
+    sends["process"] = rng.integers(recipe.producers, size=count)
+    sends["call_ns"] = np.arange(count) * _SPACING_NS
+    for process in range(recipe.producers):
+        mine = np.flatnonzero(sends["process"] == process)
+        sends["value"][mine] = (process << 40) + np.arange(len(mine))
+    # One delay a producer: producers overtake each other, and none of them overtakes itself.
+    delay_ns = rng.integers(_LATENCY_NS, size=recipe.producers)
+    order_ns = sends["call_ns"] + delay_ns[sends["process"]]
+    sends["return_ns"] = order_ns + rng.integers(1, _LATENCY_NS, size=count)
+    chance = rng.random(count)
+    sends["outcome"][chance < recipe.crash_rate + recipe.fail_rate] = FAIL
+    sends["outcome"][chance < recipe.crash_rate] = INFO
+    sends["return_ns"][sends["outcome"] == INFO] = NEVER_NS
+    return sends, order_ns
+
+
+def _appended(
+    sends: NDArray[np.void],
+    order_ns: NDArray[np.int64],
+    recipe: Recipe,
+    rng: np.random.Generator,
+) -> NDArray[np.void]:
+    """The log that these sends led to; acknowledged sends learn their offsets."""
+    in_log = (sends["outcome"] == OK) | (
+        (sends["outcome"] == INFO) & (rng.random(len(sends)) < 0.5)  # noqa: PLR2004 - half of them
+    )
+    appended = np.flatnonzero(in_log)
+    appended = appended[np.lexsort((order_ns[appended], sends["key"][appended]))]
+    log = np.zeros(len(appended), ENTRY)
+    log["key"], log["value"] = sends["key"][appended], sends["value"][appended]
+    log["time_ns"] = order_ns[appended]
+    steps = 1 + (rng.random(len(appended)) < recipe.gap_rate)
+    for key in range(recipe.keys):
+        start, end = np.searchsorted(log["key"], [key, key + 1])
+        log["offset"][start:end] = np.cumsum(steps[start:end]) - 1
+    sends["offset"] = -1
+    sends["offset"][appended] = log["offset"]
+    sends["offset"][sends["outcome"] != OK] = -1
+    return log
+
+
+def _read(draft: Draft, *, poll_crashes: bool) -> None:
+    """Every consumer reads all of the log, and so does a final read a key."""
+    recipe, log = draft.recipe, draft.log
+    first = np.searchsorted(log["key"], log["key"])
+    place = np.arange(len(log)) - first
+    readings: list[NDArray[np.void]] = []
+    reads: list[NDArray[np.void]] = []
+    for consumer in range(recipe.consumers):
+        shift = consumer * recipe.batch // recipe.consumers
+        batch = (place + shift) // recipe.batch
+        polls, rows = _polled(draft, batch, consumer=consumer)
+        if consumer and poll_crashes:
+            polls["outcome"][-1:], polls["return_ns"][-1:] = INFO, NEVER_NS
+        rows["reading"] += sum(map(len, readings))
+        readings.append(polls)
+        reads.append(rows)
+    end_ns = max(int(part["return_ns"].max()) for part in (draft.sends, *readings))
+    finals, rows = _final_reads(draft, after_ns=end_ns)
+    rows["reading"] += sum(map(len, readings))
+    draft.readings = np.concatenate([*readings, finals])
+    draft.reads = np.concatenate([*reads, rows])
+
+
+def _polled(
+    draft: Draft, batch: NDArray[np.int64], *, consumer: int
+) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """The polls of a consumer, and their rows: poll n returns batch n of every key."""
+    log = draft.log
+    by_poll = np.argsort(batch, kind="stable")
+    rows = np.zeros(len(log), READ)
+    rows["reading"] = batch[by_poll]
+    for name in ("key", "offset", "value"):
+        rows[name] = log[name][by_poll]
+    polls = np.zeros(int(batch.max(initial=-1)) + 1, READING)
+    readable_ns = np.zeros(len(polls), np.int64)
+    np.maximum.at(readable_ns, batch, log["time_ns"])
+    polls["process"] = draft.recipe.producers + consumer
+    polls["order"] = np.arange(len(polls)) * 2
+    polls["key"] = -1
+    polls["return_ns"] = np.maximum.accumulate(readable_ns + _LATENCY_NS) + np.arange(len(polls))
+    polls["call_ns"][1:] = polls["return_ns"][:-1]
+    return polls, rows
+
+
+def _final_reads(draft: Draft, *, after_ns: int) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    recipe, log = draft.recipe, draft.log
+    finals = np.zeros(recipe.keys, READING)
+    finals["process"] = recipe.producers + recipe.consumers
+    finals["order"] = finals["key"] = np.arange(recipe.keys)
+    # Later than anything that a lie may still add at the end of the sends.
+    finals["call_ns"] = after_ns + 2 * _LATENCY_NS + np.arange(recipe.keys)
+    finals["return_ns"] = finals["call_ns"] + _LATENCY_NS
+    rows = np.zeros(len(log), READ)
+    rows["reading"] = log["key"]
+    for name in ("key", "offset", "value"):
+        rows[name] = log[name]
+    return finals, rows
+
+
+def _faults(recipe: Recipe, *, until_ns: int) -> pa.Table:
+    """Faults that alternate with rest, over the time of the sends."""
+    length_ns = until_ns // (2 * recipe.faults + 1)
+    rows = [
+        {
+            "index": number,
+            "fault": "kill",
+            "targets": ["broker-1"],
+            "begin_ns": (2 * number + 1) * length_ns,
+            "effect_ns": (2 * number + 1) * length_ns + 1,
+            "evidence": "made up",
+            "end_ns": (2 * number + 2) * length_ns,
+            "heal_evidence": "made up",
+        }
+        for number in range(recipe.faults)
+    ]
+    return pa.Table.from_pylist(rows, schema=FAULTS)

@@ -1,0 +1,224 @@
+"""List-append histories made up from a seed, of any length, serializable or with lies planted.
+
+Transactions take effect one after the other, each at one moment between its call and its return, so
+that the history is strictly serializable. Some crash, half of which took effect; some fail, none of
+which did. A key is appended to some dozens of times and then left alone, as in Elle's generator, so
+that lists stay short and the history grows with its transactions. A lie is a handful of further
+transactions on keys of their own, somewhere in the middle (`synthetic_lies`).
+
+The contract of sealing (`history.schema.MICRO_OPERATIONS`), which `pieces` keeps: the rows of a key
+follow each other by transaction and position; transactions are numbered from 0 in the order of
+their calls; the first step of a transaction has position 0, whatever its key.
+
+Nothing here is used by a check. Numpy throughout: about half a million transactions a second.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from generators.list_append_lies import LIES, Lie
+from history.manifest import Manifest, Promises, RunState
+from history.model_writer import by_bucket, write_model_history
+from history.models import Isolation, Model
+from history.run_directory import RunDirectory
+from history.schema import MICRO_OPERATIONS, Outcome
+
+__all__ = ["LIES", "Recipe", "Synthetic", "synthetic_transactions", "write_synthetic_transactions"]
+
+Ints = NDArray[np.int64]
+
+_SPACING_NS: Final = 20_000
+_OK, _FAIL, _INFO = range(3)
+_OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
+_STEPS_MAX: Final = 4
+_NEVER_NS: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """What to make."""
+
+    transactions: int
+    seed: int = 0
+    clients: int = 20
+    keys_open: int = 10
+    """Keys that are in use at a time."""
+    steps_a_key: int = 48
+    """About half of them append."""
+    crash_rate: float = 0.01
+    fail_rate: float = 0.01
+    isolation: Isolation = Isolation.STRICT_SERIALIZABLE
+    lies: tuple[str, ...] = ()
+    """Of `LIES`, each planted once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthetic:
+    """A history as one table, and what a check must find in it."""
+
+    table: pa.Table
+    """MICRO_OPERATIONS, by key, transaction and position."""
+    recipe: Recipe
+    lies: tuple[Lie, ...]
+
+
+def synthetic_transactions(recipe: Recipe) -> Synthetic:
+    """The history of this recipe; the same for the same recipe."""
+    rng = np.random.default_rng(recipe.seed)
+    lies = tuple(LIES[name] for name in recipe.lies)
+    table = _table(_drawn(recipe, rng), recipe)
+    for number, lie in enumerate(lies):
+        moment_ns = int(rng.integers(1, max(2, recipe.transactions))) * _SPACING_NS
+        planted = lie.rows(number, moment_ns=moment_ns, first_process=-1 - 10 * number)
+        table = pa.concat_tables([table, pa.Table.from_pylist(planted, schema=MICRO_OPERATIONS)])
+    return Synthetic(table=_numbered(table), recipe=recipe, lies=lies)
+
+
+def write_synthetic_transactions(run: RunDirectory, recipe: Recipe) -> Synthetic:
+    """Make `run` a sealed run with the history of this recipe. Raises HarnessError if it is one."""
+    made = synthetic_transactions(recipe)
+    manifest = Manifest(
+        run_id=f"synthetic-{recipe.seed}",
+        state=RunState.RECORDED,
+        scenario="synthetic",
+        title="Transactions made up",
+        seed=recipe.seed,
+        started_at="1970-01-01T00:00:00Z",
+        origin_ns=0,
+        command="python -c 'from generators.list_append import …'",
+        fencepost_version="",
+        model=Model.LIST_APPEND.value,
+        isolation=recipe.isolation.value,
+        promises=Promises(idempotent=False, acks="all", consume="assign"),
+    )
+    write_model_history(run, manifest, pieces(made.table))
+    return made
+
+
+def pieces(table: pa.Table) -> Iterator[tuple[str, list[pa.Table]]]:
+    """Each key with its rows, as `history.model_writer` takes them, bucket by bucket."""
+    encoded = table["key"].combine_chunks().dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    codes = encoded.indices.to_numpy()
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    ends = np.append(starts[1:], len(codes))
+    place = {
+        names[codes[start]]: slice(start, end) for start, end in zip(starts, ends, strict=True)
+    }
+    for name in by_bucket(names):
+        rows = place[name]
+        yield name, [table.slice(rows.start, rows.stop - rows.start)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    """Transactions in the order of their effects, and their steps."""
+
+    process: Ints
+    call_ns: Ints
+    return_ns: Ints
+    outcome: Ints
+    happened: NDArray[np.bool_]
+    transaction: Ints
+    """Of each step."""
+    position: Ints
+    key: Ints
+    appends: NDArray[np.bool_]
+
+
+def _drawn(recipe: Recipe, rng: np.random.Generator) -> _Drawn:
+    count = recipe.transactions
+    chance = rng.random(count)
+    outcome = np.full(count, _OK)
+    outcome[chance < recipe.crash_rate + recipe.fail_rate] = _FAIL
+    outcome[chance < recipe.crash_rate] = _INFO
+    happened = (outcome == _OK) | ((outcome == _INFO) & (rng.random(count) < 0.5))  # noqa: PLR2004 - half
+    effect_ns = (1 + np.arange(count)) * _SPACING_NS
+    # A client has its next transaction one round later: neither reaches over half of the round.
+    reach_ns = recipe.clients * _SPACING_NS // 2
+    lengths = rng.integers(1, _STEPS_MAX + 1, size=count)
+    transaction = np.repeat(np.arange(count), lengths)
+    steps = len(transaction)
+    block = np.arange(steps) // (recipe.keys_open * recipe.steps_a_key)
+    return _Drawn(
+        process=_processes(outcome, recipe.clients),
+        call_ns=effect_ns - rng.integers(0, reach_ns, size=count),
+        return_ns=effect_ns + rng.integers(0, reach_ns, size=count),
+        outcome=outcome,
+        happened=happened,
+        transaction=transaction,
+        position=np.arange(steps) - np.repeat(np.cumsum(lengths) - lengths, lengths),
+        key=block * recipe.keys_open + rng.integers(recipe.keys_open, size=steps),
+        appends=rng.random(steps) < 0.5,  # noqa: PLR2004 - half of them
+    )
+
+
+def _processes(outcome: Ints, clients: int) -> Ints:
+    """Round robin; a client that crashed goes on as another process."""
+    process = np.arange(len(outcome)) % clients
+    for client in range(clients):
+        crashed = outcome[client::clients] == _INFO
+        process[client::clients] += clients * (np.cumsum(crashed) - crashed)
+    return process
+
+
+def _table(drawn: _Drawn, recipe: Recipe) -> pa.Table:
+    """Every step by key, with what it appended or read; transactions are not yet renumbered."""
+    del recipe
+    order = np.argsort(drawn.key, kind="stable")
+    key, transaction, appends = drawn.key[order], drawn.transaction[order], drawn.appends[order]
+    first = np.searchsorted(key, key)
+    value: Ints = np.cumsum(appends) - np.where(first > 0, np.cumsum(appends)[first - 1], 0)
+    there = np.flatnonzero(appends & drawn.happened[transaction])
+    outcome = drawn.outcome[transaction]
+    reads = ~appends & (outcome == _OK)
+    # The list of a key at a step: what is there of the key before it.
+    upto = np.searchsorted(there, np.arange(len(key)))
+    since = np.searchsorted(there, first)
+    length = np.where(reads, upto - since, 0)
+    offsets = np.concatenate([[0], np.cumsum(length)])
+    within = np.arange(int(offsets[-1])) - np.repeat(offsets[:-1], length)
+    elements: Ints = value[there[np.repeat(since, length) + within]]
+    returned = drawn.return_ns[transaction]
+    columns = {
+        "transaction": transaction,
+        "position": drawn.position[order].astype(np.int32),
+        "process": drawn.process[transaction],
+        "key": pa.DictionaryArray.from_arrays(
+            np.cumsum(np.diff(key, prepend=key[:1]) != 0).astype(np.int32),
+            [f"k{one}" for one in np.unique(key).tolist()],
+        ).cast(pa.string()),
+        "f": _words(np.where(appends, 0, 1), ("append", "read")),
+        "call_ns": drawn.call_ns[transaction],
+        "return_ns": pa.array(returned, mask=outcome == _INFO),
+        "outcome": _words(outcome, _OUTCOMES),
+        "error": _words(outcome, (None, "aborted", "REQUEST_TIMED_OUT")),
+        "value": pa.array(value, mask=~appends),
+        "values": pa.ListArray.from_arrays(
+            offsets.astype(np.int32), elements, mask=pa.array(~reads)
+        ),
+    }
+    return pa.table(columns).select(MICRO_OPERATIONS.names).cast(MICRO_OPERATIONS)
+
+
+def _words(codes: Ints, words: tuple[str | None, ...]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(codes.astype(np.int32), list(words)).cast(pa.string())
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    """Transactions numbered in the order of their calls, and rows in that of the seal."""
+    old, call_ns = table["transaction"].to_numpy(), table["call_ns"].to_numpy()
+    known, first, place = np.unique(old, return_index=True, return_inverse=True)
+    number = np.empty(len(known), np.int64)
+    number[np.lexsort((known, call_ns[first]))] = np.arange(len(known))
+    column = table.column_names.index("transaction")
+    field = MICRO_OPERATIONS.field("transaction")
+    table = table.set_column(column, field, pa.array(number[place]))
+    key = table["key"].combine_chunks().dictionary_encode().indices.to_numpy()
+    position = table["position"].to_numpy()
+    return table.take(pa.array(np.lexsort((position, number[place], key))))

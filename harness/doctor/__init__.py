@@ -1,0 +1,1 @@
+"""This machine, before and after runs."""

@@ -1,0 +1,77 @@
+"""Ends what a dead run left behind, and touches nothing else.
+
+Processes of a run die with its harness, and what it did to the machine is undone (the warden sees
+to both). This is for the case that even the warden could not, and for what a harness killed with -9
+could not write any more: a run that still says it is running. Its history stays; `fencepost check`
+judges it.
+"""
+
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from clusters.hosts.ledger import left_ledgers, let_go_all, undo_all
+from clusters.hosts.process import end_orphans, orphans
+from clusters.provision.cache import abandoned_drafts
+from history.failure import HarnessError
+from history.manifest import RunState, read_manifest, write_manifest
+
+__all__ = ["clean_machine"]
+
+
+def clean_machine(results: Path) -> list[str]:
+    """Clean, and say in lines what was done; an empty list if there was nothing.
+
+    Raises HarnessError, once the rest is done, with what of the machine could not be put back.
+    """
+    failures = []
+    ledgers = left_ledgers()
+    for ledger in ledgers:
+        # First of all: until its disk lets it go, a process cannot be ended, or even looked at.
+        with suppress(HarnessError):  # said below
+            let_go_all(ledger)
+    left = orphans()
+    try:
+        end_orphans(left)
+    except HarnessError as error:
+        failures.append(str(error))
+    done = [f"ended process {orphan.pid} of run {orphan.run_id}" for orphan in left]
+    for ledger in ledgers:
+        try:
+            done += undo_all(ledger)
+        except HarnessError as error:
+            failures.append(str(error))
+    done += [f"removed {draft}, half made" for draft in _drop_drafts()]
+    for path in sorted(results.glob("*/2*Z*/manifest.json")):
+        done += _close(path)
+    if failures:
+        raise HarnessError("; ".join(failures))
+    return done
+
+
+def _drop_drafts() -> tuple[Path, ...]:
+    dropped = abandoned_drafts()
+    for draft in dropped:
+        shutil.rmtree(draft, ignore_errors=True)
+    return dropped
+
+
+def _close(path: Path) -> list[str]:
+    """Mark a run as failed whose harness is dead though its manifest says it runs."""
+    try:
+        manifest = read_manifest(path)
+    except HarnessError as error:
+        return [f"left alone: {error}"]
+    if manifest.state is not RunState.RUNNING or _alive(manifest.harness_pid):
+        return []
+    failure = "the harness died while it recorded"
+    closed = replace(manifest, state=RunState.FAILED, failure=failure, harness_pid=None)
+    write_manifest(path, closed)
+    return [f"marked {path.parent} as failed: {failure}; 'fencepost check' can still judge it"]
+
+
+def _alive(pid: int | None) -> bool:
+    return pid is not None and psutil.pid_exists(pid)

@@ -1,0 +1,72 @@
+"""What this machine can do beyond local processes; none of it is needed for a run on `local`."""
+
+import os
+from typing import Final
+
+from clusters.hosts.bandwidth import why_no_limits, why_no_netem
+from clusters.hosts.docker.daemon import connected
+from clusters.hosts.docker.image import BASE, base_archive, missing_to_make_base
+from clusters.hosts.namespaces import why_no_namespaces
+from clusters.hosts.packets import why_no_rules
+from harness.doctor.finding import Finding
+from history.failure import HarnessError
+
+__all__ = ["bandwidth_finding", "docker_finding", "netem_finding", "packets_finding"]
+
+_NO_NETEM: Final = "not needed: the proxy delays, drops, duplicates and reorders, frame by frame"
+
+
+def docker_finding() -> Finding:
+    """Whether `--host docker` can run here: a daemon, the right to make networks, an image."""
+    try:
+        with connected() as daemon:
+            version = daemon.version()
+            loaded = daemon.image_id(BASE.image) is not None
+    except HarnessError as error:
+        return _docker(found="no", way_out=str(error))
+    found = f"daemon {version}"
+    if os.geteuid() != 0:
+        return _docker(found=found, way_out="--host docker makes routes: it needs root")
+    if loaded:
+        return _docker(ok=True, found=f"{found}, base image loaded")
+    if base_archive().is_file():
+        return _docker(ok=True, found=f"{found}, base image in the cache")
+    if missing := missing_to_make_base():
+        lacking = f"the base image needs {missing}; or name one that Docker has: --image NAME"
+        return _docker(found=found, way_out=lacking)
+    making = "the first run makes the base image (a minute or two)"
+    return _docker(ok=True, found=found, way_out=making)
+
+
+def packets_finding() -> Finding:
+    """Whether partitions can be made of packets, in networks of the nodes' own."""
+    return _of_networks(
+        "packets",
+        found="dropped by rules (`by: packets`)",
+        why=why_no_namespaces() or why_no_rules(),
+    )
+
+
+def bandwidth_finding() -> Finding:
+    """Whether what a node sends can be bounded."""
+    return _of_networks(
+        "bandwidth", found="bounded by rate", why=why_no_namespaces() or why_no_limits()
+    )
+
+
+def netem_finding() -> Finding:
+    """Whether the kernel could delay, lose and reorder packets; nothing here asks it to."""
+    why = why_no_namespaces() or why_no_netem()
+    found = why or "the kernel has it"
+    return Finding(what="netem", ok=why is None, found=found, way_out=_NO_NETEM, needed=False)
+
+
+def _of_networks(what: str, *, found: str, why: str | None) -> Finding:
+    said = found if why is None else "none"
+    return Finding(
+        what=what, ok=why is None, found=said, way_out=why or "", needed=False, faults=(what,)
+    )
+
+
+def _docker(*, found: str, ok: bool = False, way_out: str = "") -> Finding:
+    return Finding(what="containers", ok=ok, found=found, way_out=way_out, needed=False)

@@ -1,0 +1,1 @@
+"""Histories that no run of ours recorded: imported, exported, made up."""

@@ -1,0 +1,116 @@
+"""Made-up histories as sealed runs: of every model, right or with lies planted."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from generators import list_append as transactions
+from generators.kafka import LIES, Recipe, write_synthetic_run
+from generators.models import MODEL_LIES, ModelRecipe, model_pieces
+from harness.histories.built_run import KAFKA, building_run, new_manifest
+from history.failure import UsageError
+from history.manifest import Manifest, read_manifest, write_manifest
+from history.model_writer import write_model_history
+from history.models import Model
+from history.run_directory import RunDirectory
+from history.seal import seal
+
+__all__ = ["Making", "made", "plantable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """What to make up."""
+
+    model: str
+    """Of `history.models.Model`, or KAFKA."""
+    operations: int
+    """Transactions of list-append, sends of kafka."""
+    keys: int
+    """Of list-append: in use at a time."""
+    clients: int
+    crash_rate: float
+    fail_rate: float
+    planted: tuple[str, ...]
+    """Of `plantable(model)`."""
+    seed: int
+    name: str
+    command: str
+
+
+def plantable(model: str) -> tuple[str, ...]:
+    """The names of the lies that can be told of this model."""
+    if model == KAFKA:
+        return tuple(LIES)
+    return tuple(transactions.LIES if model == Model.LIST_APPEND else MODEL_LIES[Model(model)])
+
+
+def made(making: Making, *, results: Path) -> RunDirectory:
+    """Make a sealed run, `results/<name>/<time>`; the same history for the same making.
+
+    Raises UsageError for a lie that the model does not have.
+    """
+    for lie in making.planted:
+        if lie not in plantable(making.model):
+            known = ", ".join(plantable(making.model))
+            raise UsageError(f"expected of a {making.model} to plant: {known}; found {lie}")
+    manifest = new_manifest(
+        model=making.model,
+        name=making.name,
+        title=f"A made-up history of a {making.model}",
+        command=making.command,
+        seed=making.seed,
+    )
+    with building_run(making.name, results=results) as place:
+        if making.model == KAFKA:
+            _make_clients(place.building, making, manifest)
+        elif making.model == Model.LIST_APPEND:
+            _make_transactions(place.building, making, manifest)
+        else:
+            recipe = ModelRecipe(
+                model=Model(making.model),
+                operations=making.operations,
+                keys=making.keys,
+                clients=making.clients,
+                crash_rate=making.crash_rate,
+                fail_rate=making.fail_rate,
+                lies=making.planted,
+                seed=making.seed,
+            )
+            write_model_history(place.building, manifest, model_pieces(recipe))
+    assert place.run is not None
+    return place.run
+
+
+def _make_transactions(run: RunDirectory, making: Making, manifest: Manifest) -> None:
+    recipe = transactions.Recipe(
+        transactions=making.operations,
+        seed=making.seed,
+        clients=making.clients,
+        keys_open=making.keys,
+        crash_rate=making.crash_rate,
+        fail_rate=making.fail_rate,
+        lies=making.planted,
+    )
+    table = transactions.synthetic_transactions(recipe).table
+    promised = replace(manifest, isolation=recipe.isolation.value)
+    write_model_history(run, promised, transactions.pieces(table))
+
+
+def _make_clients(run: RunDirectory, making: Making, manifest: Manifest) -> None:
+    recipe = Recipe(
+        sends=making.operations,
+        keys=making.keys,
+        producers=making.clients,
+        crash_rate=making.crash_rate,
+        fail_rate=making.fail_rate,
+        lies=making.planted,
+        seed=making.seed,
+    )
+    write_synthetic_run(run, recipe)
+    written = read_manifest(run.manifest_path)
+    kept = {
+        name: getattr(manifest, name)
+        for name in ("scenario", "title", "started_at", "command", "fencepost_version")
+    }
+    write_manifest(run.manifest_path, replace(written, **kept))
+    seal(run)

@@ -1,0 +1,88 @@
+"""Performs what is done to client processes, and keeps its books.
+
+A crash is over when the new process has recorded an operation; a pause, when the process is seen to
+go on. All that is paused goes on when everything is healed.
+"""
+
+import random
+from dataclasses import replace
+
+from harness.interpreter.played import PerformedPlay
+from history.failure import HarnessError
+from history.journal import FaultJournal
+from nemesis.clients import ClientChoice, ControlsClients
+from nemesis.verbs.on_clients import OnClients
+from nemesis.verbs.registry import VERBS, kind_of, verb_of
+from nemesis.verbs.verb import OnClient
+
+__all__ = ["ClientFaults"]
+
+
+class ClientFaults:
+    """The faults of clients during a run. `clients` None: they are no processes."""
+
+    def __init__(
+        self, clients: ControlsClients | None, *, journal: FaultJournal, played: PerformedPlay
+    ) -> None:
+        self._clients = clients
+        self._journal = journal
+        self._played = played
+        self._open: dict[str, tuple[int, OnClients]] = {}
+        """By client: the row of its fault, and the step that began it."""
+
+    @property
+    def open_labels(self) -> tuple[str, ...]:
+        """The open faults, e.g. `pause_client producer-0`."""
+        return tuple(f"{verb_of(step).word} {name}" for name, (_, step) in self._open.items())
+
+    def perform(
+        self,
+        step: OnClients,
+        do: OnClient,
+        then: OnClient | None,
+        *,
+        draw: random.Random,
+        now_s: float,
+    ) -> None:
+        """Do it to each client that the step comes to, and see it."""
+        if self._clients is None:
+            raise HarnessError("the clients of this run are no processes")
+        for name in self._names(step, draw):
+            one = replace(step, clients=ClientChoice(text=name), at_s=now_s)
+            self._played.note(one)
+            if verb_of(step).fault:
+                self._break(one, name, do, then)
+            else:
+                index, _ = self._open.pop(name)
+                self._journal.end(index, do(self._clients, name))
+
+    def heal_all(self) -> list[OnClients]:
+        """Return the steps that end the open faults."""
+        return [
+            VERBS[verb_of(step).healed_by].step(clients=ClientChoice(text=name))
+            for name, (_, step) in self._open.items()
+        ]
+
+    def _names(self, step: OnClients, draw: random.Random) -> tuple[str, ...]:
+        """The clients that it is done to: of a healing step, those with an open fault."""
+        assert self._clients is not None
+        verb = verb_of(step)
+        if verb.fault:
+            return step.clients.resolve(self._clients, draw)
+        return tuple(
+            name
+            for name, (_, broken) in self._open.items()
+            if verb_of(broken).healed_by == verb.word and step.clients.covers(name)
+        )
+
+    def _break(self, step: OnClients, name: str, do: OnClient, then: OnClient | None) -> None:
+        assert self._clients is not None
+        verb = verb_of(step)
+        index = self._journal.begin(verb.word, [name], kind=kind_of(step))
+        self._journal.effect(index, do(self._clients, name))
+        if name in self._open:
+            self._journal.end(self._open.pop(name)[0], f"{verb.word} came before it was healed")
+        if then is not None:
+            self._journal.end(index, then(self._clients, name))
+        else:
+            self._open[name] = (index, step)

@@ -1,0 +1,212 @@
+"""Performs what a play does to the network: rules on the wire, and what `partitions` does.
+
+A rule is a fault from the moment it is laid; its effect is seen with the first frame that it
+concerned, and it ends when it is lifted.
+"""
+
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from clusters.kafka_port import Role, role_of
+from clusters.port import CLIENTS, Cluster, NodeName
+from harness.interpreter.partitions import Partitions
+from harness.interpreter.played import PerformedPlay
+from history.failure import HarnessError
+from history.journal import FaultJournal
+from nemesis.targets import NamedNodes, Scene, resolve
+from nemesis.verbs.bandwidth import Bandwidth
+from nemesis.verbs.heal import HealPartition
+from nemesis.verbs.lift import Lift
+from nemesis.verbs.partition import Partition
+from nemesis.verbs.registry import kind_of, verb_of
+from nemesis.verbs.rule import Lay
+from nemesis.verbs.step import Parties, Step
+from nemesis.wire.port import BreaksNetwork
+from nemesis.wire.rules import (
+    Clause,
+    Delay,
+    Direction,
+    Link,
+    Match,
+    Operator,
+    Rule,
+    Watch,
+)
+from nemesis.wire.status import WireStatus
+
+__all__ = ["Network", "registration_watch", "watch_name"]
+
+_NOTHING: Final = WireStatus(rules={}, withheld_bytes={}, connection_count={})
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenRule:
+    index: int | None
+    """Of its row of `faults`; None: it only watches."""
+    label: str
+    seen: bool = False
+
+
+class Network:
+    """The only place that breaks the network during a run. `wire` None: the cluster has none."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        wire: BreaksNetwork | None,
+        links: Collection[Link],
+        journal: FaultJournal,
+        played: PerformedPlay,
+    ) -> None:
+        self._cluster = cluster
+        self._wire = wire
+        self._journal = journal
+        self._played = played
+        self._rules: dict[str, _OpenRule] = {}
+        self._partitions = Partitions(
+            cluster, wire=wire, links=links, journal=journal, played=played
+        )
+        self._topic_ids: dict[str, str] = {}
+        for node in cluster.nodes:
+            if wire is not None and role_of(node) is Role.BROKER:
+                wire.add(registration_watch(node))
+
+    @property
+    def open_labels(self) -> tuple[str, ...]:
+        """What is broken now, e.g. `hold join`."""
+        rules = (rule.label for rule in self._rules.values() if rule.index is not None)
+        return (*rules, *self._partitions.open_labels)
+
+    def status(self) -> WireStatus:
+        """What the wire has done so far; empty without one."""
+        return _NOTHING if self._wire is None else self._wire.status()
+
+    def misread(self) -> list[str]:
+        """One sentence if the proxy cut connections by itself, since it could not follow them.
+
+        What became of them is its doing, and none of the schedule's.
+        """
+        status = self.status()
+        if not status.broken_count:
+            return []
+        last = status.broken[-1]
+        return [f"the proxy cut {status.broken_count} connections that it cannot read; at {last}"]
+
+    def name_topics(self, topic_ids: Mapping[str, str]) -> None:
+        """Tell the wire the topics' names by their ids, so that rules and the tape can use them."""
+        if self._wire is not None and not topic_ids.items() <= self._topic_ids.items():
+            self._topic_ids |= topic_ids
+            self._wire.name_topics(topic_ids)
+
+    def perform(self, step: Step, *, scene: Scene, draw: random.Random, now_s: float) -> None:
+        """Do what the step says, and see its effect or its end."""
+        match step:
+            case Lay():
+                self.lay(step, scene=scene, draw=draw, now_s=now_s)
+            case Lift():
+                self.lift(step, now_s=now_s)
+            case Partition():
+                self._partitions.cut(step, scene=scene, draw=draw, now_s=now_s)
+            case Bandwidth():
+                self._partitions.limit(step, scene=scene, draw=draw, now_s=now_s)
+            case HealPartition():
+                self._partitions.heal(step, now_s=now_s)
+            case _:
+                raise AssertionError(step)
+
+    def lay(self, step: Lay, *, scene: Scene, draw: random.Random, now_s: float) -> None:
+        """Lay the rule: from now on it concerns what matches."""
+        wire = self._require_wire()
+        if step.name in self._rules:
+            raise HarnessError(f"a rule named {step.name} is laid already")
+        source = _resolved(step.source, scene, draw)
+        target = _resolved(step.target, scene, draw)
+        action = step.action
+        if isinstance(action, Delay) and action.seed is None:
+            action = replace(action, seed=draw.getrandbits(32))
+        done = replace(step, action=action, source=source, target=target, at_s=now_s)
+        self._played.note(done)
+        word = verb_of(step).word
+        ends = [str(node) for node in dict.fromkeys((*_ends(source), *_ends(target)))]
+        index = None
+        if not isinstance(step.action, Watch):
+            index = self._journal.begin(word, ends, kind=kind_of(step))
+        match = replace(step.match, sources=_ends(source), targets=_ends(target))
+        wire.add(Rule(name=step.name, action=action, match=match))
+        self._rules[step.name] = _OpenRule(index=index, label=f"{word} {step.name}")
+
+    def lift(self, step: Lift, *, now_s: float) -> None:
+        """End the rule; what it holds is delivered in order, or dropped."""
+        wire = self._require_wire()
+        rule = self._rules.get(step.name)
+        if rule is None:
+            raise HarnessError(f"there is no rule {step.name} to {step.word}")
+        self._played.note(replace(step, at_s=now_s))
+        self.settle()
+        if step.discard:
+            evidence = f"{wire.discard(step.name)} held frames dropped"
+        else:
+            delivery = wire.release(step.name)
+            evidence = f"{delivery.delivered} held frames delivered"
+            if delivery.undeliverable:
+                evidence += f", {delivery.undeliverable} undeliverable: their receivers are gone"
+        del self._rules[step.name]
+        if rule.index is not None:
+            self._journal.end(rule.index, evidence)
+
+    def heal_all(self, *, now_s: float) -> None:
+        """End every rule, every partition and every bound."""
+        self._partitions.heal_all(now_s=now_s)
+        for name in list(self._rules):
+            self.lift(Lift(name=name), now_s=now_s)
+
+    def settle(self) -> None:
+        """Note the effect of each rule that has concerned its first frame."""
+        waiting = [
+            name for name, rule in self._rules.items() if rule.index is not None and not rule.seen
+        ]
+        if not waiting:
+            return
+        rules = self.status().rules
+        for name in waiting:
+            status, rule = rules.get(name), self._rules[name]
+            if status is not None and status.matched_count and rule.index is not None:
+                rule.seen = True
+                self._journal.effect(rule.index, status.first or "it concerned a frame")
+
+    def _require_wire(self) -> BreaksNetwork:
+        if self._wire is None:
+            raise HarnessError("this run has no wire: its nodes reach each other directly")
+        return self._wire
+
+
+def registration_watch(broker: NodeName) -> Rule:
+    """Counts the registrations that this broker is granted; its name is `registered:` and it."""
+    granted = Clause(field="error", operator=Operator.IS, value="NONE")
+    match = Match(
+        direction=Direction.RESPONSE,
+        api="BrokerRegistration",
+        sources=(broker,),
+        where=(granted,),
+    )
+    return Rule(name=watch_name(broker), action=Watch(), match=match)
+
+
+def watch_name(broker: NodeName) -> str:
+    """Of the rule that counts a broker's registrations."""
+    return f"registered:{broker}"
+
+
+def _resolved(parties: Parties, scene: Scene, draw: random.Random) -> Parties:
+    if parties.target is None:
+        return parties
+    return Parties(target=NamedNodes(nodes=resolve(parties.target, scene, draw)))
+
+
+def _ends(parties: Parties) -> tuple[NodeName, ...]:
+    if parties.clients:
+        return (CLIENTS,)
+    return parties.target.nodes if isinstance(parties.target, NamedNodes) else ()

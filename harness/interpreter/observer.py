@@ -1,0 +1,152 @@
+"""One thread that looks at the cluster all the time, so that nothing else has to wait for a look.
+
+A look asks a broker for metadata (up to a second or two while brokers are down), the host for each
+process, and the quorum for its leader. The latest look is a value anyone may read.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol, Self
+
+from clusters.evolution import members_of
+from clusters.kafka_port import BrokerCluster, ClusterView
+from clusters.observation import Observation
+from clusters.port import NodeName, NodeState
+from harness.interpreter.network import watch_name
+from history.failure import HarnessError
+from nemesis.wire.status import WireStatus
+
+__all__ = ["Looks", "Observer", "observed", "whole_nodes"]
+
+_INTERVAL_S = 0.1
+_QUORUM_EVERY = 5
+"""The quorum is asked at every fifth look: describing it costs a connection of its own."""
+
+
+class Looks(Protocol):
+    """Who looks at the cluster for an interpreter."""
+
+    def latest(self) -> Observation:
+        """The latest look, with the states of processes as they are now."""
+
+    def next_look(self, *, timeout_s: float) -> Observation:
+        """A look that began after this call, or the latest one if none ended within the bound."""
+
+
+class Observer:
+    """A context manager: looks from entry to exit."""
+
+    def __init__(
+        self,
+        cluster: BrokerCluster,
+        *,
+        acknowledged: Callable[[], int],
+        wire: Callable[[], WireStatus],
+    ) -> None:
+        self._cluster = cluster
+        self._acknowledged = acknowledged
+        self._wire = wire
+        self._ids = {
+            node: cluster.broker_id(node) for node in cluster.nodes if node.startswith("broker")
+        }
+        self._stop = threading.Event()
+        self._looked = threading.Condition()
+        self._look_count = 0
+        self._controller: NodeName | None = None
+        self._latest: tuple[ClusterView | None, NodeName | None] = (None, None)
+        """What the last look showed, and who was the active controller then."""
+        self._thread = threading.Thread(target=self._watch, name="observer", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def latest(self) -> Observation:
+        """The latest look, with the states of processes as they are now."""
+        view, controller = self._latest
+        return observed(
+            view,
+            active_controller=controller,
+            broker_ids=self._ids,
+            outsiders=frozenset(self._cluster.nodes) - frozenset(members_of(self._cluster)),
+            states=self._states(),
+            acknowledged_count=self._acknowledged(),
+            wire=self._wire(),
+        )
+
+    def next_look(self, *, timeout_s: float) -> Observation:
+        """A look that began after this call, or the latest one if none ended within the bound."""
+        with self._looked:
+            wanted = self._look_count + 2  # the one under way may have begun before
+            self._looked.wait_for(lambda: self._look_count >= wanted, timeout=timeout_s)
+        return self.latest()
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            try:
+                view = self._cluster.view()
+            except HarnessError:
+                view = None  # nobody answers: an observation too
+            if self._look_count % _QUORUM_EVERY == 0 or self._controller is None:
+                self._controller = self._cluster.controller_leader()
+            with self._looked:
+                self._latest = (view, self._controller)
+                self._look_count += 1
+                self._looked.notify_all()
+            self._stop.wait(_INTERVAL_S)
+
+    def _states(self) -> dict[NodeName, NodeState]:
+        return {node: self._cluster.state(node) for node in self._cluster.nodes}
+
+
+def observed(
+    view: ClusterView | None,
+    *,
+    active_controller: NodeName | None,
+    broker_ids: Mapping[NodeName, int],
+    states: Mapping[NodeName, NodeState],
+    acknowledged_count: int,
+    wire: WireStatus,
+    outsiders: frozenset[NodeName] = frozenset(),
+) -> Observation:
+    """The latest view of a cluster, with what is counted all the time as it is now."""
+    rules = wire.rules
+    return Observation(
+        view=view,
+        active_controller=active_controller,
+        broker_ids=broker_ids,
+        outsiders=outsiders,
+        states=states,
+        acknowledged_count=acknowledged_count,
+        held_counts={name: rule.held_count for name, rule in rules.items()},
+        matched_counts={name: rule.matched_count for name, rule in rules.items()},
+        registrations={
+            node: rules[name].matched_count
+            for node in broker_ids
+            if (name := watch_name(node)) in rules
+        },
+    )
+
+
+def whole_nodes(now: Observation) -> frozenset[NodeName]:
+    """The nodes that run and, if brokers, are unfenced and in the ISR of all their partitions."""
+    running = {node for node, state in now.states.items() if state is NodeState.RUNNING}
+    if now.view is None:
+        return frozenset()
+    unfenced = now.view.brokers & now.view.serving
+    lagging = {
+        replica
+        for partition in now.view.partitions.values()
+        for replica in partition.replicas
+        if replica not in partition.isr
+    }
+    return frozenset(
+        node
+        for node in running
+        if node not in now.broker_ids
+        or (now.broker_ids[node] in unfenced and now.broker_ids[node] not in lagging)
+    )

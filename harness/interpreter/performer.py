@@ -1,0 +1,205 @@
+"""Performs acts on a cluster and keeps the books: which faults are open, which nodes we took down.
+
+Each act that breaks something opens a row of `faults`; the row gets its effect once that was seen,
+and its end once the heal was seen to work: the process runs again, a broker is unfenced. Every act
+is appended to the performed play before it is tried, with the time and the nodes it came to.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from clusters.evolution import members_of
+from clusters.observation import Observation
+from clusters.port import Cluster, NodeName, NodeState
+from harness.interpreter.played import PerformedPlay
+from history.failure import HarnessError
+from history.journal import FaultJournal
+from nemesis.targets import NamedNodes
+from nemesis.verbs.pause import Resume
+from nemesis.verbs.registry import VERBS, kind_of, verb_of
+from nemesis.verbs.start import Start
+from nemesis.verbs.step import OnNodes
+from nemesis.verbs.verb import Deed, Healing, Verb
+
+__all__ = ["OpenFault", "Performer"]
+
+
+@dataclass(slots=True, kw_only=True)
+class OpenFault:
+    """A fault whose heal has not been seen yet."""
+
+    index: int
+    name: str
+    healed_by: "Verb[Any]"
+    broken: set[NodeName]
+    """Nodes whose heal was not yet performed."""
+    healing: set[NodeName]
+    """Nodes whose heal was performed and not yet seen to work."""
+    late: set[NodeName] = field(default_factory=set)
+    """Nodes that died of their disk after it was mended, and were started then."""
+    mended: list[str] = field(default_factory=list)
+    """What performing the heals showed, where it did."""
+
+
+class Performer:
+    """The only place that breaks and mends nodes during a run."""
+
+    def __init__(self, cluster: Cluster, *, journal: FaultJournal, played: PerformedPlay) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._played = played
+        self.open_faults: list[OpenFault] = []
+
+    def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
+        """Do it to the nodes and see its effect. HarnessError if that was not to be seen."""
+        self._played.note(replace(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
+        verb, deed = _verb_and_deed(step)
+        if verb.fault:
+            self._break(step, nodes)
+        elif deed.heals is not None:
+            for node in nodes:
+                self._mend(step, node)
+        else:
+            deed.do(self._cluster, nodes, step)
+
+    @property
+    def open_labels(self) -> tuple[str, ...]:
+        """What is broken now, e.g. `kill broker-2`."""
+        return tuple(
+            f"{fault.name} {', '.join(sorted(fault.broken | fault.healing))}"
+            for fault in self.open_faults
+        )
+
+    def mend_all(self) -> list[OnNodes]:
+        """The steps that would end what holds for nodes whether they run or not.
+
+        Nodes that died of their disk are started when it is mended.
+        """
+        broken = {
+            (fault.healed_by.word, node)
+            for fault in self.open_faults
+            if not _healing(fault.healed_by).of_running_nodes
+            for node in fault.broken
+        }
+        return [VERBS[word].step(target=NamedNodes(nodes=(node,))) for word, node in sorted(broken)]
+
+    def heal_all(self) -> list[OnNodes]:
+        """The steps that would undo the rest: resume the paused, start those that are down."""
+        states = {node: self._cluster.state(node) for node in members_of(self._cluster)}
+        steps = {NodeState.PAUSED: Resume, NodeState.DOWN: Start}
+        return [
+            steps[state](target=NamedNodes(nodes=(node,)))
+            for node, state in states.items()
+            if state in steps
+        ]
+
+    def settle(self, now: Observation) -> None:
+        """End the faults whose heal this observation shows."""
+        for fault in list(self.open_faults):
+            if _healing(fault.healed_by).again_if_it_dies:
+                self._start_late_dead(fault)
+            fault.healing = {node for node in fault.healing if not _is_back(node, now)}
+            if not fault.healing and not fault.broken:
+                evidence = [*fault.mended, _healing(fault.healed_by).seen]
+                self._journal.end(fault.index, "; ".join(evidence))
+                self.open_faults.remove(fault)
+
+    def died_by_themselves(self) -> tuple[NodeName, ...]:
+        """Nodes without a process that no open fault of ours explains."""
+        ours = {
+            node
+            for fault in self.open_faults
+            if not _healing(fault.healed_by).of_the_living
+            for node in fault.broken
+        }
+        return tuple(
+            node
+            for node in members_of(self._cluster)
+            if node not in ours and self._cluster.state(node) is NodeState.DOWN
+        )
+
+    def _break(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
+        verb, deed = _verb_and_deed(step)
+        self._overtake(verb.word, nodes)
+        targets = [str(node) for node in nodes]
+        index = self._journal.begin(verb.word, targets, kind=kind_of(step))
+        opened = OpenFault(
+            index=index,
+            name=verb.word,
+            healed_by=VERBS[verb.healed_by],
+            broken=set(nodes),
+            healing=set(),
+        )
+        self.open_faults.append(opened)
+        self._journal.effect(index, deed.do(self._cluster, nodes, step))
+        if deed.mends_itself:
+            self._begin_healing(opened.healed_by, nodes)
+
+    def _start_late_dead(self, fault: OpenFault) -> None:
+        """A node may be about to die of its disk when that is mended. Once it is started again."""
+        for node in sorted(fault.healing - fault.late):
+            if self._cluster.state(node) is NodeState.DOWN:
+                fault.late.add(node)
+                fault.mended.append(f"{node} ended after it was mended")
+                again = fault.healed_by.step(target=NamedNodes(nodes=(node,)))
+                _deed(fault.healed_by).do(self._cluster, (node,), again)
+
+    def _overtake(self, word: str, nodes: Sequence[NodeName]) -> None:
+        """End the faults that were mended on these nodes, which nobody will see whole again."""
+        for fault in list(self.open_faults):
+            overtaken = fault.healing.intersection(nodes)
+            fault.healing -= overtaken
+            if overtaken and not fault.healing and not fault.broken:
+                evidence = f"mended; {word} came before it was seen to be back"
+                self._journal.end(fault.index, evidence)
+                self.open_faults.remove(fault)
+
+    def _mend(self, step: OnNodes, node: NodeName) -> None:
+        verb, deed = _verb_and_deed(step)
+        shown = deed.do(self._cluster, (node,), step)
+        if _healing(verb).of_running_nodes and self._cluster.state(node) is not NodeState.RUNNING:
+            raise HarnessError(f"{node}: does not run after {verb.word}")
+        for fault in self.open_faults:
+            if shown and fault.healed_by is verb and node in fault.broken:
+                fault.mended.append(shown)
+        self._begin_healing(verb, (node,))
+
+    def forget(self, nodes: Sequence[NodeName]) -> None:
+        """End the faults of nodes that are members no more: nobody will see them whole."""
+        for fault in list(self.open_faults):
+            fault.broken -= set(nodes)
+            fault.healing -= set(nodes)
+            if not fault.healing and not fault.broken:
+                self._journal.end(fault.index, "no member of the cluster any more")
+                self.open_faults.remove(fault)
+
+    def _begin_healing(self, verb: "Verb[Any]", nodes: Sequence[NodeName]) -> None:
+        for fault in self.open_faults:
+            if fault.healed_by is verb:
+                fault.healing |= fault.broken.intersection(nodes)
+                fault.broken -= set(nodes)
+
+
+def _verb_and_deed(step: OnNodes) -> "tuple[Verb[Any], Deed[Any]]":
+    verb = verb_of(step)
+    return verb, _deed(verb)
+
+
+def _deed(verb: "Verb[Any]") -> "Deed[Any]":
+    assert verb.deed is not None, f"{verb.word} is done to nodes"
+    return verb.deed
+
+
+def _healing(verb: "Verb[Any]") -> Healing:
+    healing = _deed(verb).heals
+    assert healing is not None, f"{verb.word} heals"
+    return healing
+
+
+def _is_back(node: NodeName, now: Observation) -> bool:
+    if now.states[node] is not NodeState.RUNNING:
+        return False
+    if node not in now.broker_ids:
+        return True
+    return now.view is not None and now.broker_ids[node] in now.view.brokers & now.view.serving

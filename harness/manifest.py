@@ -1,0 +1,53 @@
+"""The manifest of a run: as it is before anything has happened, and what is noted on the way."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from harness.machine import machine_facts
+from harness.prepare.reference import promises_of
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
+from history.manifest import Manifest, RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
+
+__all__ = ["first_manifest", "note"]
+
+
+def first_manifest(
+    scenario: Scenario,
+    options: RunOptions,
+    run: RunDirectory,
+    *,
+    origin_ns: int,
+    origin_utc_ns: int,
+) -> Manifest:
+    """The manifest of a run that begins now. The origins: of its clock, by both clocks."""
+    return Manifest(
+        run_id=f"{scenario.name}/{run.root.name}",
+        state=RunState.RUNNING,
+        scenario=scenario.name,
+        title=scenario.title,
+        seed=options.seed,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        origin_ns=origin_ns,
+        origin_utc_ns=origin_utc_ns,
+        command=options.command,
+        fencepost_version=version("fencepost"),
+        machine=machine_facts(),
+        keys=scenario.keys,
+        asked_faults=scenario.asked_faults,
+        drawn=scenario.drawn,
+        required_faults=scenario.require.faults,
+        served_faults=scenario.require.served,
+        required_checks=scenario.require.judged,
+        promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
+        harness_pid=os.getpid(),
+    )
+
+
+def note(run: RunDirectory, **changes: object) -> None:
+    """Change these fields of the run's manifest."""
+    manifest = read_manifest(run.manifest_path)
+    write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name

@@ -1,0 +1,113 @@
+"""What a schedule asks of a cluster and its host, and the refusal of what these cannot do.
+
+It is refused before anything starts, with the word and its place: what a cluster can do is a matter
+of its class (`clusters.abilities`), and its networks are the host's. No step and no kind of fault
+goes unasked, so that an interpreter never meets one that it would have to leave out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from clusters.abilities import DisturbsPackets
+from clusters.evolution import ChangesMembers
+from clusters.hosts.bandwidth import why_no_limits
+from clusters.hosts.packets import why_no_rules
+from clusters.port import Cluster
+from clusters.reference.simulated.cluster import SimulatedCluster
+from harness.scenario.options import HostKind
+from harness.scenario.scenario import Scenario
+from history.failure import SpecError
+from nemesis.play import step_word
+from nemesis.simulated.wire import why_no_such_rule
+from nemesis.steps import Choose, Repeat, places
+from nemesis.verbs.registry import EPISODES, verb_of
+from nemesis.verbs.step import Step
+from nemesis.wire.rules import Action, Match
+
+__all__ = ["There", "refuse_missing_abilities", "why_not"]
+
+_NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class There:
+    """Where a schedule is to be performed."""
+
+    cluster: type[Cluster]
+    host: HostKind = HostKind.LOCAL
+    wired: bool = True
+    """There is a proxy on the links between nodes."""
+
+    def lacks(self, *abilities: type) -> str | None:
+        """Why it cannot do what takes these, by the first that it has not; None if it can."""
+        missing = (one for one in abilities if not issubclass(self.cluster, one))
+        return next((f"it lacks the ability {one.__name__}" for one in missing), None)
+
+    @property
+    def why_no_wire(self) -> str | None:
+        """Why nothing can be done to what links carry; None if it can."""
+        return None if self.wired else _NO_WIRE
+
+    @property
+    def why_no_clients(self) -> str | None:
+        """Why nothing can be done to client processes; None if it can."""
+        in_time = issubclass(self.cluster, SimulatedCluster)
+        return "its clients are no processes" if in_time else None
+
+    @property
+    def why_not_here(self) -> str | None:
+        """Why nothing can be done by files and processes of this machine; None if it can."""
+        is_elsewhere = self.host is HostKind.SSH
+        return "it is done on this machine, and the nodes are on others" if is_elsewhere else None
+
+    def why_no_rule(self, action: Action, match: Match) -> str | None:
+        """Why the wire cannot have such a rule; None if it can."""
+        if issubclass(self.cluster, SimulatedCluster):
+            return why_no_such_rule(action, match)
+        return None
+
+    @property
+    def why_no_packets(self) -> str | None:
+        """Why nothing can be done to packets, with the way out; None if it can."""
+        if not issubclass(self.cluster, DisturbsPackets):
+            return "its nodes have no packets"
+        if not self.host.has_networks:
+            return "its nodes share this machine's network: run it with --host netns or docker"
+        return why_no_rules() or why_no_limits()
+
+    @property
+    def why_no_cut(self) -> str | None:
+        """Why no flow between nodes can be cut by whatever there is; None if it can."""
+        return None if self.wired or self.why_no_packets is None else _NO_WIRE
+
+
+def refuse_missing_abilities(scenario: Scenario, there: There) -> None:
+    """UsageError with the place of the first thing that cannot be done there."""
+    for place, word, why in _asked(scenario, there):
+        if why is not None:
+            words = f"{word}: this cluster cannot do that: {why}"
+            raise scenario.document.error(SpecError(place, words))
+
+
+def _asked(
+    scenario: Scenario, there: There
+) -> Iterator[tuple[tuple[str | int, ...], str, str | None]]:
+    """Everything that the scenario does to its cluster: where, what, and why it cannot be."""
+    for key in ("spare_controllers", "spare_brokers"):
+        if getattr(scenario.cluster, key):
+            yield ("cluster", key), key, there.lacks(ChangesMembers)
+    for index, kind in enumerate(scenario.mix.faults if scenario.mix is not None else ()):
+        yield ("nemesis", "faults", index), kind, _why_not_drawn(kind, there)
+    for place, step in places(scenario.play or ()):
+        yield ("play", *place), step_word(step), why_not(step, there)
+
+
+def why_not(step: Step, there: There) -> str | None:
+    """Why this step cannot be done there; None if it can. Of a block, each step is asked about."""
+    return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not(step, there)
+
+
+def _why_not_drawn(kind: str, there: There) -> str | None:
+    found = (why_not(step, there) for step in EPISODES[kind].example())
+    return next(filter(None, found), None)

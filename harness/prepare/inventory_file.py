@@ -1,0 +1,18 @@
+"""The inventory of machines in a YAML file, checked whole before anybody logs in anywhere."""
+
+from pathlib import Path
+
+from clusters.hosts.ssh.inventory import Inventory, parse_inventory
+from harness.scenario.yaml_file import load_document
+from history.failure import SpecError
+
+__all__ = ["load_inventory"]
+
+
+def load_inventory(path: Path) -> Inventory:
+    """The inventory in a file. UsageError names file and line of what cannot be."""
+    document = load_document(path, expected="an inventory has a list of 'machines'")
+    try:
+        return parse_inventory(document.data)
+    except SpecError as error:
+        raise document.error(error) from None

@@ -1,0 +1,79 @@
+"""A run on nodes of our own: what of a scenario for Kafka they can perform.
+
+As processes with the same wire, plays, clients, witness and checks as on Kafka; no release is
+fetched.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from clusters.kafka_port import Quorum, of_kafka
+from clusters.reference.nodes.levels import LEVEL_VISIBILITY
+from clusters.reference.nodes.rules import Rules
+from clusters.reference.process_settings import ignored
+from clusters.reference.specs import level_of
+from harness.progress import Progress
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
+from history.failure import SpecError, UsageError
+from history.manifest import Promises
+from nemesis.words import did_you_mean
+from workloads.produce_poll_spec import Consume, ProducePollSpec
+
+__all__ = [
+    "fitted_to_reference",
+    "promises_of",
+    "refuse_what_is_kafkas",
+    "rules_without",
+]
+
+
+def rules_without(names: Sequence[str]) -> Rules:
+    """All rules but these. UsageError, with the nearest name, if there is no such rule."""
+    known = [field.name for field in fields(Rules)]
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"--without-rule {name}: there is no such rule; {did_you_mean(name, known)}"
+            )
+    return Rules().without(*names)
+
+
+def refuse_what_is_kafkas(scenario: Scenario) -> None:
+    """Raise UsageError, with its place, for what nodes of our own cannot do or be."""
+    document = scenario.document
+    if ("cluster", "kafka") in document.flags:
+        found = "a release of Kafka, and this cluster runs none: leave --kafka or --cluster out"
+        raise document.error(SpecError(("cluster", "kafka"), found))
+    if of_kafka(scenario.cluster).quorum is not Quorum.STATIC:
+        found = "the reference cluster has a static quorum alone"
+        raise document.error(SpecError(("cluster", "quorum"), found))
+    level_of(of_kafka(scenario.cluster))
+    if not isinstance(scenario.workload, ProducePollSpec):
+        raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
+
+
+def fitted_to_reference(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:
+    """The scenario as the reference cluster's clients perform it. UsageError if it cannot be."""
+    rules_without(options.without_rules)
+    refuse_what_is_kafkas(scenario)
+    workload = scenario.workload
+    assert isinstance(workload, ProducePollSpec)
+    for name in ignored(of_kafka(scenario.cluster)):
+        progress.say(f"{name} means nothing to a node of the reference cluster")
+    if workload.consume is Consume.ASSIGN:
+        return scenario
+    progress.say("the reference cluster keeps no group's membership: every consumer assigns")
+    return replace(scenario, workload=replace(workload, consume=Consume.ASSIGN))
+
+
+def promises_of(scenario: Scenario) -> Promises:
+    """What clients are promised on nodes of our own, as processes or simulated.
+
+    Leases; and at a level at which brokers hide what not all of them have acknowledged, that no
+    read of metadata lacks what was known before it.
+    """
+    promises = replace(scenario.promises, leases=True)
+    if level_of(of_kafka(scenario.cluster)) < LEVEL_VISIBILITY:
+        return promises
+    return replace(promises, metadata_age_max_ms=0.0)

@@ -1,0 +1,45 @@
+"""Where the proxy sits: an address of its own for each link, by which it tells the links apart.
+
+Ports are the cluster's own, so that clusters side by side do not meet. The parties of a link are
+numbered: 0 the clients, from 1 on the nodes.
+"""
+
+from collections.abc import Iterable
+
+from clusters.abilities import DisturbsPackets, Links, Route
+from clusters.hosts.place import Host
+from clusters.port import CLIENTS, NodeName
+from nemesis.wire.rules import Link
+
+__all__ = ["links_of", "wired_route"]
+
+
+def wired_route(nodes: Iterable[NodeName], *, host: Host, clients: bool) -> Route:
+    """Every link of the cluster over the proxy; those of the clients only where asked for."""
+    number = {party: number for number, party in enumerate((CLIENTS, *nodes))}
+
+    def route(source: NodeName, target: NodeName) -> str | None:
+        if source == CLIENTS and not clients:
+            return None
+        return host.link_address(number[source], number[target])
+
+    return route
+
+
+def links_of(cluster: Links, route: Route) -> tuple[Link, ...]:
+    """The links of a cluster that the route leads over an address of their own."""
+    ends = ((end, route(end.source, end.target)) for end in cluster.links())
+    # Where packets are told apart, it is by the addresses at both ends of a connection.
+    apart = isinstance(cluster, DisturbsPackets) and cluster.why_no_packets() is None
+    return tuple(
+        Link(
+            source=end.source,
+            target=end.target,
+            address=address,
+            port=end.port,
+            dials=end.address,
+            dials_from=address if apart else None,
+        )
+        for end, address in ends
+        if address is not None
+    )

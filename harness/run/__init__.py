@@ -1,0 +1,1 @@
+"""One run from scenario to verdict."""

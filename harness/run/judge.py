@@ -1,0 +1,44 @@
+"""The checking half of a run: seal, check on Spark, report.
+
+Works on any stored run, without a cluster.
+"""
+
+from dataclasses import replace
+
+from checkers.check import BUDGET_S, check_run
+from checkers.runner.spark_tasks import SparkTasks
+from checkers.verdict import Verdict
+from harness.progress import Progress
+from harness.run.reports import write_reports
+from harness.run.spark_start import SparkStart
+from history.manifest import RunState, read_manifest, write_manifest
+from history.run_directory import RunDirectory
+from history.seal import seal
+
+__all__ = ["judge"]
+
+
+def judge(
+    run: RunDirectory, spark: SparkStart, *, progress: Progress, budget_s: float = BUDGET_S
+) -> Verdict:
+    """Seal the run's history if it is not sealed yet, check it, write verdict and reports.
+
+    `budget_s`: of one pass of checks; what does not come to an end within it is unknown. Spark
+    starts while the history is sealed.
+    """
+    spark.begin()
+    progress.say("sealing the history")
+    seal(run)
+    _advance(run, RunState.RECORDED)
+    progress.say("checking on Spark")
+    verdict = check_run(run, session=SparkTasks(spark.session()), budget_s=budget_s)
+    _advance(run, RunState.CHECKED)
+    write_reports(run)
+    return verdict
+
+
+def _advance(run: RunDirectory, state: RunState) -> None:
+    """Note the state, but never over a failure: a failed run that is judged stays a failed run."""
+    manifest = read_manifest(run.manifest_path)
+    if manifest.state is not RunState.FAILED:
+        write_manifest(run.manifest_path, replace(manifest, state=state))

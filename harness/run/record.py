@@ -1,0 +1,200 @@
+"""The recording half of a run of processes: a cluster, its wire and its clients, set up and ended.
+
+What happens in between is `recording`'s.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from clusters.abilities import Route, direct
+from clusters.evolution import ChangesReleases
+from clusters.hosts.ledger import Ledger
+from clusters.hosts.place import Host, LeadsLinks
+from clusters.hosts.warden import Warden
+from clusters.kafka.processes import BrokerProcesses
+from clusters.port import Cluster, Disks
+from clusters.system import Prepared
+from clusters.systems import system_of
+from harness.manifest import note
+from harness.prepare.hosts import Needs, host_of
+from harness.prepare.wiring import links_of, wired_route
+from harness.progress import Progress
+from harness.run.clients import tables_of, workload_of
+from harness.run.recording import Recording
+from harness.scenario.options import HostKind, RunOptions
+from harness.scenario.scenario import Scenario
+from history.clock import Clock
+from history.manifest import read_manifest
+from history.run_directory import RunDirectory
+from nemesis.wire.rules import Link
+from nemesis.wire.wire import Wire
+
+__all__ = ["record", "unread"]
+
+
+def record(
+    scenario: Scenario,
+    options: RunOptions,
+    prepared: Prepared,
+    *,
+    run: RunDirectory,
+    clock: Clock,
+    progress: Progress,
+) -> None:
+    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
+    run_id = f"{scenario.name}/{run.root.name}"
+    needs = Needs(
+        run_id=run_id,
+        nodes=scenario.cluster.nodes,
+        directory=run.nodes,
+        prepared=prepared,
+        progress=progress.say,
+    )
+    with (
+        Ledger(run_id=run_id) as ledger,
+        Warden(run_id=run_id, will=ledger.will) as warden,
+        host_of(options, needs, warden=warden, ledger=ledger) as host,
+        ExitStack() as stack,
+    ):
+        cluster, route = _placed(
+            scenario, options, prepared, host=host, directory=run.nodes, clock=clock
+        )
+        links = links_of(cluster, route)
+        wire = None
+        if options.wire:
+            dialect = options.cluster.of_our_own
+            wire = _wire(links, warden=warden, run=run, clock=clock, dialect=dialect)
+            stack.enter_context(wire)
+            if isinstance(host, LeadsLinks):
+                host.lead([(link.source, link.address, link.port) for link in links])
+        stack.enter_context(_started(cluster, progress))
+        note(
+            run,
+            versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
+            node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
+            recorded=_tables(scenario, wired=options.wire),
+            stuck_isr_limit_s=scenario.recovery_limit_s,
+        )
+        cluster.create_topics(scenario.topics)
+        if wire is not None:
+            wire.name_topics(cluster.view().topic_ids)
+        stack.enter_context(cluster.watch(run.raw, topics=[t.name for t in scenario.topics]))
+        workload = workload_of(
+            scenario,
+            cluster,
+            warden=warden,
+            prepared=prepared,
+            run=run,
+            clock=clock,
+            seed=options.seed,
+        )
+        Recording(
+            scenario=scenario,
+            cluster=cluster,
+            workload=workload,
+            wire=wire,
+            links=links,
+            run=run,
+            clock=clock,
+            progress=progress,
+            seed=options.seed,
+        ).go()
+        stack.close()
+        _testify(cluster, scenario, run, progress)
+
+
+def _placed(
+    scenario: Scenario,
+    options: RunOptions,
+    prepared: Prepared,
+    *,
+    host: Host,
+    directory: Path,
+    clock: Clock,
+) -> tuple[BrokerProcesses, Route]:
+    """The cluster, with nothing of it running yet, and how its nodes find each other."""
+    route: Route = direct
+    if options.wire:
+        route = wired_route(scenario.cluster.nodes, host=host, clients=scenario.wires_clients)
+    cluster = options.cluster.driver.build(
+        scenario.cluster,
+        prepared,
+        host=host,
+        directory=directory,
+        clock=clock,
+        rules_off=options.without_rules,
+        port_base=options.port_base,
+        route=route,
+    )
+    assert isinstance(cluster, BrokerProcesses)
+    return cluster, route
+
+
+def _wire(
+    links: tuple[Link, ...], *, warden: Warden, run: RunDirectory, clock: Clock, dialect: bool
+) -> Wire:
+    """The proxy on these links."""
+    log = run.nodes / "wire.log"
+    return Wire(links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect)
+
+
+def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
+    """Where the nodes run and what they write to, if that is worth a word."""
+    where = {} if options.host is HostKind.LOCAL else {"host": str(options.host)}
+    if disks is not Disks.SHARED:
+        where["disks"] = str(disks)
+    if options.image is not None:
+        where["image"] = options.image
+    if options.inventory is not None:
+        where["inventory"] = str(options.inventory)
+    return where
+
+
+def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
+    """The tables of the cluster that this run sets out to record."""
+    taped = ("wire",) if wired else ()
+    lain = system_of(scenario.cluster).tables
+    return tuple(dict.fromkeys((*taped, *lain, *tables_of(scenario))))
+
+
+def _testify(
+    cluster: BrokerProcesses,
+    scenario: Scenario,
+    run: RunDirectory,
+    progress: Progress,
+) -> None:
+    """Copy what the stopped nodes have on their disks; what cannot be read is a shortfall."""
+    if isinstance(cluster, ChangesReleases):
+        note(run, changes=cluster.changes())
+    report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])
+    damages = tuple(map(str, report.damages))
+    unknown = sum(report.unknown_type_counts.values())
+    if unknown:
+        damages += (f"{unknown} metadata records of unknown types",)
+    shortfalls = read_manifest(run.manifest_path).shortfalls
+    note(run, damages=damages, shortfalls=(*shortfalls, *unread(damages)))
+    progress.say(
+        f"the disks hold {sum(report.metadata_record_counts.values()):,} metadata records and "
+        f"{report.replica_record_count:,} records in {report.replica_count} replicas"
+    )
+
+
+def unread(damages: Sequence[str]) -> tuple[str, ...]:
+    """One sentence if there is any: checks of the disks did not see them whole."""
+    if not damages:
+        return ()
+    more = f" and {len(damages) - 1} more" if len(damages) > 1 else ""
+    return (f"not all that lies on the disks could be read: {damages[0]}{more}",)
+
+
+@contextmanager
+def _started(cluster: Cluster, progress: Progress) -> Iterator[None]:
+    begin_s = progress.elapsed_s()
+    try:
+        cluster.start()
+        took_s = progress.elapsed_s() - begin_s
+        progress.say(f"{len(cluster.nodes)} nodes are up after {took_s:.1f} s")
+        yield
+    finally:
+        cluster.stop()

@@ -1,0 +1,169 @@
+"""What every run does once its cluster is up: clients, faults, healing, and reading back.
+
+Order matters: clients start on a whole cluster; faults end and heal before the clients stop, so
+that there are acknowledged operations after them; the final reads come last, when nobody writes.
+Whether time is the machine's or a simulated world's is said by who calls.
+"""
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from clusters.abilities import Explains, Skews
+from clusters.kafka_port import BrokerCluster
+from clusters.port import NodeName
+from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.network import Network
+from harness.interpreter.observer import Looks, Observer
+from harness.interpreter.performer import Performer
+from harness.interpreter.played import PerformedPlay
+from harness.manifest import note
+from harness.progress import Progress, Status
+from harness.run.clients import Together
+from harness.run.samples import Sampler
+from harness.scenario.scenario import Scenario
+from harness.seeds import stream
+from harness.timing import RealTime, Time
+from history.clock import TellsTime
+from history.failure import HarnessError
+from history.journal import FaultJournal, SampleJournal
+from history.run_directory import RunDirectory
+from nemesis.mix import Mix
+from nemesis.wire.port import BreaksNetwork
+from nemesis.wire.rules import Link
+from nemesis.wire.status import WireStatus
+
+__all__ = ["Recording"]
+
+_FINAL_READ_LIMIT_S = 120.0
+_CLIENT_STOP_LIMIT_S = 60.0
+_STILL_BROKEN_S = 3.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Recording:
+    """One run of clients and faults on a cluster that is up. `go` performs it."""
+
+    scenario: Scenario
+    cluster: BrokerCluster
+    workload: Together
+    wire: BreaksNetwork | None
+    links: Collection[Link]
+    run: RunDirectory
+    clock: TellsTime
+    progress: Progress
+    seed: int
+    time: Time = field(default_factory=RealTime)
+    observing: (
+        Callable[[Callable[[], int], Callable[[], WireStatus]], AbstractContextManager[Looks]]
+        | None
+    ) = None
+    """Who looks at the cluster, given the count of acknowledged sends and the wire's status; None:
+    a thread of its own."""
+    _dead: set[str] = field(default_factory=set)
+
+    def go(self) -> None:
+        """Start the clients, break, heal, stop, read back; all of it into the run directory."""
+        with (
+            FaultJournal(self.run.raw, self.clock) as faults,
+            SampleJournal(self.run.raw, self.clock) as samples,
+        ):
+            self._record(faults, samples)
+
+    def _record(self, faults: FaultJournal, samples: SampleJournal) -> None:
+        played = PerformedPlay(self.run.play_path)
+        performer = Performer(self.cluster, journal=faults, played=played)
+        network = Network(
+            self.cluster, wire=self.wire, links=self.links, journal=faults, played=played
+        )
+        clients = ClientFaults(self.workload.clients, journal=faults, played=played)
+        sampler = Sampler(self.cluster, samples, self.time)
+        self.workload.start()
+        with self._observer(lambda: self.workload.counts().ok, network.status) as observer:
+            interpreter = Interpreter(
+                cluster=self.cluster,
+                performer=performer,
+                network=network,
+                clients=clients,
+                played=played,
+                observer=observer,
+                draw=stream(self.seed, "nemesis"),
+                time=self.time,
+                on_tick=lambda now_s, _: self._tick(now_s, interpreter, sampler),
+            )
+            self._break(interpreter)
+            self.progress.say("healing")
+            whole = interpreter.heal(limit_s=self.scenario.recovery_limit_s)
+            note(self.run, healed_ns=self.clock.now_ns())
+            after_s = self.scenario.clients_after_healing_s
+            # What did not heal in time is looked at a little longer.
+            interpreter.idle(time_limit_s=after_s if whole else _STILL_BROKEN_S)
+        self.workload.stop(timeout_s=_CLIENT_STOP_LIMIT_S)
+        self._final_read(interpreter.shortfalls)
+        # A client that had to be killed recorded all it did; what it still had open is info.
+        interpreter.shortfalls += [f"a client: {words}" for words in self.workload.failures()]
+        interpreter.shortfalls += network.misread()
+        note(
+            self.run,
+            end_ns=self.clock.now_ns(),
+            shortfalls=tuple(interpreter.shortfalls),
+            clock_skews=self.cluster.clock_skews() if isinstance(self.cluster, Skews) else (),
+        )
+
+    def _observer(
+        self, acknowledged: Callable[[], int], status: Callable[[], WireStatus]
+    ) -> AbstractContextManager[Looks]:
+        if self.observing is not None:
+            return self.observing(acknowledged, status)
+        return Observer(self.cluster, acknowledged=acknowledged, wire=status)
+
+    def _break(self, interpreter: Interpreter) -> None:
+        limit_s = self.scenario.time_limit_s
+        if self.scenario.play is not None:
+            interpreter.perform_play(self.scenario.play, time_limit_s=limit_s)
+        elif self.scenario.mix is not None:
+            mix = Mix(self.scenario.mix, stream(self.seed, "mix"), self.scenario.keys)
+            interpreter.perform_mix(mix, time_limit_s=limit_s)
+        else:
+            interpreter.idle(time_limit_s=limit_s)
+
+    def _final_read(self, shortfalls: list[str]) -> None:
+        self.progress.say("reading everything back")
+        complete = self.workload.final_read(timeout_s=_FINAL_READ_LIMIT_S)
+        missing = sorted(set(self.scenario.keys) - set(complete))
+        if missing:
+            shortfalls.append(f"final reads are incomplete: {', '.join(missing)}")
+
+    def _tick(self, now_s: float, interpreter: Interpreter, sampler: Sampler) -> None:
+        if dead := self.workload.failures():
+            raise HarnessError(f"a client died by itself: {dead[0]}")
+        for node in interpreter.performer.died_by_themselves():
+            if node not in self._dead:
+                self._dead.add(node)
+                why = _end_of(self.cluster, node)
+                interpreter.shortfalls.append(f"{node} died by itself at {now_s:.1f} s: {why}")
+        counts = self.workload.counts()
+        rate = sampler.sample(counts)
+        self.progress.show(
+            Status(
+                now_s=now_s,
+                limit_s=self.scenario.time_limit_s,
+                ok_per_s=rate,
+                ok_count=counts.ok,
+                fail_count=counts.fail,
+                info_count=counts.info,
+                polled_count=counts.polled_records,
+                broken=(
+                    *interpreter.performer.open_labels,
+                    *interpreter.network.open_labels,
+                    *interpreter.clients.open_labels,
+                ),
+            )
+        )
+
+
+def _end_of(cluster: BrokerCluster, node: NodeName) -> str:
+    if isinstance(cluster, Explains):
+        return cluster.obituary(node).removeprefix(f"{node} ")
+    return f"see {cluster.logs(node)[0]}"

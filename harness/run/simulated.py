@@ -1,0 +1,203 @@
+"""A run in virtual time: the scenario of a real cluster, on a simulated one, into the same files.
+
+Everything that happens is drawn from the seed, so that the same command records the same history,
+bit for bit; the manifest's versions have the digest of all events. The wall clock of such a run
+begins at a fixed moment.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final, Self
+
+from clusters.kafka_port import of_kafka
+from clusters.observation import Observation
+from clusters.port import NodeName, NodeState
+from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.reference.simulated.notebook import RecordedNotebook
+from clusters.reference.simulated.witness import AppendTimes
+from harness.interpreter.observer import observed
+from harness.manifest import note
+from harness.prepare.reference import refuse_what_is_kafkas, rules_without
+from harness.progress import Progress
+from harness.run.clients import Together, tables_of
+from harness.run.recording import Recording
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
+from harness.seeds import stream_seed
+from harness.timing import Time
+from harness.virtual.evidence import (
+    ORIGIN_UTC_NS,
+    SimulatedTime,
+    Stamps,
+    few_collections,
+    recorded_tables,
+    testify,
+)
+from history.failure import UsageError
+from history.run_directory import RunDirectory
+from nemesis.simulated.tape import BufferedTape
+from nemesis.simulated.wire import SimulatedWire
+from nemesis.wire.rules import Link
+from nemesis.wire.status import WireStatus
+from workloads.port import Workload
+from workloads.produce_poll_spec import ProducePollSpec
+from workloads.simulated.metadata import SimulatedMetadata
+from workloads.simulated.produce_poll import SimulatedProducePoll, recorded
+
+__all__ = ["SimulatedObserver", "prepare_simulated", "record_simulated"]
+
+_S: Final = 1_000_000_000
+_STEP_S: Final = 0.01
+_METADATA_PROCESSES: Final = 100_000
+"""Beyond the processes that clients of records can come to."""
+
+
+def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
+    """The cluster of a scenario, not started yet. UsageError for what cannot be simulated."""
+    refuse_what_is_kafkas(scenario)
+    if scenario.membership is not None:
+        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    rules = rules_without(options.without_rules)
+    return build(of_kafka(scenario.cluster), seed=options.seed, rules=rules)
+
+
+def record_simulated(
+    scenario: Scenario,
+    options: RunOptions,
+    cluster: SimulatedCluster,
+    *,
+    run: RunDirectory,
+    progress: Progress,
+) -> None:
+    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
+    topics = [topic.name for topic in scenario.topics]
+    for ignored in cluster.ignored_settings:
+        progress.say(f"{ignored} means nothing to a simulated node")
+    times = AppendTimes(ORIGIN_UTC_NS)
+    cluster.world.watch(Stamps(times))
+    with ExitStack() as stack:
+        stack.enter_context(few_collections())
+        wire = stack.enter_context(_wire(cluster, scenario, run)) if options.wire else None
+        cluster.start()
+        progress.say(f"{len(cluster.nodes)} nodes are up at {cluster.world.now_ns / _S:.2f} s")
+        note(
+            run,
+            node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
+            recorded=recorded_tables(wired=options.wire, clients=tables_of(scenario)),
+            stuck_isr_limit_s=scenario.recovery_limit_s,
+        )
+        cluster.create_topics(scenario.topics)
+        if wire is not None:
+            wire.name_topics(cluster.view().topic_ids)
+        notebook = RecordedNotebook(run.raw, topics=topics, node_of=cluster.node_of)
+        cluster.watch.notebook = stack.enter_context(notebook)
+        time = SimulatedTime(cluster)
+        links = [
+            Link(source=e.source, target=e.target, address="", port=0) for e in cluster.links()
+        ]
+        Recording(
+            scenario=scenario,
+            cluster=cluster,
+            workload=_workload(scenario, cluster, run, options.seed),
+            wire=wire,
+            links=[link for link in links if scenario.wires_clients or link.source != "clients"],
+            run=run,
+            clock=time,
+            progress=progress,
+            seed=options.seed,
+            time=time,
+            observing=lambda acknowledged, network: SimulatedObserver(
+                cluster, acknowledged=acknowledged, network=network
+            ),
+        ).go()
+        cluster.stop()
+    testify(cluster, topics, times, run=run, say=progress.say)
+    note(run, versions=dict(cluster.versions))
+
+
+class SimulatedObserver:
+    """`harness.interpreter.observer.Looks` at a simulated cluster: what its observer saw last."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        *,
+        acknowledged: Callable[[], int],
+        network: Callable[[], WireStatus],
+    ) -> None:
+        self._cluster = cluster
+        self._acknowledged = acknowledged
+        self._network = network
+        self._time: Time = SimulatedTime(cluster)
+        self._ids = {
+            node: cluster.broker_id(node) for node in cluster.nodes if node.startswith("broker")
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It has nothing to end."""
+
+    def latest(self) -> Observation:
+        """The latest look, with the states of processes as they are now."""
+        return observed(
+            self._cluster.watch.view,
+            active_controller=self._cluster.controller_leader(),
+            broker_ids=self._ids,
+            states=self._states(),
+            acknowledged_count=self._acknowledged(),
+            wire=self._network(),
+        )
+
+    def next_look(self, *, timeout_s: float) -> Observation:
+        """A look that began after this call, or the latest one if none ended within the bound."""
+        watch = self._cluster.watch
+        wanted = watch.begun_count + 1
+        end_s = self._time.now_s() + timeout_s
+        while watch.ended_count < wanted and self._time.now_s() < end_s:
+            self._time.sleep(_STEP_S)
+        return self.latest()
+
+    def _states(self) -> dict[NodeName, NodeState]:
+        return {node: self._cluster.state(node) for node in self._cluster.nodes}
+
+
+@contextmanager
+def _wire(
+    cluster: SimulatedCluster, scenario: Scenario, run: RunDirectory
+) -> Iterator[SimulatedWire]:
+    tape = BufferedTape(run.raw)
+    yield SimulatedWire(
+        cluster.world,
+        journal=tape,
+        clients_from=CLIENTS_FROM,
+        harness_from=HARNESS_FROM,
+        clients=scenario.wires_clients,
+    )
+    tape.close()
+
+
+def _workload(
+    scenario: Scenario, cluster: SimulatedCluster, run: RunDirectory, seed: int
+) -> Together:
+    assert isinstance(scenario.workload, ProducePollSpec)
+    first = SimulatedProducePoll(
+        scenario.workload,
+        cluster,
+        topics=scenario.topics,
+        recorders=recorded(run.raw, scenario.keys),
+        seed=stream_seed(seed, "workload"),
+    )
+    beside: tuple[Workload, ...] = ()
+    if scenario.metadata is not None:
+        beside = (
+            SimulatedMetadata(
+                scenario.metadata,
+                cluster,
+                raw=run.raw,
+                seed=stream_seed(seed, "metadata"),
+                first_process=_METADATA_PROCESSES,
+            ),
+        )
+    return Together(first=first, beside=beside, time=SimulatedTime(cluster))

@@ -1,0 +1,148 @@
+"""What a scenario expects of a release: valid, or invalid with named anomalies.
+
+    expect:
+      - {kafka: "<3.5", invalid: [lost-write], tried: [3.4.1]}
+      - {kafka: ">=3.5", valid: true, tried: [3.5.2, 4.3.1]}
+
+The first entry that fits the release counts; a run on a release that none fits has no expectation.
+An entry with `level` in the place of `kafka` is about clusters of our own at a metadata.version of
+theirs, and fits no release.
+`tried` names the releases that an entry rests on: `fencepost reproduce` runs on all of these.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from checkers.catalogue import Kind, names_of
+from checkers.verdict import Validity, Verdict
+from harness.scenario.validation import mapping, refuse_unknown
+from history.failure import SpecError
+from nemesis.words import did_you_mean
+
+__all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tried_releases"]
+
+_ANOMALIES = names_of(Kind.ANOMALY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """On these releases, this validity, with at least these anomalies."""
+
+    releases: SpecifierSet
+    """Of Kafka; of an entry with levels it says nothing."""
+    validity: Validity
+    levels: SpecifierSet | None = None
+    """The metadata.versions of clusters of our own that it is about; None: it is about releases."""
+    anomalies: tuple[str, ...] = ()
+    tried: tuple[str, ...] = ()
+    """Releases that stand for all of them in a track record."""
+
+
+def parse_expectations(value: object) -> tuple[Expectation, ...]:
+    """The entries of `expect`. SpecError with the index of the first wrong one."""
+    if not isinstance(value, list):
+        raise SpecError((), "expected a list, e.g. [{kafka: '>=3.5', valid: true}]")
+    found = []
+    for index, item in enumerate(value):
+        try:
+            found.append(_parse_one(mapping(item, example="{valid: true}")))
+        except SpecError as error:
+            raise error.below(index) from None
+    for index, expectation in enumerate(found):
+        for place, release in enumerate(expectation.tried):
+            if expectation_for(tuple(found), release=release) is not expectation:
+                raise SpecError(
+                    (index, "tried", place),
+                    f"{release} is not a release that this entry decides about",
+                )
+    return tuple(found)
+
+
+def tried_releases(expectations: tuple[Expectation, ...]) -> tuple[str, ...]:
+    """The releases that the entries name, in their order."""
+    return tuple(release for expectation in expectations for release in expectation.tried)
+
+
+def expectation_for(
+    expectations: tuple[Expectation, ...], *, release: str, level: int | None = None
+) -> Expectation | None:
+    """The first entry that fits the release, or the level of a cluster of our own.
+
+    A build without a version of its own fits only entries without a `kafka` key.
+    """
+    try:
+        version: Version | None = Version(release.replace("-SNAPSHOT", ".dev0"))
+    except InvalidVersion:
+        version = None
+    for expectation in expectations:
+        if expectation.levels is not None:
+            if level is not None and expectation.levels.contains(str(level)):
+                return expectation
+            continue
+        anywhere = str(expectation.releases) == ""
+        if anywhere or (version and expectation.releases.contains(version, prereleases=True)):
+            return expectation
+    return None
+
+
+def is_met(expectation: Expectation, verdict: Verdict) -> bool:
+    """Whether the verdict is what was expected, with every anomaly named."""
+    illegal = {check.check for check in verdict.checks if check.validity is Validity.INVALID}
+    return verdict.validity is expectation.validity and set(expectation.anomalies) <= illegal
+
+
+def _parse_one(data: Mapping[str, object]) -> Expectation:
+    refuse_unknown(data, ["kafka", "level", "valid", "invalid", "tried"])
+    if "level" in data and ("kafka" in data or "tried" in data):
+        raise SpecError(("level",), "it is about clusters of our own: no 'kafka' or 'tried' beside")
+    if ("valid" in data) == ("invalid" in data):
+        raise SpecError((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
+    releases = _range(data, "kafka")
+    levels = _range(data, "level") if "level" in data else None
+    if "valid" in data:
+        if data["valid"] is not True:
+            raise SpecError(("valid",), "write 'valid: true', or 'invalid: [anomaly, …]'")
+        return Expectation(
+            releases=releases, levels=levels, validity=Validity.VALID, tried=_tried(data)
+        )
+    return Expectation(
+        releases=releases,
+        levels=levels,
+        validity=Validity.INVALID,
+        anomalies=_anomalies(data["invalid"]),
+        tried=_tried(data),
+    )
+
+
+def _range(data: Mapping[str, object], key: str) -> SpecifierSet:
+    try:
+        return SpecifierSet(str(data.get(key, "")))
+    except InvalidSpecifier:
+        raise SpecError(
+            (key,), f'{data[key]!r} is no range of versions; write ">=3.5" or "<4,>=3"'
+        ) from None
+
+
+def _tried(data: Mapping[str, object]) -> tuple[str, ...]:
+    value = data.get("tried", [])
+    if not isinstance(value, list):
+        raise SpecError(("tried",), f"expected a list of releases, e.g. [3.4.1]; found {value!r}")
+    for index, release in enumerate(value):
+        if not isinstance(release, str):
+            raise SpecError(("tried", index), f"{release!r} is a number; quote it: '{release}'")
+    return tuple(value)
+
+
+def _anomalies(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise SpecError(("invalid",), "expected a list of anomalies, e.g. [lost-write]")
+    for index, name in enumerate(value):
+        if name not in _ANOMALIES:
+            raise SpecError(
+                ("invalid", index),
+                f"unknown anomaly {name!r}; {did_you_mean(str(name), _ANOMALIES)}",
+            )
+    return tuple(str(name) for name in value)

@@ -1,0 +1,55 @@
+"""How to run a scenario, apart from what it says itself."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from clusters.system import Make
+from clusters.systems import KAFKA
+
+__all__ = ["HostKind", "RunOptions"]
+
+
+class HostKind(StrEnum):
+    """Where the nodes run."""
+
+    LOCAL = "local"
+    """As processes of this machine, on its loopback."""
+    NETNS = "netns"
+    """As processes of this machine, each in a network namespace with an address of its own."""
+    DOCKER = "docker"
+    """Each in a container of its own, on a network of the run."""
+    SSH = "ssh"
+    """On machines of the user's, which an inventory names."""
+
+    @property
+    def has_networks(self) -> bool:
+        """Whether each node has a network of its own on this machine, where packets are dropped."""
+        return self in (HostKind.NETNS, HostKind.DOCKER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How to run a scenario; what to run is the scenario's."""
+
+    results: Path
+    seed: int
+    command: str
+    """The command line that repeats this run, its seed included."""
+    keep_data: bool = False
+    """Keep the nodes' data also if the run is valid."""
+    alongside: bool = False
+    """Run although another run is under way on this machine."""
+    port_base: int | None = None
+    """The first of the ports that nodes listen on; None: any free ones."""
+    spark_master: str = "local[*]"
+    cluster: Make = KAFKA
+    host: HostKind = HostKind.LOCAL
+    image: str | None = None
+    """What containers are made of; None: a small Debian of Fencepost's own."""
+    inventory: Path | None = None
+    """The file that says which machines there are."""
+    without_rules: tuple[str, ...] = ()
+    """Rules that the reference cluster is not to keep, by their names."""
+    wire: bool = True
+    """Lead the links between the nodes over the proxy, which tapes what the control plane says."""

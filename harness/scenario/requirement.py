@@ -1,0 +1,105 @@
+"""What a scenario demands of a run of it, or else the run has proven nothing.
+
+    require:
+      faults: [kill, partition]        # kinds that have to take effect
+      served: [partition]              # during which clients have to be served; default: all kinds
+      judged: [lost-write]             # checks that have to have something to judge
+
+Whatever of it is missing makes the run unknown. It speaks of the scenario as it stands: where a
+flag lays other faults over it, or takes time from faults that are drawn, fewer are demanded.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from checkers.catalogue import Kind, names_of
+from harness.scenario.validation import mapping, refuse_unknown
+from harness.scenario.yaml_file import Document
+from history.failure import SpecError
+from nemesis.verbs.registry import KINDS
+from nemesis.words import did_you_mean, duration_s
+
+__all__ = ["Requirement", "narrowed", "parse_requirement"]
+
+_ANOMALIES = names_of(Kind.ANOMALY)
+_WHAT = {"faults": "fault", "served": "fault", "judged": "anomaly"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """What has to take effect, when clients have to be served, and what has to be judged."""
+
+    faults: tuple[str, ...] = ()
+    served: tuple[str, ...] | None = None
+    """None: during each kind that takes effect."""
+    judged: tuple[str, ...] = ()
+
+    def as_data(self) -> dict[str, object]:
+        """As a scenario writes it."""
+        served = {} if self.served is None else {"served": list(self.served)}
+        return {"faults": list(self.faults), **served, "judged": list(self.judged)}
+
+
+def parse_requirement(value: object) -> Requirement:
+    """The entries of `require`. SpecError with the path to the first word that does not exist."""
+    data = mapping(value, example="{faults: [kill], judged: [lost-write]}")
+    refuse_unknown(data, ["faults", "served", "judged"])
+    return Requirement(
+        faults=_words(data, "faults", KINDS, example="kill"),
+        served=_words(data, "served", KINDS, example="kill") if "served" in data else None,
+        judged=_words(data, "judged", _ANOMALIES, example=_ANOMALIES[0]),
+    )
+
+
+def narrowed(document: Document, requirement: Requirement, *, asked: Sequence[str]) -> Requirement:
+    """What a run still owes where flags changed which faults there are, or how long they last.
+
+    `asked`: the kinds of the schedule as it now is.
+    """
+    faults = requirement.faults
+    if _is_shortened(document):
+        # What is drawn in time, nobody knows, and so neither what there will be to judge. That
+        # something takes effect is asked of every run.
+        return Requirement()
+    if _is_laid_over(document):
+        faults = tuple(kind for kind in faults if kind in asked)
+    else:
+        _refuse_unasked(requirement, asked)
+    served = requirement.served
+    if served is not None:
+        served = tuple(kind for kind in served if kind in asked)
+    return replace(requirement, faults=faults, served=served)
+
+
+def _is_shortened(document: Document) -> bool:
+    stated = document.stated("time_limit")
+    if "play" in document.data or ("time_limit",) not in document.flags or stated is None:
+        return False
+    return duration_s(document.data["time_limit"]) < duration_s(stated)
+
+
+def _is_laid_over(document: Document) -> bool:
+    return any(path[0] in ("nemesis", "play") for path in document.flags)
+
+
+def _refuse_unasked(requirement: Requirement, asked: Sequence[str]) -> None:
+    """Raise SpecError for the first kind that is demanded of a schedule without it."""
+    for key in ("faults", "served"):
+        for index, kind in enumerate(getattr(requirement, key) or ()):
+            if kind not in asked:
+                found = f"{kind!r} is never begun here; {did_you_mean(kind, asked)}"
+                raise SpecError((key, index), found)
+
+
+def _words(
+    data: Mapping[str, object], key: str, known: Sequence[str], *, example: str
+) -> tuple[str, ...]:
+    found = data.get(key, [])
+    if not isinstance(found, list):
+        raise SpecError((key,), f"expected a list, e.g. [{example}]; found {found!r}")
+    for index, word in enumerate(found):
+        if word not in known:
+            raise SpecError(
+                (key, index), f"unknown {_WHAT[key]} {word!r}; {did_you_mean(str(word), known)}"
+            )
+    return tuple(map(str, found))

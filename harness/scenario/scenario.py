@@ -1,0 +1,286 @@
+"""A scenario: which cluster, what the clients do, what goes wrong, and what to expect of it.
+
+A scenario file is checked whole before anything starts; the first thing that cannot be is one line
+with its file and line number, and with the words that exist there.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from clusters.kafka_port import TopicSpec, of_kafka
+from clusters.port import ClusterSpec
+from clusters.stage import Stage
+from clusters.systems import system_of
+from harness.scenario.cluster import parse_cluster
+from harness.scenario.expectation import Expectation, parse_expectations
+from harness.scenario.mix import parse_mix
+from harness.scenario.requirement import Requirement, narrowed, parse_requirement
+from harness.scenario.topics import parse_topics
+from harness.scenario.trial_spec import Storm, TrialSpec
+from harness.scenario.validation import at, build, mapping, refuse_unknown
+from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
+from harness.scenario.yaml_file import Document, load_document
+from history.failure import SpecError
+from history.manifest import Promises
+from nemesis.mix import MixSpec
+from nemesis.play import parse_play
+from nemesis.steps import Play, flat, kinds_of_play, takes_of, uses_clients
+from nemesis.verbs.members import RemoveNodes
+from nemesis.verbs.reassign import Reassign
+from nemesis.verbs.registry import EPISODES
+from nemesis.verbs.takes import Takes
+from nemesis.words import duration_s
+from workloads.membership_spec import MembershipSpec
+from workloads.metadata_spec import MetadataSpec
+
+__all__ = ["Scenario", "load_scenario", "parse_scenario"]
+
+_AFTER_HEALING_S: Final = 1.0
+"""For operations after the last heal, for the record."""
+_SETTLED_READS_S: Final = 5.0
+"""For reads of metadata that are held to their age."""
+
+_KEYS = [
+    "name",
+    "title",
+    "issue",
+    "cluster",
+    "topics",
+    "workload",
+    "nemesis",
+    "play",
+    "time_limit",
+    "recovery_limit",
+    "clients_through_proxy",
+    "require",
+    "expect",
+    "trial",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Everything a run is made from, but its seed."""
+
+    document: Document
+    name: str
+    title: str
+    issue: str | None
+    cluster: ClusterSpec
+    topics: tuple[TopicSpec, ...]
+    workload: RecordsSpec
+    """What writes and reads records."""
+    metadata: MetadataSpec | None
+    """What creates, changes and describes topics beside it, if anything does."""
+    membership: MembershipSpec | None
+    """What moves the partitions of these topics meanwhile, if anything does."""
+    mix: MixSpec | None
+    play: Play | None
+    """With neither mix nor play the run is a control: clients alone, nothing breaks."""
+    time_limit_s: float
+    """How long faults and clients go on; with a play, at most so long."""
+    recovery_limit_s: float
+    """How long the cluster may take to be whole again after healing."""
+    expect: tuple[Expectation, ...]
+    require: Requirement = field(default_factory=Requirement)
+    drawn: bool = False
+    """Its faults come from a seed, also those that a replay repeats."""
+    trial: TrialSpec | None = None
+    """It is a trial of `fencepost simulate`: what that draws and does itself."""
+    clients_through_proxy: bool = False
+    """Lead the clients' links over the proxy even where no step needs it: their RPCs are taped."""
+
+    @property
+    def promises(self) -> Promises:
+        """What clients are promised: of records by one workload, of metadata by the other."""
+        if self.metadata is None:
+            return self.workload.promises
+        return replace(
+            self.workload.promises,
+            metadata_age_max_ms=self.metadata.age_max_ms,
+            metadata_settled_age_max_ms=self.metadata.settled_age_max_ms,
+            metadata_settle_ms=self.metadata.settle_ms,
+        )
+
+    @property
+    def clients_after_healing_s(self) -> float:
+        """How long clients go on when everything is healed: until there are settled reads."""
+        if self.metadata is None or self.metadata.settled_age_max_ms is None:
+            return _AFTER_HEALING_S
+        return self.metadata.settle_ms / 1000 + _SETTLED_READS_S
+
+    @property
+    def takes(self) -> frozenset[Takes]:
+        """The means that its nodes start with, for its steps and the faults that are drawn."""
+        drawn = self.mix.faults if self.mix is not None else ()
+        examples = (step for kind in drawn for step in EPISODES[kind].example())
+        return takes_of((*(self.play or ()), *examples))
+
+    @property
+    def asked_faults(self) -> tuple[str, ...]:
+        """The kinds of fault that a run of it is asked for (`nemesis.verbs.registry`)."""
+        return _asked(self.mix, self.play)
+
+    @property
+    def wires_clients(self) -> bool:
+        """Whether the clients' links go over the proxy, too."""
+        return self.clients_through_proxy or uses_clients(self.play or ())
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all topics, in order."""
+        return tuple(key for topic in self.topics for key in topic.keys)
+
+    def without_faults(self) -> "Scenario":
+        """The control of this scenario: the same cluster and clients, and nothing breaks."""
+        document = self.document.without("nemesis", "play", "require", "expect", "trial")
+        return replace(
+            self,
+            document=document,
+            mix=None,
+            play=None,
+            drawn=False,
+            require=Requirement(),
+            expect=(),
+            trial=None,
+        )
+
+
+def load_scenario(path: Path, overrides: Sequence[tuple[tuple[str, ...], object, str]]) -> Scenario:
+    """The scenario in a file, with (path, value, flag) overrides. UsageError names the place."""
+    document = load_document(path)
+    for key_path, value, flag in overrides:
+        document = document.with_flag(path_of_records(key_path, document.data), value, flag)
+    return parse_scenario(document)
+
+
+def parse_scenario(document: Document) -> Scenario:
+    """The scenario that a document states. UsageError names file and line."""
+    try:
+        return _parse(document)
+    except SpecError as error:
+        raise document.error(error) from None
+
+
+def _parse(document: Document) -> Scenario:
+    data = document.data
+    refuse_unknown(data, _KEYS)
+    cluster = at("cluster", data, parse_cluster)
+    keyed = ("topics",) if system_of(cluster).keyed else ()
+    for required in ("name", *keyed, "workload"):
+        if required not in data:
+            raise SpecError((), f"a scenario needs {required!r}")
+    if "topics" in data and not keyed:
+        raise SpecError(("topics",), f"a cluster of {system_of(cluster).name} has no topics")
+    if "nemesis" in data and "play" in data:
+        raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
+    topics: tuple[TopicSpec, ...] = ()
+    if keyed:
+        topics = at("topics", data, lambda value: parse_topics(value, of_kafka(cluster)))
+    specs = at("workload", data, lambda value: parse_workloads(value, cluster, topics))
+    stage = _stage(data, cluster, topics, moving=specs.membership is not None)
+    mix = at("nemesis", data, lambda v: parse_mix(v, stage)) if "nemesis" in data else None
+    play = at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
+    time_limit_s = at("time_limit", data, _duration, default=45.0)
+    require = at("require", data, lambda v: _require(v, document, _asked(mix, play)))
+    return Scenario(
+        document=_with_requirement(document, require),
+        name=at("name", data, _name),
+        title=str(data.get("title", data["name"])),
+        issue=str(data["issue"]) if "issue" in data else None,
+        cluster=cluster,
+        topics=topics,
+        workload=specs.records,
+        metadata=specs.metadata,
+        membership=specs.membership,
+        mix=None if mix is None else replace(mix, demanded=require.faults),
+        play=play,
+        time_limit_s=time_limit_s,
+        recovery_limit_s=at("recovery_limit", data, _duration, default=90.0),
+        expect=at("expect", data, parse_expectations, default=()),
+        require=require,
+        drawn=mix is not None,
+        trial=at("trial", data, lambda value: _trial(value, data)) if "trial" in data else None,
+        clients_through_proxy=at("clients_through_proxy", data, _boolean, default=False),
+    )
+
+
+def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
+    return kinds_of_play(play or ()) if mix is None else tuple(dict.fromkeys(mix.faults))
+
+
+def _require(value: object, document: Document, asked: tuple[str, ...]) -> Requirement:
+    return narrowed(document, parse_requirement(value), asked=asked)
+
+
+def _with_requirement(document: Document, require: Requirement) -> Document:
+    """The document as it is run, whose requirement flags may have narrowed."""
+    if "require" not in document.data or parse_requirement(document.data["require"]) == require:
+        return document
+    return document.with_flag(("require",), require.as_data(), "command line")
+
+
+def _stage(
+    data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
+) -> Stage:
+    """What the play may name. Any broker may come to be a replica of a key that is reassigned.
+
+    `moving`: a workload reassigns all of them.
+    """
+    stage = Stage(
+        nodes=cluster.nodes,
+        system=system_of(cluster).name,
+        roles=cluster.roles,
+        keys=tuple(key for topic in topics for key in topic.keys),
+        broker_ids=cluster.member_ids,
+        spares=cluster.spares,
+        fixed=cluster.fixed,
+        release=cluster.release,
+        metadata_version=cluster.protocol_level or "",
+    )
+    if "play" not in data or moving:
+        return stage
+    play = at("play", data, lambda value: parse_play(value, stage))
+    if any(isinstance(step, RemoveNodes) for step in flat(play)):
+        return stage  # what a node leaves behind goes to any other
+    moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}
+    replicas = {
+        f"{topic.name}-{partition}": ids
+        for topic in topics
+        for partition, ids in enumerate(topic.assignment or ())
+    }
+    return replace(stage, replicas={k: ids for k, ids in replicas.items() if k not in moved})
+
+
+_SCHEDULES: Final = {Storm.PLAY: "play", Storm.MIX: "nemesis"}
+
+
+def _trial(value: object, data: Mapping[str, Any]) -> TrialSpec:
+    spec = build(TrialSpec, mapping(value, example="{storm: windows}"))
+    for key in _SCHEDULES.values():
+        if (key in data) is not (_SCHEDULES.get(spec.storm) == key):
+            there = "has" if key in data else "has no"
+            raise SpecError(("storm",), f"storm {spec.storm}, and the scenario {there} {key}")
+    return spec
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise SpecError((), f"expected true or false, found {value!r}")
+    return value
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", value):
+        raise SpecError((), f"a name is of a-z, 0-9, '-' and '.', found {value!r}")
+    return value
+
+
+def _duration(value: object) -> float:
+    seconds = duration_s(value)
+    if seconds <= 0:
+        raise SpecError((), "expected more than 0s")
+    return seconds

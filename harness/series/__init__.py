@@ -1,0 +1,1 @@
+"""Series of runs: rates, the track record, and claims with their records."""

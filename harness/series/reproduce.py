@@ -1,0 +1,247 @@
+"""Does a scenario reproduce its bug, how often, and on which releases not: runs in series.
+
+Release by release, and on each the same seeds, one run a seed. A run that fails is a result of its
+own and does not end the series; wrong use does (a second run on the machine, a release that does
+not exist), and so does the user, and either way what was done is stored.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from checkers.verdict import Validity, Verdict
+from harness.progress import Progress
+from harness.run.outcome import RunOutcome
+from harness.run.run import run_scenario
+from harness.scenario.expectation import Expectation, expectation_for
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
+from harness.series.first_proof import first_proof_seconds
+from harness.series.reproduction import (
+    Expected,
+    Reproduction,
+    RunResult,
+    Series,
+    SeriesRun,
+    State,
+)
+from harness.series.reproduction_file import write_reproduction
+from history.failure import HarnessError, UsageError
+from history.manifest import read_manifest
+
+__all__ = ["Runner", "Subject", "planned", "reproduce", "result_of"]
+
+Runner = Callable[[Scenario, RunOptions, Progress], RunOutcome]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One release to run the scenario on."""
+
+    release: str
+    metadata_version: str | None
+    """Another than the scenario's, which then says nothing of what to expect; None: its own."""
+    scenario: Scenario
+    """For this release."""
+    options: Sequence[RunOptions]
+    """One run each, in order."""
+
+
+def planned(subjects: Sequence[Subject], *, command: str) -> Reproduction:
+    """The reproduction before its first run."""
+    scenario, options = subjects[0].scenario, subjects[0].options
+    return Reproduction(
+        scenario=scenario.name,
+        title=scenario.title,
+        issue=scenario.issue,
+        state=State.RUNNING,
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=command,
+        fencepost_version=version("fencepost"),
+        runs_a_release=len(options),
+        first_seed=options[0].seed,
+        series=tuple(map(_planned_series, subjects)),
+    )
+
+
+def reproduce(
+    plan: Reproduction,
+    subjects: Sequence[Subject],
+    *,
+    path: Path,
+    progress: Progress,
+    run: Runner = run_scenario,
+    clock: Callable[[], float] = time.monotonic,
+) -> Reproduction:
+    """Run all of it, and keep `path` up to date; a KeyboardInterrupt returns what was done.
+
+    UsageError ends it as it would end a single run; `path` then holds what was done before.
+    """
+    done = plan
+    write_reproduction(path, done)
+    try:
+        for place, subject in enumerate(subjects):
+            for options in subject.options:
+                done = _with_run(
+                    done, place, subject, options, progress=progress, run=run, clock=clock
+                )
+                write_reproduction(path, done)
+        done = replace(done, state=State.COMPLETE)
+    except (KeyboardInterrupt, UsageError) as error:
+        done = replace(done, state=State.INTERRUPTED)
+        if isinstance(error, UsageError):
+            raise
+        progress.say(f"interrupted; what was done is in {path}")
+    finally:
+        write_reproduction(path, done)
+    return done
+
+
+def result_of(verdict: Verdict, sought: Iterable[Sequence[str]]) -> RunResult:
+    """Whether the verdict has one of the sets of anomalies whole.
+
+    Open where a check of a set that nothing else refutes has no answer, and where the run's verdict
+    is unknown. Without any set, every invalid verdict is a hit.
+    """
+    validities = {check.check: check.validity for check in verdict.checks}
+    found = [
+        {validities.get(name, Validity.UNKNOWN) for name in names} for names in map(tuple, sought)
+    ] or [{verdict.validity}]
+    if {Validity.INVALID} in found:
+        return RunResult.HIT
+    if verdict.validity is Validity.UNKNOWN:
+        return RunResult.UNKNOWN
+    refuted = all(Validity.VALID in answers for answers in found)
+    return RunResult.MISS if refuted else RunResult.UNKNOWN
+
+
+def _planned_series(subject: Subject) -> Series:
+    entries = subject.scenario.expect
+    expectation = (
+        None
+        if subject.metadata_version
+        else expectation_for(entries, release=_version_of(subject.release))
+    )
+    return Series(
+        release=subject.release,
+        metadata_version=subject.scenario.cluster.protocol_level,
+        expected=_expected(expectation),
+        sought=(
+            (expectation.anomalies,)
+            if expectation and expectation.validity is Validity.INVALID
+            else tuple(e.anomalies for e in entries if e.validity is Validity.INVALID)
+        ),
+    )
+
+
+def _version_of(release: str) -> str:
+    """A build of the user's own has no version until it runs: it fits entries for every release."""
+    return "" if release.startswith("path:") else release
+
+
+def _expected(expectation: Expectation | None) -> Expected:
+    if expectation is None:
+        return Expected.UNSTATED
+    return Expected.FIRES if expectation.validity is Validity.INVALID else Expected.HOLDS
+
+
+def _with_run(
+    done: Reproduction,
+    place: int,
+    subject: Subject,
+    options: RunOptions,
+    *,
+    progress: Progress,
+    run: Runner,
+    clock: Callable[[], float],
+) -> Reproduction:
+    before = done.series[place]
+    number = f"run {len(before.runs) + 1} of {len(subject.options)}"
+    progress.say(f"{before.label}: {number}, seed {options.seed} (repeat: {options.command})")
+    begin_s = clock()
+    outcome: RunOutcome | HarnessError
+    try:
+        outcome = run(subject.scenario, options, progress)
+    except UsageError:
+        raise
+    except HarnessError as error:
+        outcome = error
+    made = _series_run(outcome, before, options, seconds=clock() - begin_s)
+    after = replace(before, runs=(*before.runs, made))
+    progress.say(_said(after, made))
+    series = (*done.series[:place], after, *done.series[place + 1 :])
+    return _with_surroundings(replace(done, series=series), place, outcome)
+
+
+def _series_run(
+    outcome: RunOutcome | HarnessError, series: Series, options: RunOptions, *, seconds: float
+) -> SeriesRun:
+    if isinstance(outcome, HarnessError):
+        return SeriesRun(
+            seed=options.seed,
+            result=RunResult.FAILED,
+            validity=None,
+            seconds=seconds,
+            proof_seconds=None,
+            anomalies={},
+            run=None,
+            command=options.command,
+            reason=str(outcome),
+        )
+    verdict = outcome.verdict
+    illegal = {
+        check.check: check.anomaly_count - check.allowed_count
+        for check in verdict.checks
+        if check.validity is Validity.INVALID
+    }
+    result = result_of(verdict, series.sought)
+    sought = {name for names in series.sought for name in names} or set(illegal)
+    hit = result is RunResult.HIT
+    return SeriesRun(
+        seed=options.seed,
+        result=result,
+        validity=verdict.validity,
+        seconds=seconds,
+        proof_seconds=first_proof_seconds(outcome.run, verdict, sought) if hit else None,
+        anomalies=illegal,
+        run=str(outcome.run.root),
+        command=options.command,
+        reason=_open_question(verdict, sought) if result is RunResult.UNKNOWN else "",
+    )
+
+
+def _open_question(verdict: Verdict, sought: Collection[str]) -> str:
+    """The first check without an answer, in its own words; else those sought that prove nothing."""
+    unknown = (check for check in verdict.checks if check.validity is Validity.UNKNOWN)
+    for check in unknown:
+        return f"{check.check}: {check.reason}"
+    empty = [
+        f"{check.check} is {check.validity}"
+        for check in verdict.checks
+        if check.check in sought and check.validity in {Validity.NOT_JUDGED, Validity.FIGURE}
+    ]
+    return ", ".join(empty) or "a check that is sought was not made"
+
+
+def _said(series: Series, made: SeriesRun) -> str:
+    words = {RunResult.UNKNOWN: "inconclusive", RunResult.FAILED: "FAILED"}
+    so_far = f"{series.rate.hit_count}/{series.rate.run_count} so far"
+    reason = f": {made.reason}" if made.reason else ""
+    word = words.get(made.result, made.result.value)
+    return f"{series.label}: {word} after {made.seconds:.1f} s, {so_far}{reason}"
+
+
+def _with_surroundings(
+    done: Reproduction, place: int, outcome: RunOutcome | HarnessError
+) -> Reproduction:
+    """With the machine and the versions, which the first run of each release knows."""
+    known = done.series[place]
+    if isinstance(outcome, HarnessError) or (known.versions and done.machine):
+        return done
+    manifest = read_manifest(outcome.run.manifest_path)
+    series = list(done.series)
+    series[place] = replace(known, versions=dict(manifest.versions))
+    return replace(done, machine=dict(manifest.machine), series=tuple(series))

@@ -1,0 +1,62 @@
+"""Reproductions on disk: one JSON file each, which is complete whenever it is looked at.
+
+    results/<scenario>/reproductions/<yyyymmddThhmmssZ>.json
+
+The file is replaced, atomically, after every run, so that a series that was interrupted or killed
+keeps what it had done. Its keys are the fields of `harness.series.reproduction.Reproduction`;
+a reader refuses keys that it does not know and formats that are not its own.
+"""
+
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from harness.series.reproduction import FORMAT_VERSION, Reproduction
+from history.atomic import write_atomically
+from history.failure import HarnessError
+
+__all__ = ["new_reproduction_path", "read_reproduction", "write_reproduction"]
+
+_SERIES_A_SECOND_MAX = 100
+_ADAPTER = TypeAdapter(Reproduction)
+
+
+def new_reproduction_path(results: Path, scenario: str, at: datetime) -> Path:
+    """A file that is not there yet, for a series that starts `at` (UTC).
+
+    Raises HarnessError if the disk refuses.
+    """
+    directory = results / scenario / "reproductions"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HarnessError(f"cannot make {directory}: {error.strerror}") from error
+    name = f"{at:%Y%m%dT%H%M%SZ}"
+    for attempt in range(_SERIES_A_SECOND_MAX):
+        path = directory / f"{name}-{attempt:02}.json" if attempt else directory / f"{name}.json"
+        if not path.exists():
+            return path
+    raise HarnessError(f"more than {_SERIES_A_SECOND_MAX} series in one second: {directory}/{name}")
+
+
+def write_reproduction(path: Path, reproduction: Reproduction) -> None:
+    """Replace the file at `path`, atomically. Raises HarnessError if the disk refuses."""
+    write_atomically(path, _ADAPTER.dump_json(reproduction, indent=2) + b"\n")
+
+
+def read_reproduction(path: Path) -> Reproduction:
+    """The series at `path`. Raises HarnessError if it is missing, torn or of another format."""
+    try:
+        reproduction = _ADAPTER.validate_json(path.read_bytes())
+    except OSError as error:
+        raise HarnessError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        raise HarnessError(f"{path} is no reproduction: {place}: {first['msg']}") from error
+    if reproduction.format_version != FORMAT_VERSION:
+        raise HarnessError(
+            f"{path} has format {reproduction.format_version}, expected {FORMAT_VERSION}"
+        )
+    return reproduction

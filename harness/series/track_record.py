@@ -1,0 +1,204 @@
+"""The track record: a table drawn from reproductions that are kept in the repository.
+
+`results/track-record/*.json` are stored reproductions, copied whole. Of each scenario, release,
+metadata.version and kind of host the newest series counts, and older ones are not pooled with it:
+scenarios and checks change, and a rate is one of a state of both. `docs/track-record.md` has the
+table between two markers, and a test sees that it is the one that is drawn from the files.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from harness.scenario.expectation import tried_releases
+from harness.scenario.scenario import Scenario
+from harness.series.reproduction import Expected, Reproduction, Series, SeriesRun, Standing
+from harness.series.reproduction_file import read_reproduction, write_reproduction
+from history.failure import UsageError
+from report.notation import length, one_line
+
+__all__ = [
+    "BEGIN",
+    "END",
+    "add_to_track_record",
+    "read_track_record",
+    "table",
+    "with_table",
+    "without_series",
+]
+
+BEGIN: Final = "<!-- track record: `make docs` writes it from results/track-record -->"
+END: Final = "<!-- end of the track record -->"
+_HEAD: Final = (
+    "| scenario | release | expected | runs with the bug | 95 % Wilson | median run | found |\n"
+    "|---|---|---|---|---|---|---|"
+)
+_GIB: Final = 1 << 30
+
+
+def add_to_track_record(path: Path, directory: Path) -> Path:
+    """Copy a stored reproduction into the record, and say where it lies.
+
+    Its runs are named `<scenario>/<time>`, wherever they lie on this machine.
+    Raises HarnessError if it is none; UsageError if it has no run.
+    """
+    found = read_reproduction(path)
+    if not any(series.runs for series in found.series):
+        raise UsageError(f"{path}: it has no run to keep")
+    directory.mkdir(parents=True, exist_ok=True)
+    kept = directory / f"{found.scenario}-{path.stem}.json"
+    write_reproduction(kept, _portable(found))
+    return kept
+
+
+def read_track_record(directory: Path) -> tuple[Reproduction, ...]:
+    """All that are kept, by scenario, the newest first. HarnessError if one cannot be read."""
+    found = [read_reproduction(path) for path in sorted(directory.glob("*.json"))]
+    newest_first = sorted(found, key=lambda one: one.started_at, reverse=True)
+    return tuple(sorted(newest_first, key=lambda one: one.scenario))
+
+
+def without_series(
+    scenarios: Iterable[Scenario], recorded: Sequence[Reproduction]
+) -> Iterator[tuple[Scenario, str]]:
+    """The releases that scenarios say they were tried on, and whose newest series is not there.
+
+    Nor is one that counts that is not as the scenario expects, or left it open.
+    """
+    proven = {
+        (reproduction.scenario, series.release, series.metadata_version)
+        for reproduction, series in _newest(recorded)
+        if series.standing is Standing.AS_EXPECTED and not series.host
+    }
+    for scenario in scenarios:
+        for release in tried_releases(scenario.expect):
+            if (scenario.name, release, scenario.cluster.protocol_level) not in proven:
+                yield scenario, release
+
+
+def table(recorded: Sequence[Reproduction]) -> str:
+    """The record as Markdown, with where and how its figures were measured."""
+    rows = sorted(_newest(recorded), key=lambda row: _place(*row))
+    if not rows:
+        return "Nothing is on record yet.\n"
+    lines = [_HEAD, *(_row(*row) for row in rows), "", *_notes(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(path: Path, text: str, *, markers: tuple[str, str] = (BEGIN, END)) -> None:
+    """Put `text` between the markers of a file. UsageError if it does not have them."""
+    content = path.read_text(encoding="utf-8")
+    before, begin, rest = content.partition(markers[0])
+    _, end, after = rest.partition(markers[1])
+    if not begin or not end:
+        raise UsageError(f"{path} has no markers; expected {markers[0]!r} and {markers[1]!r}")
+    path.write_text(f"{before}{begin}\n{text}{end}{after}", encoding="utf-8")
+
+
+def _portable(found: Reproduction) -> Reproduction:
+    """The reproduction without the places of this machine."""
+    series = tuple(
+        replace(
+            one,
+            runs=tuple(_portable_run(run) for run in one.runs),
+            versions={name: _named(name, value) for name, value in one.versions.items()},
+        )
+        for one in found.series
+    )
+    return replace(found, command=_portable_command(found.command), series=series)
+
+
+def _portable_run(run: SeriesRun) -> SeriesRun:
+    place = "/".join(Path(run.run).parts[-2:]) if run.run else None
+    reason = run.reason.replace(run.run, place) if run.run and place else run.reason
+    return replace(run, run=place, reason=reason, command=_portable_command(run.command))
+
+
+def _portable_command(command: str) -> str:
+    """Without the place of results; an inventory by its name."""
+    words = shlex.split(command)
+    if "--results" in words:
+        at = words.index("--results")
+        del words[at : at + 2]
+    if "--inventory" in words:
+        at = words.index("--inventory") + 1
+        words[at] = _named("inventory", words[at])
+    return shlex.join(words)
+
+
+def _named(name: str, value: str) -> str:
+    return Path(value).name if name == "inventory" else value
+
+
+def _newest(recorded: Iterable[Reproduction]) -> Iterator[tuple[Reproduction, Series]]:
+    seen: set[tuple[str, str, str | None, str]] = set()
+    for reproduction in recorded:
+        for series in reproduction.series:
+            key = (reproduction.scenario, series.release, series.metadata_version, series.host)
+            if series.runs and key not in seen:
+                seen.add(key)
+                yield reproduction, series
+
+
+def _place(reproduction: Reproduction, series: Series) -> tuple[object, ...]:
+    """By scenario, kind of host and release, old ones first."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", series.release))
+    return (
+        reproduction.scenario,
+        series.host,
+        numbers,
+        series.release,
+        series.metadata_version or "",
+    )
+
+
+def _row(reproduction: Reproduction, series: Series) -> str:
+    rate = series.rate
+    low, high = (f"{100 * end:.0f}" for end in rate.interval())
+    issue = f" ({reproduction.issue})" if reproduction.issue else ""
+    left = f", {series.inconclusive_count} inconclusive" if series.inconclusive_count else ""
+    cells = (
+        f"`{reproduction.scenario}`{issue}",
+        series.label,
+        _expectation(series),
+        f"{rate.hit_count}/{rate.run_count}{left}",
+        f"{low} to {high} %" if rate.run_count else "-",
+        "-" if series.median_seconds is None else length(series.median_seconds * 1e9),
+        ", ".join(series.found) or "nothing",
+    )
+    return "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _expectation(series: Series) -> str:
+    says = {Expected.FIRES: "fires", Expected.HOLDS: "holds"}.get(series.expected, "-")
+    bad = series.standing in (Standing.NOT_AS_EXPECTED, Standing.INCONCLUSIVE)
+    return f"{says}: **{series.standing}**" if bad else says
+
+
+def _notes(rows: Sequence[tuple[Reproduction, Series]]) -> Iterator[str]:
+    """Command, machine and date of every figure; those that share a command stand together."""
+    for reproduction in dict.fromkeys(reproduction.command for reproduction, _ in rows):
+        one = next(r for r, _ in rows if r.command == reproduction)
+        yield f"- `{one.command}`: {_day(one.started_at)}, {_machine(one)}"
+
+
+def _day(iso: str) -> str:
+    at = datetime.fromisoformat(iso)
+    return f"{at.day} {at:%B %Y}"
+
+
+def _machine(reproduction: Reproduction) -> str:
+    machine = reproduction.machine
+    java = next((s.versions["java"] for s in reproduction.series if "java" in s.versions), None)
+    memory = machine.get("memory_bytes", "")
+    words = (
+        f"{machine['cores']} cores" if "cores" in machine else "",
+        f"{int(memory) / _GIB:.0f} GiB" if memory.isdecimal() else "",
+        f"Java {java}" if java else "",
+        f"Fencepost {reproduction.fencepost_version}",
+    )
+    return ", ".join(filter(None, words))

@@ -1,0 +1,131 @@
+"""The evidence that every recording in virtual time keeps of its cluster, beside its clients'.
+
+A run and a trial that is recorded fill the same tables: when metadata were appended is noted as the
+world goes on, what nodes were told and what lies on their disks is written at the end.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from clusters.node_port.effects import NOTE
+from clusters.node_port.notes import APPENDED_METADATA
+from clusters.reference.simulated.cluster import SimulatedCluster
+from clusters.reference.simulated.witness import AppendTimes, write_simulated_witness
+from clusters.simulation.world import Watcher
+from history.failure import HarnessError
+from history.journal import RowJournal
+from history.run_directory import RunDirectory
+
+__all__ = [
+    "ORIGIN_UTC_NS",
+    "SimulatedTime",
+    "Stamps",
+    "few_collections",
+    "recorded_tables",
+    "testify",
+]
+
+ORIGIN_UTC_NS: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000_000
+"""The wall clock at the start of every world."""
+_S: Final = 1_000_000_000
+_YOUNG_MAX: Final = 200_000
+
+
+class SimulatedTime:
+    """`harness.timing.Time` and a clock for journals: the world's time."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+
+    def now_s(self) -> float:
+        """Seconds of the world."""
+        return self._cluster.world.now_ns / _S
+
+    def now_ns(self) -> int:
+        """The same in ns."""
+        return self._cluster.world.now_ns
+
+    def sleep(self, seconds: float) -> None:
+        """Let the world go on for so long."""
+        self._cluster.run(int(seconds * _S))
+
+
+class Stamps:
+    """A watcher that notes when metadata were appended, and passes everything on to another one."""
+
+    def __init__(self, times: AppendTimes, watcher: Watcher | None = None) -> None:
+        self._times = times
+        inner = watcher or _Nobody()
+        self._note = inner.note
+        self.started = inner.started
+        self.sent = inner.sent
+        self.delivered = inner.delivered
+
+    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
+        """A node notes something."""
+        assert note[0] == NOTE
+        if note[1] == APPENDED_METADATA:
+            self._times.add(now, note[2], note[3])
+        self._note(now, node, note)
+
+
+class _Nobody:
+    def started(self, node: int) -> None:
+        pass
+
+    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
+        pass
+
+    def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        pass
+
+    def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
+        pass
+
+
+@contextmanager
+def few_collections() -> Iterator[None]:
+    """A world is a million small values without cycles, which a collector looks at in vain."""
+    before = gc.get_threshold()
+    gc.set_threshold(_YOUNG_MAX, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def recorded_tables(*, wired: bool, clients: Sequence[str] = ()) -> tuple[str, ...]:
+    """The tables of the cluster that a recording sets out to fill; `clients`: those of clients."""
+    seen = ("describes", "metadata_offsets", "quorum_claims")
+    lain = ("metadata_log", "replicas", "replica_records", "node_settings")
+    taped = ("wire",) if wired else ()
+    return tuple(dict.fromkeys((*taped, *seen, *lain, *clients)))
+
+
+def testify(
+    cluster: SimulatedCluster,
+    topics: Sequence[str],
+    times: AppendTimes,
+    *,
+    run: RunDirectory,
+    say: Callable[[str], None],
+) -> None:
+    """Write what the nodes were told and what their disks hold. HarnessError if that fails."""
+    with RowJournal(run.raw, "node_settings") as journal:
+        for node in cluster.nodes:
+            for name, value in sorted(cluster.settings(node).items()):
+                journal.add({"node": node, "name": name, "value": value})
+    disks = {node: cluster.host(node).disk for node in cluster.nodes}
+    try:
+        metadata_count, record_count = write_simulated_witness(
+            disks, topics=topics, times=times, raw=run.raw
+        )
+    except OSError as error:
+        raise HarnessError(f"cannot write what the disks hold in {run.raw}: {error}") from error
+    say(
+        f"the disks hold {metadata_count:,} metadata records and {record_count:,} records of "
+        "replicas"
+    )
