@@ -74,7 +74,7 @@ class History:
     @staticmethod
     def of(run: RunDirectory) -> "History":
         return History(
-            sealed_table(run, "operations").to_pandas(), load_table(run, "records").to_pandas()
+            sealed_table(run, "operations").to_pandas(), sealed_table(run, "records").to_pandas()
         )
 
     def of_f(self, f: str) -> pd.DataFrame:

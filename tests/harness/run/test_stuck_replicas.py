@@ -8,10 +8,11 @@ from rich.console import Console
 from sealed_runs import sealed_table
 
 from checkers.anomaly import anomalies_of
-from checkers.cluster_checks import ClusterKernel
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.facts import facts_of
+from checkers.metadata.view import View
+from checkers.table_check import TableKernel
 from clusters.reference.nodes.replicas.fetchers import Fetchers
 from clusters.reference.nodes.replicas.log import PartitionLog
 from clusters.systems import SIMULATED
@@ -51,9 +52,10 @@ def recorded(directory: Path) -> RunDirectory:
     return run
 
 
-def said(kernel: ClusterKernel, run: RunDirectory) -> list[str]:
+def said(kernel: TableKernel, run: RunDirectory) -> list[str]:
     tables = {name: sealed_table(run, name) for name in ("metadata_log", "replicas", "faults")}
-    judged = kernel(tables, facts_of(read_manifest(run.manifest_path)))
+    facts = facts_of(read_manifest(run.manifest_path))
+    judged = kernel(tables, View(facts=facts, metadata_log=tables["metadata_log"]))
     return [one.detail for _, found in judged for one in anomalies_of(found.table)]
 
 
