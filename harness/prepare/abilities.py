@@ -17,7 +17,7 @@ from clusters.port import Cluster
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario
-from history.failure import SpecError
+from history.failure import Mistakes, SpecError
 from nemesis.play import step_word
 from nemesis.simulated.wire import why_no_such_rule
 from nemesis.steps import Choose, Repeat, places
@@ -83,11 +83,15 @@ class There:
 
 
 def refuse_missing_abilities(scenario: Scenario, there: There) -> None:
-    """UsageError with the place of the first thing that cannot be done there."""
+    """UsageError with the places of all that cannot be done there."""
+    mistakes = Mistakes()
     for place, word, why in _asked(scenario, there):
         if why is not None:
-            words = f"{word}: this cluster cannot do that: {why}"
-            raise scenario.document.error(SpecError(place, words))
+            mistakes.note(place, f"{word}: this cluster cannot do that: {why}")
+    try:
+        mistakes.refuse()
+    except SpecError as error:
+        raise scenario.document.error(error) from None
 
 
 def _asked(

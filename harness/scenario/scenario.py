@@ -1,12 +1,14 @@
 """A scenario: which cluster, what the clients do, what goes wrong, and what to expect of it.
 
-A scenario file is checked whole before anything starts; the first thing that cannot be is one line
-with its file and line number, and with the words that exist there.
+A scenario file is checked whole before anything starts; each thing that cannot be is one line with
+its file and line number, and with the words that exist there. Where a part cannot be read, the rest
+is read as if anything could stand there, so that no mistake brings others with it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +18,10 @@ from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.topics import parse_topics
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import at, build, mapping, refuse_unknown, settings
+from harness.scenario.validation import Reader, build, mapping, settings
 from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
-from history.failure import SpecError
+from history.failure import Mistakes, SpecError
 from history.manifest import Promises
 from nemesis.mix import MixSpec
 from nemesis.play import parse_play
@@ -175,23 +177,34 @@ def node_names(spec: ClusterSpec) -> tuple[NodeName, ...]:
 
 def _parse(document: Document) -> Scenario:
     data = document.data
-    refuse_unknown(data, _KEYS)
-    for required in ("name", "topics", "workload"):
-        if required not in data:
-            raise SpecError((), f"a scenario needs {required!r}")
-    if "nemesis" in data and "play" in data:
-        raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
-    cluster = at("cluster", data, _cluster)
-    topics = at("topics", data, lambda value: parse_topics(value, brokers=cluster.brokers))
-    specs = at("workload", data, lambda value: parse_workloads(value, cluster, topics))
-    stage = _stage(data, cluster, topics, moving=specs.membership is not None)
-    mix = at("nemesis", data, lambda v: parse_mix(v, stage)) if "nemesis" in data else None
-    play = at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
-    time_limit_s = at("time_limit", data, _duration, default=45.0)
-    require = at("require", data, lambda v: _require(v, document, _asked(mix, play)))
+    read = Reader(data)
+    _refuse_keys(read)
+    cluster = _cluster_of(read)
+    topics = read.at(
+        "topics", lambda value: parse_topics(value, brokers=cluster.brokers), otherwise=()
+    )
+    specs = read.at(
+        "workload", lambda value: parse_workloads(value, cluster, topics), otherwise=None
+    )
+    moving = specs is not None and specs.membership is not None
+    stage = _stage(data, cluster, topics, moving=moving)
+    mix = read.at("nemesis", lambda value: parse_mix(value, stage), otherwise=None)
+    play = read.at("play", lambda value: parse_play(value, stage), otherwise=None)
+    require = read.at("require", parse_requirement, otherwise=Requirement())
+    time_limit_s = read.at("time_limit", _duration, otherwise=45.0)
+    if not {"nemesis", "play", "time_limit"} & read.unread:
+        with read.mistakes.below("require"):
+            require = narrowed(document, require, asked=_asked(mix, play))
+    name = read.at("name", _name, otherwise="")
+    recovery_limit_s = read.at("recovery_limit", _duration, otherwise=90.0)
+    expect = read.at("expect", parse_expectations, otherwise=())
+    trial = read.at("trial", lambda value: _trial(value, data), otherwise=None)
+    through_proxy = read.at("clients_through_proxy", _boolean, otherwise=False)
+    read.mistakes.refuse()
+    assert specs is not None, "refused"
     return Scenario(
         document=_with_requirement(document, require),
-        name=at("name", data, _name),
+        name=name,
         title=str(data.get("title", data["name"])),
         issue=str(data["issue"]) if "issue" in data else None,
         cluster=cluster,
@@ -202,13 +215,42 @@ def _parse(document: Document) -> Scenario:
         mix=None if mix is None else replace(mix, demanded=require.faults),
         play=play,
         time_limit_s=time_limit_s,
-        recovery_limit_s=at("recovery_limit", data, _duration, default=90.0),
-        expect=at("expect", data, parse_expectations, default=()),
+        recovery_limit_s=recovery_limit_s,
+        expect=expect,
         require=require,
         drawn=mix is not None,
-        trial=at("trial", data, lambda value: _trial(value, data)) if "trial" in data else None,
-        clients_through_proxy=at("clients_through_proxy", data, _boolean, default=False),
+        trial=trial,
+        clients_through_proxy=through_proxy,
     )
+
+
+def _refuse_keys(read: Reader) -> None:
+    """Note the keys that do not exist, those that are missing, and those that go not together."""
+    unknown = read.refuse_unknown(_KEYS)
+    for required in ("name", "topics", "workload"):
+        # A key that was misspelt is one mistake, not two.
+        if required not in read.data and not get_close_matches(required, unknown):
+            read.mistakes.note((), f"a scenario needs {required!r}")
+    if "nemesis" in read.data and "play" in read.data:
+        read.mistakes.note(("play",), "a scenario has a nemesis or a play, not both")
+
+
+def _cluster_of(read: Reader) -> ClusterSpec:
+    """The cluster; where it cannot be, one that refuses nothing else because of that."""
+    value = read.data.get("cluster")
+    try:
+        return _cluster(value)
+    except SpecError as error:
+        read.mistakes.add(error.below("cluster"))
+        wrong = {one.path[0] for one in error.all if one.path}
+    right = {k: v for k, v in value.items() if k not in wrong} if isinstance(value, dict) else {}
+    try:
+        return _cluster({key: _WIDEST[key] for key in _WIDEST if key in wrong} | right)
+    except SpecError:
+        return _cluster(_WIDEST)
+
+
+_WIDEST: Final = {"controllers": 3, "brokers": 9}
 
 
 def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
@@ -226,6 +268,15 @@ def _with_requirement(document: Document, require: Requirement) -> Document:
     return document.with_flag(("require",), require.as_data(), "command line")
 
 
+class _AnyKeys(tuple[str, ...]):
+    """Those of topics that could not be read: whatever a play names may be among them."""
+
+    __slots__ = ()
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
 def _stage(
     data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
@@ -236,7 +287,7 @@ def _stage(
     nodes = node_names(cluster)
     stage = Stage(
         nodes=nodes,
-        keys=tuple(key for topic in topics for key in topic.keys),
+        keys=tuple(key for topic in topics for key in topic.keys) or _AnyKeys(),
         broker_ids=tuple(range(1, cluster.brokers + cluster.spare_brokers + 1)),
         spares=frozenset(nodes)
         - frozenset(node_names(replace(cluster, spare_controllers=0, spare_brokers=0))),
@@ -250,7 +301,10 @@ def _stage(
     )
     if "play" not in data or moving:
         return stage
-    play = at("play", data, lambda value: parse_play(value, stage))
+    try:
+        play = parse_play(data["play"], stage)
+    except SpecError:
+        return stage  # what is wrong is said when it is read on this stage
     if any(isinstance(step, RemoveNodes) for step in flat(play)):
         return stage  # what a node leaves behind goes to any other
     moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}
@@ -294,29 +348,41 @@ def _duration(value: object) -> float:
 
 
 def _cluster(value: object) -> ClusterSpec:
-    data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
-    allowed = ["kafka" if key == "release" else key for key in ClusterSpec.__dataclass_fields__]
-    refuse_unknown(data, allowed)
-    if isinstance(data.get("kafka"), float):
-        raise SpecError(("kafka",), f"{data['kafka']!r} is a number; quote it: '{data['kafka']}'")
-    if "kafka" in data:
-        data["release"] = str(data.pop("kafka"))
-    if data.get("metadata_version") is not None:
-        data["metadata_version"] = str(data["metadata_version"])
-    for key in ("settings", "controller_settings", "broker_settings"):
-        data[key] = at(key, data, settings)
-    spec = build(ClusterSpec, data)
+    read = Reader(mapping(value, example="{brokers: 3, kafka: 4.3.1}"))
+    words = {
+        key: read.at(key, parse, otherwise=None)
+        for key, parse in _CLUSTER_WORDS.items()
+        if key in read.data
+    }
+    data = {key: words.get(key, read.data[key]) for key in read.data if key not in read.unread}
+    return read.mistakes.refuse_after(lambda: _built_cluster(data))
+
+
+def _built_cluster(data: Mapping[str, Any]) -> ClusterSpec:
+    spec = build(ClusterSpec, data, called={"release": "kafka"})
+    mistakes = Mistakes()
     if spec.controllers not in (1, 3):
-        raise SpecError(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
+        mistakes.note(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
     if not 1 <= spec.brokers <= 9:  # noqa: PLR2004  # one digit, one machine
-        raise SpecError(("brokers",), f"1 to 9 brokers, found {spec.brokers}")
-    _refuse_spares(spec)
+        mistakes.note(("brokers",), f"1 to 9 brokers, found {spec.brokers}")
+    for key, count in (("spare_controllers", 4), ("spare_brokers", 9 - spec.brokers)):
+        if not 0 <= getattr(spec, key) <= max(0, count):
+            mistakes.note((key,), f"0 to {count} of them, found {getattr(spec, key)}")
+    if spec.spare_controllers and spec.quorum is Quorum.STATIC:
+        found = "the voters of a static quorum are fixed: dynamic"
+        mistakes.note(("spare_controllers",), found)
+    mistakes.refuse()
     return spec
 
 
-def _refuse_spares(spec: ClusterSpec) -> None:
-    for key, count in (("spare_controllers", 4), ("spare_brokers", 9 - spec.brokers)):
-        if not 0 <= getattr(spec, key) <= count:
-            raise SpecError((key,), f"0 to {count} of them, found {getattr(spec, key)}")
-    if spec.spare_controllers and spec.quorum is Quorum.STATIC:
-        raise SpecError(("spare_controllers",), "the voters of a static quorum are fixed: dynamic")
+def _release(value: object) -> str:
+    if isinstance(value, float):
+        raise SpecError((), f"{value!r} is a number; quote it: '{value}'")
+    return str(value)
+
+
+_CLUSTER_WORDS: Final[Mapping[str, Callable[[object], object]]] = {
+    "kafka": _release,
+    "metadata_version": lambda value: None if value is None else str(value),
+    **dict.fromkeys(("settings", "controller_settings", "broker_settings"), settings),
+}

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clusters.port import ClusterSpec, TopicSpec
-from harness.scenario.validation import build, mapping, settings
-from history.failure import SpecError
+from harness.scenario.validation import Reader, build, mapping, settings
+from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean
 from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec
@@ -41,16 +41,18 @@ class Workloads:
 
 
 def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]) -> Workloads:
-    """One workload of records, alone or in a list with one of metadata, of membership, or both."""
-    specs = []
+    """One workload of records, alone or in a list with one of metadata, of membership, or both.
+
+    No `topics`: they could not be read.
+    """
+    specs, mistakes = [], Mistakes()
     for index, item in enumerate(value if isinstance(value, list) else [value]):
-        try:
+        with mistakes.below(*([index] if isinstance(value, list) else [])):
             spec = _workload(item)
+            specs.append(spec)
             if isinstance(spec, MembershipSpec):
                 _refuse_immovable(spec, cluster, topics)
-        except SpecError as error:
-            raise (error.below(index) if isinstance(value, list) else error) from None
-        specs.append(spec)
+    mistakes.refuse()
     records = [spec for spec in specs if isinstance(spec, ProducePollSpec | TransactionsSpec)]
     metadata = [spec for spec in specs if isinstance(spec, MetadataSpec)]
     membership = [spec for spec in specs if isinstance(spec, MembershipSpec)]
@@ -70,20 +72,17 @@ def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicS
 def _refuse_immovable(
     spec: MembershipSpec, cluster: ClusterSpec, topics: Sequence[TopicSpec]
 ) -> None:
-    if spec.replicas_min >= cluster.brokers:
-        raise SpecError(
-            ("replicas_min",),
-            f"{spec.replicas_min} replicas on {cluster.brokers} brokers have nowhere to go",
-        )
-    if spec.replicas_max is not None and spec.replicas_max > cluster.brokers:
-        raise SpecError(
-            ("replicas_max",), f"{spec.replicas_max} replicas on {cluster.brokers} brokers"
-        )
+    mistakes, brokers = Mistakes(), cluster.brokers
+    if spec.replicas_min >= brokers:
+        found = f"{spec.replicas_min} replicas on {brokers} brokers have nowhere to go"
+        mistakes.note(("replicas_min",), found)
+    if spec.replicas_max is not None and spec.replicas_max > brokers:
+        mistakes.note(("replicas_max",), f"{spec.replicas_max} replicas on {brokers} brokers")
     keys_count = sum(len(topic.keys) for topic in topics)
-    if spec.movers > keys_count:
-        raise SpecError(
-            ("movers",), f"each mover needs a partition of its own, found {keys_count} of them"
-        )
+    if topics and spec.movers > keys_count:
+        found = f"each mover needs a partition of its own, found {keys_count} of them"
+        mistakes.note(("movers",), found)
+    mistakes.refuse()
 
 
 def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:
@@ -106,8 +105,6 @@ def _workload(
     if kind not in _RECORD_WORKLOADS:
         known = (*_RECORD_WORKLOADS, *_WORKLOADS_BESIDE)
         raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
-    try:
-        data["settings"] = settings(data.get("settings"))
-    except SpecError as error:
-        raise error.below("settings") from None
-    return build(_RECORD_WORKLOADS[kind], data)
+    read = Reader(data)
+    data = data | {"settings": read.at("settings", settings, otherwise=dict[str, str]())}
+    return read.mistakes.refuse_after(lambda: build(_RECORD_WORKLOADS[kind], data))
