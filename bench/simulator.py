@@ -21,7 +21,7 @@ from typing import Final
 
 from bench.measuring import spread
 from clusters.compiled import is_compiled
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.reference.nodes.rules import Rules
 from harness.progress import Status
 from harness.run.run import record_scenario
@@ -195,7 +195,7 @@ def _quiet_plan(seed: int) -> TrialPlan:
     replicas = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
     return TrialPlan(
         seed=seed,
-        cluster=ClusterSpec(controllers=3, brokers=3),
+        cluster=KafkaSpec(controllers=3, brokers=3),
         topics=(TopicSpec(name="t", assignment=replicas, settings={"min.insync.replicas": "2"}),),
         records=ProducePollSpec(producers=1, consumers=1, rate=5, consume=Consume.ASSIGN),
         storm=Storm.MIX,

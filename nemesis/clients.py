@@ -49,8 +49,23 @@ class ClientChoice:
 
     def covers(self, name: str) -> bool:
         """Whether this client may be meant."""
-        role = self.text.rpartition(" ")[2].removesuffix("s")
-        return name == self.text or name.rpartition("-")[0] == role
+        return self.may_be(ClientChoice(text=name))
+
+    def may_be(self, other: "ClientChoice") -> bool:
+        """Whether one client may be meant by both."""
+        if self.names_one and other.names_one:
+            return self == other
+        return self.role == other.role
+
+    @property
+    def names_one(self) -> bool:
+        """Whether it is a client's name, and no share of a role."""
+        return " " not in self.text
+
+    @property
+    def role(self) -> str:
+        """The role of the clients: producer or consumer."""
+        return self.text.rpartition(" ")[2].partition("-")[0].removesuffix("s")
 
 
 def parse_clients(value: object) -> ClientChoice:

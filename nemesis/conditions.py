@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusters.port import ClusterView, NodeName, NodeState
+from clusters.kafka_port import ClusterView
+from clusters.port import NodeName, NodeState
 
 __all__ = [
     "Acknowledged",

@@ -9,7 +9,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from clusters.port import NodeName, Role
+from clusters.kafka_port import Role
+from clusters.port import NodeName
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import (
     Among,

@@ -25,7 +25,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from nemesis.targets import ByRole, Choice, RoleOf, Scene, Share, Target
 from nemesis.verbs.episode import Begun, Opening
 from nemesis.verbs.registry import EPISODES, is_fault

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from clusters.port import NodeName, role_of
+from clusters.kafka_port import role_of
+from clusters.port import NodeName
 from history.failure import SpecError
 from nemesis.release_words import line_of
 from nemesis.stage import Stage

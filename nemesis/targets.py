@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.port import ClusterView, NodeName, Role, role_of
+from clusters.kafka_port import ClusterView, Role, role_of
+from clusters.port import NodeName
 from history.failure import HarnessError, SpecError
 
 __all__ = [

@@ -13,7 +13,8 @@ from enum import StrEnum
 from itertools import permutations, product
 from typing import TYPE_CHECKING
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import CLIENTS, NodeName
 from history.failure import HarnessError
 from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = [
-    "CLIENTS",
     "Among",
     "Cut",
     "Flows",
@@ -37,9 +37,6 @@ __all__ = [
     "flows_of",
     "whole_network",
 ]
-
-CLIENTS = NodeName("clients")
-"""Everybody outside of the cluster."""
 
 
 class Shape(StrEnum):

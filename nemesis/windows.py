@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from nemesis.conditions import Condition, Fenced, Held, IsrMember, Registered
 from nemesis.steps import Play
 from nemesis.targets import ByRole, NamedNodes, RoleOf, Target

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory

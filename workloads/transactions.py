@@ -15,7 +15,7 @@ from typing import Final
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import fetch_release
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clusters.kafka.formatting import Bootstrap
 from clusters.kafka.releases import Release, version_numbers
-from clusters.port import Role
+from clusters.kafka_port import Role
 from clusters.provision.java import Java
 
 __all__ = ["Prepared"]

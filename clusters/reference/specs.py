@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.port import ClusterSpec, Role
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from history.failure import UsageError
 
@@ -18,7 +18,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 """Settings by Kafka's names, unless a scenario says otherwise."""
 
 
-def level_of(spec: ClusterSpec) -> int:
+def level_of(spec: KafkaSpec) -> int:
     """The metadata.version that the cluster starts with, the highest by default.
 
     Raises UsageError if there is no such level.
@@ -34,7 +34,7 @@ def level_of(spec: ClusterSpec) -> int:
     return int(spec.metadata_version)
 
 
-def own_settings(spec: ClusterSpec, role: Role) -> dict[str, str]:
+def own_settings(spec: KafkaSpec, role: Role) -> dict[str, str]:
     """The settings that a spec states for nodes of a role; DEFAULTS are beneath them."""
     own = spec.controller_settings if role is Role.CONTROLLER else spec.broker_settings
     return {**spec.settings, **own}

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol, TypeVar
 
 from clusters.abilities import DisturbsPackets, Links
-from clusters.port import Cluster, NodeName, NodeState
-from nemesis.topology import CLIENTS
+from clusters.port import CLIENTS, Cluster, NodeName, NodeState
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Flow, Link
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusters.abilities import LogEnds
 from clusters.evolution import Follows, members_of
-from clusters.port import Cluster, NodeName, Role, role_of
+from clusters.kafka_port import LogEnds, Role, role_of
+from clusters.port import Cluster, NodeName
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, whole_nodes

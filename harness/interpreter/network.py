@@ -9,13 +9,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.port import Cluster, NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import CLIENTS, Cluster, NodeName
 from harness.interpreter.partitions import Partitions
 from harness.interpreter.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
 from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import CLIENTS
 from nemesis.verbs.bandwidth import Bandwidth
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift

@@ -12,13 +12,13 @@ from itertools import chain
 from typing import Final
 
 from clusters.abilities import DisturbsPackets
-from clusters.port import Cluster, NodeName
+from clusters.port import CLIENTS, Cluster, NodeName
 from harness.interpreter.cutting import Cutter, PacketCutter, ProxyCutter, awake, those
 from harness.interpreter.played import PerformedPlay
 from history.failure import HarnessError
 from history.journal import FaultJournal
 from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import CLIENTS, Flows, cut_off, flows_of
+from nemesis.topology import Flows, cut_off, flows_of
 from nemesis.verbs.bandwidth import Bandwidth
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.partition import Means, Partition

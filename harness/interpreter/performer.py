@@ -127,7 +127,7 @@ class Performer:
         opened = OpenFault(
             index=index,
             name=verb.word,
-            healed_by=VERBS[deed.healed_by],
+            healed_by=VERBS[verb.healed_by],
             broken=set(nodes),
             healing=set(),
         )

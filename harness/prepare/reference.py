@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Final
 
-from clusters.port import Quorum
+from clusters.kafka_port import Quorum
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.process_settings import ignored

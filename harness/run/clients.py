@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import Prepared
-from clusters.port import Cluster
+from clusters.kafka_port import BrokerCluster
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream_seed
 from harness.timing import RealTime, Time
@@ -106,7 +106,7 @@ def tables_of(scenario: Scenario) -> tuple[str, ...]:
 
 def workload_of(
     scenario: Scenario,
-    cluster: Cluster,
+    cluster: BrokerCluster,
     *,
     warden: Warden,
     prepared: Prepared | None,
@@ -145,7 +145,7 @@ def workload_of(
 
 def _beside(
     scenario: Scenario,
-    cluster: Cluster,
+    cluster: BrokerCluster,
     *,
     warden: Warden,
     run: RunDirectory,

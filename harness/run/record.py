@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from clusters.abilities import Route, direct
 from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import Route, direct
 from clusters.kafka.prepared import Prepared
 from clusters.port import Cluster, Disks
 from clusters.reference.processes import ReferenceCluster
+from harness.manifest import note
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
 from harness.run.clients import tables_of, workload_of
-from harness.run.recording import Recording, note
+from harness.run.recording import Recording
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario, node_names
 from history.clock import Clock

@@ -7,16 +7,18 @@ Whether time is the machine's or a simulated world's is said by who calls.
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from clusters.abilities import Explains, Skews
-from clusters.port import Cluster, NodeName
+from clusters.kafka_port import BrokerCluster
+from clusters.port import NodeName
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, Observer
 from harness.interpreter.performer import Performer
 from harness.interpreter.played import PerformedPlay
+from harness.manifest import note
 from harness.progress import Progress, Status
 from harness.run.clients import Together
 from harness.run.samples import Sampler
@@ -26,14 +28,13 @@ from harness.timing import RealTime, Time
 from history.clock import TellsTime
 from history.failure import HarnessError
 from history.journal import FaultJournal, SampleJournal
-from history.manifest import read_manifest, write_manifest
 from history.run_directory import RunDirectory
 from nemesis.mix import Mix
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Link
 from nemesis.wire.status import WireStatus
 
-__all__ = ["Recording", "note"]
+__all__ = ["Recording"]
 
 _FINAL_READ_LIMIT_S = 120.0
 _CLIENT_STOP_LIMIT_S = 60.0
@@ -45,7 +46,7 @@ class Recording:
     """One run of clients and faults on a cluster that is up. `go` performs it."""
 
     scenario: Scenario
-    cluster: Cluster
+    cluster: BrokerCluster
     workload: Together
     wire: BreaksNetwork | None
     links: Collection[Link]
@@ -162,13 +163,7 @@ class Recording:
         )
 
 
-def note(run: RunDirectory, **changes: object) -> None:
-    """Change these fields of the run's manifest."""
-    manifest = read_manifest(run.manifest_path)
-    write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name
-
-
-def _end_of(cluster: Cluster, node: NodeName) -> str:
+def _end_of(cluster: BrokerCluster, node: NodeName) -> str:
     if isinstance(cluster, Explains):
         return cluster.obituary(node).removeprefix(f"{node} ")
     return f"see {cluster.logs(node)[0]}"

@@ -26,6 +26,7 @@ from clusters.provision.java import Java, find_java
 from clusters.reference.processes import ReferenceCluster
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.specs import level_of
+from harness.manifest import first_manifest
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.disks import with_disks
 from harness.prepare.hardships import with_hardships
@@ -33,14 +34,12 @@ from harness.prepare.hosts import refuse_unplaceable, with_release_of_image
 from harness.prepare.reference import fitted_to_reference, release_like, rules_without
 from harness.prepare.upgrades import with_upgrades
 from harness.progress import Progress
-from harness.run.first_manifest import first_manifest
 from harness.run.judge import judge
 from harness.run.lock import only_run
 from harness.run.outcome import RunOutcome
 from harness.run.record import record
 from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated
-from harness.run.simulated_evidence import ORIGIN_UTC_NS
 from harness.run.spark_start import SparkStart
 from harness.scenario.expectation import expectation_for, is_met
 from harness.scenario.options import ClusterKind, RunOptions
@@ -48,6 +47,7 @@ from harness.scenario.scenario import Scenario
 from harness.trials.plan import plan_of
 from harness.trials.recorded import record_trial
 from harness.trials.trial import TrialResult
+from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 from history.manifest import RunState, read_manifest, write_manifest

@@ -15,11 +15,16 @@ from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, Sim
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
 from harness.interpreter.observer import observed
+from harness.manifest import note
 from harness.prepare.reference import refuse_what_is_kafkas, release_like, rules_without
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of
-from harness.run.recording import Recording, note
-from harness.run.simulated_evidence import (
+from harness.run.recording import Recording
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
+from harness.seeds import stream_seed
+from harness.timing import Time
+from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
     Stamps,
@@ -27,10 +32,6 @@ from harness.run.simulated_evidence import (
     recorded_tables,
     testify,
 )
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
-from harness.seeds import stream_seed
-from harness.timing import Time
 from history.failure import UsageError
 from history.run_directory import RunDirectory
 from nemesis.conditions import Observation

@@ -12,7 +12,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
+from clusters.port import NodeName
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
@@ -68,7 +69,7 @@ class Scenario:
     name: str
     title: str
     issue: str | None
-    cluster: ClusterSpec
+    cluster: KafkaSpec
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
     """What writes and reads records."""
@@ -164,7 +165,7 @@ def parse_scenario(document: Document) -> Scenario:
         raise document.error(error) from None
 
 
-def node_names(spec: ClusterSpec) -> tuple[NodeName, ...]:
+def node_names(spec: KafkaSpec) -> tuple[NodeName, ...]:
     """The nodes of a cluster, spare ones too: controllers first, from 1 on in either role."""
     counts = {
         Role.CONTROLLER: spec.controllers + spec.spare_controllers,
@@ -235,7 +236,7 @@ def _refuse_keys(read: Reader) -> None:
         read.mistakes.note(("play",), "a scenario has a nemesis or a play, not both")
 
 
-def _cluster_of(read: Reader) -> ClusterSpec:
+def _cluster_of(read: Reader) -> KafkaSpec:
     """The cluster; where it cannot be, one that refuses nothing else because of that."""
     value = read.data.get("cluster")
     try:
@@ -278,7 +279,7 @@ class _AnyKeys(tuple[str, ...]):
 
 
 def _stage(
-    data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
+    data: Mapping[str, Any], cluster: KafkaSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
     """What the play may name. Any broker may come to be a replica of a key that is reassigned.
 
@@ -347,7 +348,7 @@ def _duration(value: object) -> float:
     return seconds
 
 
-def _cluster(value: object) -> ClusterSpec:
+def _cluster(value: object) -> KafkaSpec:
     read = Reader(mapping(value, example="{brokers: 3, kafka: 4.3.1}"))
     words = {
         key: read.at(key, parse, otherwise=None)
@@ -358,8 +359,8 @@ def _cluster(value: object) -> ClusterSpec:
     return read.mistakes.refuse_after(lambda: _built_cluster(data))
 
 
-def _built_cluster(data: Mapping[str, Any]) -> ClusterSpec:
-    spec = build(ClusterSpec, data, called={"release": "kafka"})
+def _built_cluster(data: Mapping[str, Any]) -> KafkaSpec:
+    spec = build(KafkaSpec, data, called={"release": "kafka"})
     mistakes = Mistakes()
     if spec.controllers not in (1, 3):
         mistakes.note(("controllers",), f"1 or 3 controllers, found {spec.controllers}")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from harness.scenario.validation import Reader, build, mapping, settings
 from history.failure import Mistakes, SpecError
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from harness.scenario.validation import Reader, build, mapping, settings
 from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean
@@ -40,7 +40,7 @@ class Workloads:
     membership: MembershipSpec | None
 
 
-def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]) -> Workloads:
+def parse_workloads(value: object, cluster: KafkaSpec, topics: Sequence[TopicSpec]) -> Workloads:
     """One workload of records, alone or in a list with one of metadata, of membership, or both.
 
     No `topics`: they could not be read.
@@ -70,7 +70,7 @@ def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicS
 
 
 def _refuse_immovable(
-    spec: MembershipSpec, cluster: ClusterSpec, topics: Sequence[TopicSpec]
+    spec: MembershipSpec, cluster: KafkaSpec, topics: Sequence[TopicSpec]
 ) -> None:
     mistakes, brokers = Mistakes(), cluster.brokers
     if spec.replicas_min >= brokers:

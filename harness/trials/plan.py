@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.prepare.abilities import There, refuse_missing_abilities
@@ -34,7 +35,7 @@ class TrialPlan(TrialSpec):
     """One trial, apart from its rules."""
 
     seed: int
-    cluster: ClusterSpec
+    cluster: KafkaSpec
     topics: tuple[TopicSpec, ...]
     records: ProducePollSpec
     mix: MixSpec | None = None
@@ -84,7 +85,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
     storm = draw.choice(_STORMS)
     controllers = draw.choice(_CONTROLLERS.get(storm, (1, 3)))
     upgrades = level > LEVEL_EPOCHS and draw.random() < _UPGRADES
-    cluster = ClusterSpec(
+    cluster = KafkaSpec(
         controllers=controllers,
         brokers=draw.choice(_BROKERS.get(storm, (2, 3, 3))),
         settings=_QUICK,
@@ -180,7 +181,7 @@ def _topics(brokers: int) -> tuple[TopicSpec, ...]:
     return (two, three)
 
 
-def _drifts(draw: random.Random, cluster: ClusterSpec) -> dict[NodeName, int]:
+def _drifts(draw: random.Random, cluster: KafkaSpec) -> dict[NodeName, int]:
     if draw.random() < 0.7:  # noqa: PLR2004
         return {}
     nodes: Sequence[NodeName] = node_names(cluster)

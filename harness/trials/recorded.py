@@ -5,9 +5,8 @@ from typing import Any
 
 import yaml
 
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from clusters.reference.nodes.rules import Rules
-from harness.run.simulated_evidence import few_collections
 from harness.scenario.scenario import Scenario, parse_scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.scenario.yaml_file import Document
@@ -15,6 +14,7 @@ from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording, timed_data
 from harness.trials.trial import TrialResult, run_trial
+from harness.virtual.evidence import few_collections
 from history.run_directory import RunDirectory
 from nemesis.mix import MixSpec
 from nemesis.words import duration_text

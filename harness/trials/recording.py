@@ -19,16 +19,16 @@ from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
 from clusters.simulation.world import Watcher
-from harness.run.recording import note
-from harness.run.simulated_evidence import (
+from harness.manifest import note
+from harness.trials.plan import TrialPlan
+from harness.trials.write_book import WriteBook
+from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
     Stamps,
     recorded_tables,
     testify,
 )
-from harness.trials.plan import TrialPlan
-from harness.trials.write_book import WriteBook
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
 from nemesis.conditions import Down
@@ -271,7 +271,7 @@ class _Faults:
         if verb.fault and verb.deed is not None:
             index = self.journal.begin(verb.word, [node])
             self.journal.effect(index, f"{node}: {verb.word}")
-            self._nodes.setdefault((verb.deed.healed_by, node), []).append(index)
+            self._nodes.setdefault((verb.healed_by, node), []).append(index)
 
     def _begin_named(self, name: str, fault: str, targets: Sequence[str]) -> None:
         self._end_named(name, "another one took its place")

@@ -13,7 +13,8 @@ from dataclasses import replace
 from operator import is_not
 from typing import Any, Final
 
-from clusters.port import Cluster, NodeName, NodeState, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import CLIENTS, Cluster, NodeName, NodeState
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.observer import whole_nodes
@@ -22,7 +23,7 @@ from nemesis.conditions import Condition, Observation, holds
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Choose, Repeat
 from nemesis.targets import NamedNodes, Scene, resolve
-from nemesis.topology import CLIENTS, Flows, flows_of
+from nemesis.topology import Flows, flows_of
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift

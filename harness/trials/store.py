@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from harness.manifest import first_manifest
 from harness.prepare.reference import rules_without
-from harness.run.first_manifest import first_manifest
-from harness.run.simulated_evidence import ORIGIN_UTC_NS
 from harness.scenario.options import ClusterKind, RunOptions
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
 from harness.trials.recorded import record_trial, scenario_of
 from harness.trials.trial import TrialResult
+from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.failure import HarnessError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory

@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass
 
-from clusters.abilities import LogEnds
+from clusters.kafka_port import LogEnds
 from nemesis.condition_words import condition_data, parse_condition
 from nemesis.conditions import Condition, Down, Registered, log_ends_asked, rules_named
 from nemesis.verbs.course import Now, PlayCourse

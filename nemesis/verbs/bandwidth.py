@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.port import Role
+from clusters.kafka_port import Role
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Target, parse_target, target_data
 from nemesis.verbs.course import PlayCourse

@@ -13,6 +13,7 @@ from typing import Self
 
 from clusters.port import NodeName
 from history.failure import SpecError
+from nemesis.clients import ClientChoice
 from nemesis.release_course import ReleaseCourse
 from nemesis.stage import Stage
 from nemesis.targets import NamedNodes, Target
@@ -44,6 +45,8 @@ class PlayCourse:
     snapshots: set[str] = field(default_factory=set)
     rules: set[str] = field(default_factory=set)
     partitions: set[str] = field(default_factory=set)
+    paused_clients: set[ClientChoice] = field(default_factory=set)
+    """As plays name them."""
     maybe: set[str] = field(default_factory=set)
     """Rules and partitions of choices: they may be there or not."""
 
@@ -101,6 +104,7 @@ class PlayCourse:
         self.nodes, self.certain = {}, True
         self.rules.clear()
         self.partitions.clear()
+        self.paused_clients.clear()
         self.maybe.clear()
 
     def doubt(self, written: object) -> None:
@@ -111,12 +115,30 @@ class PlayCourse:
         self.certain = self.certain and bool(nodes)
         self.snapshots |= words
         self.maybe |= words
+        self.paused_clients |= {
+            ClientChoice(text=f"all {role}s") for role in ("producer", "consumer")
+        }
         self.releases.doubt()
+
+    def resume(self, clients: ClientChoice, *, word: str) -> None:
+        """Let these clients go on. SpecError if none of them can be paused."""
+        if not any(paused.may_be(clients) for paused in self.paused_clients):
+            raise SpecError((word,), f"no earlier step paused {clients.text}")
+        self.forget_paused(clients)
+
+    def forget_paused(self, clients: ClientChoice) -> None:
+        """Follow clients to where they are certainly not paused."""
+        self.paused_clients -= {
+            paused
+            for paused in self.paused_clients
+            if paused == clients or (not clients.names_one and paused.may_be(clients))
+        }
 
     def join(self, ways: Sequence["PlayCourse"]) -> None:
         """Any of these may be what happened."""
         for way in ways:
             self.snapshots |= way.snapshots
+            self.paused_clients |= way.paused_clients
             changed = (way.rules ^ self.rules) | (way.partitions ^ self.partitions)
             self.maybe |= way.maybe | changed
         self.releases.join(way.releases for way in ways)

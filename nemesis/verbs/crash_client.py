@@ -10,6 +10,7 @@ fences the one that crashed, whose open transaction is aborted.
 from dataclasses import dataclass
 
 from nemesis.clients import ClientChoice
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_clients import OnClients, client_verb
 
@@ -26,12 +27,18 @@ def _begin(draft: Opening) -> Begun:
     return Begun(nodes=(), due=[(draft.now_s, CrashClient(clients=who))])
 
 
+def _follow(step: CrashClient, course: PlayCourse) -> None:
+    if step.clients.names_one:  # the new process of it is paused no more
+        course.forget_paused(step.clients)
+
+
 VERBS = (
     client_verb(
         "crash_client",
         ("crash_client: producer-0",),
         CrashClient,
         lambda clients, name: clients.crash(name),
+        follow=_follow,
         then=lambda clients, name: clients.come_back(name),
         episodes=(Episode(kind="crash_client", begin=_begin),),
         tones=("#9d174d", "#e58ab0"),

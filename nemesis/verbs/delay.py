@@ -9,7 +9,7 @@ satellite, and far below every time-out.
 from random import Random
 from typing import Final
 
-from clusters.port import Role
+from clusters.kafka_port import Role
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Scene
 from nemesis.verbs.episode import Begun, Episode, Opening

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from history.failure import HarnessError
 from nemesis.targets import NamedNodes, Scene, Target, resolve
 from nemesis.verbs.step import Step

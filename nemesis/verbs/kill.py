@@ -30,7 +30,8 @@ _KILL = node_verb(
     "kill",
     ("kill: broker-1",),
     Kill,
-    Deed(do=each(_do), abilities=(Kills, Starts), tried_in=UP, takes_down=True, healed_by="start"),
+    Deed(do=each(_do), abilities=(Kills, Starts), tried_in=UP, takes_down=True),
+    healed_by="start",
     before=(Now.UP, Now.PAUSED),
     after=Now.DOWN,
     episodes=(

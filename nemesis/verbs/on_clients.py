@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nemesis.clients import ClientChoice, ControlsClients, parse_clients
+from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
 from nemesis.verbs.step import Breaking
 from nemesis.verbs.verb import Director, Verb
@@ -31,6 +32,7 @@ def client_verb(
     *,
     healed_by: str = "",
     then: Callable[[ControlsClients, str], str] | None = None,
+    follow: Callable[[C, PlayCourse], None] = lambda _step, _course: None,
     episodes: tuple[Episode, ...] = (),
     tones: tuple[str, str] | None = None,
 ) -> Verb[C]:
@@ -52,6 +54,7 @@ def client_verb(
         parse=parse,
         data=lambda asked: {word: asked.clients.text},
         perform=perform,
+        follow=follow,
         why_not=lambda _step, there: there.why_no_clients,
         fault=bool(healed_by) or then is not None,
         healed_by=healed_by,

@@ -32,6 +32,7 @@ def node_verb(
     before: Sequence[Now] = (),
     after: Now | None = None,
     also: Callable[[N, PlayCourse], None] = lambda _step, _course: None,
+    healed_by: str = "",
     kind: Callable[[N], str] | None = None,
     episodes: tuple[Episode, ...] = (),
     state: str = "",
@@ -69,7 +70,8 @@ def node_verb(
         why_not_tried=lambda _step: (
             None if deed.tried_in or deed.one_by_one else "a trial does not do it"
         ),
-        fault=bool(deed.healed_by),
+        fault=bool(healed_by),
+        healed_by=healed_by,
         kind=kind,
         deed=deed,
         episodes=episodes,

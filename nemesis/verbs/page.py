@@ -53,8 +53,7 @@ def _example(verb: Verb[Any]) -> str:
 def _end(verb: Verb[Any]) -> str:
     if verb.deed is not None and verb.deed.mends_itself:
         return "itself"
-    healed_by = verb.healed_by if verb.deed is None else verb.deed.healed_by
-    return f"`{healed_by}`" if healed_by else ""
+    return f"`{verb.healed_by}`" if verb.healed_by else ""
 
 
 def _kinds(verb: Verb[Any]) -> Iterator[str]:

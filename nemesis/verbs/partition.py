@@ -15,23 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from history.failure import SpecError
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.stage import Stage
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
-from nemesis.topology import (
-    CLIENTS,
-    Among,
-    Cut,
-    Flows,
-    Groups,
-    Isolate,
-    OneWay,
-    Party,
-    Shape,
-    Shaped,
-)
+from nemesis.topology import Among, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition

@@ -40,7 +40,8 @@ _PAUSE = node_verb(
     "pause",
     ("pause: broker-1",),
     Pause,
-    Deed(do=each(_pause), abilities=(Pauses,), tried_in=(NodeState.RUNNING,), healed_by="resume"),
+    Deed(do=each(_pause), abilities=(Pauses,), tried_in=(NodeState.RUNNING,)),
+    healed_by="resume",
     before=(Now.UP,),
     after=Now.PAUSED,
     episodes=(

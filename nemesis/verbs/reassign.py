@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.abilities import Administers
+from clusters.kafka_port import Administers
 from clusters.port import Cluster
 from history.failure import SpecError
 from nemesis.stage import Stage

@@ -48,7 +48,7 @@ _OF_STEP: Final[Mapping[type, tuple[Verb[Any], ...]]] = {
     kind: tuple(verb for verb in _ALL if verb.step is kind) for kind in {v.step for v in _ALL}
 }
 
-FAULTS: Final = tuple(verb.word for verb in _ALL if verb.deed is not None and verb.deed.healed_by)
+FAULTS: Final = tuple(verb.word for verb in _ALL if verb.deed is not None and verb.fault)
 """The words of those that break nodes."""
 
 EPISODES: Final[Mapping[str, Episode]] = {

@@ -6,7 +6,8 @@ Each node in turn: the next one once this one is back.
 from dataclasses import dataclass
 
 from clusters.abilities import Starts, Stops
-from clusters.port import Cluster, NodeName, NodeState, role_of
+from clusters.kafka_port import role_of
+from clusters.port import Cluster, NodeName, NodeState
 from nemesis.targets import NamedNodes
 from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Begun, Episode, Opening
@@ -57,9 +58,9 @@ _RESTART = node_verb(
         abilities=(Stops, Starts),
         further=further,
         one_by_one=True,
-        healed_by="start",
         mends_itself=True,
     ),
+    healed_by="start",
     modifiers=("to",),
     own=release_of,
     own_data=release_data,

@@ -126,11 +126,8 @@ class Deed(Generic[N]):
     one_by_one: bool = False
     """Performed on one node after the other, each of which is waited for."""
 
-    healed_by: str = ""
-    """The verb that heals it; empty: it breaks nothing."""
     mends_itself: bool = False
-    """It ends with what `healed_by` would do; what is left is to see the node back."""
-
+    """It ends with what heals it; what is left is to see the node back."""
     heals: Healing | None = None
     """Of a verb that ends the faults which name it in `healed_by`; None: it heals nothing."""
 
@@ -162,7 +159,7 @@ class Verb(Generic[S]):
     fault: bool = False
     """It breaks something, and has a row of its own."""
     healed_by: str = ""
-    """Of a verb that is done to clients: the one that ends it; empty: it ends at once."""
+    """The verb that ends it; empty: it breaks nothing, or ends at once."""
     kind: Callable[[S], str] | None = None
     """The kind of fault that a step is; None: its word."""
     concerns_clients: Callable[[S], bool] = lambda _step: False

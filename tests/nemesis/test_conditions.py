@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.port import ClusterView, NodeName, NodeState, PartitionView
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.port import NodeName, NodeState
 from history.failure import SpecError
 from nemesis.condition_words import condition_data, parse_condition
 from nemesis.conditions import (

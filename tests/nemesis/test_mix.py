@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.port import ClusterView, NodeName, PartitionView, Role, role_of
+from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
+from clusters.port import NodeName
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import step_data, step_word
 from nemesis.targets import NamedNodes, Scene

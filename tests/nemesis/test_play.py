@@ -165,11 +165,34 @@ def test_what_cannot_be_is_refused_with_its_place(
             [{"choose": [[{"hold": {"as": "a"}}], []]}, {"heal": "all"}, {"release": "a"}],
             "no earlier step laid 'a'",
         ),
+        ([{"resume_client": "producer-0"}], "no earlier step paused producer-0"),
+        (
+            [{"pause_client": "producer-0"}, {"resume_client": "all consumers"}],
+            "no earlier step paused all consumers",
+        ),
+        (
+            [{"pause_client": "producer-0"}, *[{"resume_client": "producer-0"}] * 2],
+            "no earlier step paused producer-0",
+        ),
+        (
+            [
+                {"pause_client": "producer-0"},
+                {"crash_client": "producer-0"},
+                {"resume_client": "one producer"},
+            ],
+            "no earlier step paused one producer",
+        ),
     ],
 )
 def test_a_step_that_contradicts_an_earlier_one_is_refused(steps: list[object], says: str) -> None:
     with pytest.raises(SpecError, match=says):
         play(*steps)
+
+
+def test_clients_that_may_be_paused_may_be_resumed() -> None:
+    paused = {"pause_client": "one producer"}
+    assert len(play(paused, {"crash_client": "producer-0"}, {"resume_client": "producer-1"})) == 3
+    assert len(play({"pause_client": "producer-0"}, {"resume_client": "all producers"})) == 2
 
 
 def test_a_target_known_only_at_run_time_leaves_later_steps_unjudged() -> None:

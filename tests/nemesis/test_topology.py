@@ -8,12 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from history.failure import HarnessError
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import (
-    CLIENTS,
     Among,
     Groups,
     Isolate,

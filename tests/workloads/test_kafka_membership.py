@@ -12,7 +12,8 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.connection import Connection
 from clusters.kafka.placements import ask_placement
-from clusters.port import NodeName, TopicSpec
+from clusters.kafka_port import TopicSpec
+from clusters.port import NodeName
 from history.clock import Clock
 from history.reader import load_table
 from history.run_directory import RunDirectory

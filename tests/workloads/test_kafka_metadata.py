@@ -14,7 +14,8 @@ import pytest
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.port import NodeName, Role, TopicSpec
+from clusters.kafka_port import Role, TopicSpec
+from clusters.port import NodeName
 from history.clock import Clock
 from history.reader import load_table
 from history.run_directory import RunDirectory

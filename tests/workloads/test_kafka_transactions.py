@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.clock import Clock
 from history.reader import load_table
 from history.run_directory import RunDirectory

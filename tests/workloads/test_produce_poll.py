@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.port import Role, role_of
+from clusters.kafka_port import Role, role_of
 from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.segment import live_counts

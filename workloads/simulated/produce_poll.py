@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.simulated.cluster import SimulatedCluster
 from history.failure import HarnessError

@@ -15,7 +15,8 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName
+from clusters.kafka_port import KafkaSpec
+from clusters.port import NodeName
 from history.clock import Clock
 from history.failure import HarnessError
 
@@ -35,9 +36,9 @@ def _groups_here() -> bool:
 
 @pytest.fixture(scope="module")
 def cluster(
-    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[ClusterSpec], Prepared]
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], Prepared]
 ) -> Iterator[KafkaCluster]:
-    spec = ClusterSpec(brokers=1, own_clocks=True, own_groups=_groups_here())
+    spec = KafkaSpec(brokers=1, own_clocks=True, own_groups=_groups_here())
     directory = tmp_path_factory.mktemp("hardships")
     with (
         Ledger(run_id="hardships", directory=directory) as ledger,

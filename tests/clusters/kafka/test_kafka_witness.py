@@ -19,7 +19,8 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import new_id
 from clusters.kafka.launch import tool_command
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName
 from clusters.protocol.message_decoder import default_of
 from clusters.protocol.metadata_records import Definitions, MetadataRecord
 from clusters.witness.definitions import definitions_of
@@ -65,7 +66,7 @@ class Disks:
 def disks(
     request: pytest.FixtureRequest,
     run_cluster: RunCluster,
-    prepared: Callable[[ClusterSpec], Prepared],
+    prepared: Callable[[KafkaSpec], Prepared],
     until: Until,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Disks]:
@@ -75,7 +76,7 @@ def disks(
         # A snapshot now and then, though the log is short.
         "metadata.log.max.record.bytes.between.snapshots": "3000",
     }
-    spec = ClusterSpec(brokers=2, release=request.param, settings=settings)
+    spec = KafkaSpec(brokers=2, release=request.param, settings=settings)
     ready = prepared(spec)
     definitions = definitions_of(ready.release.jars)
     with Warden(run_id="test") as warden:
@@ -350,9 +351,9 @@ def witnessed(disks: Disks, raw: Path) -> WitnessReport:
 
 
 def test_the_first_voters_of_a_dynamic_quorum_are_read(
-    tmp_path: Path, prepared: Callable[[ClusterSpec], Prepared], warden: Warden
+    tmp_path: Path, prepared: Callable[[KafkaSpec], Prepared], warden: Warden
 ) -> None:
-    ready = prepared(ClusterSpec(release="4.3.1"))
+    ready = prepared(KafkaSpec(release="4.3.1"))
     config = tmp_path / "server.properties"
     config.write_text(
         "process.roles=controller\nnode.id=7\ncontroller.listener.names=CONTROLLER\n"

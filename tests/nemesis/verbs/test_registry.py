@@ -25,11 +25,11 @@ PAGE = Path(__file__).parents[3] / "docs/verbs.md"
 
 @pytest.mark.parametrize("word", ON_NODES)
 def test_what_heals_is_a_verb_and_what_breaks_has_one(word: str) -> None:
-    deed = VERBS[word].deed
-    assert deed is not None
-    assert not (deed.healed_by and deed.heals)
-    if deed.healed_by:
-        healing = VERBS[deed.healed_by].deed
+    verb = VERBS[word]
+    assert verb.deed is not None
+    assert not (verb.healed_by and verb.deed.heals)
+    if verb.healed_by:
+        healing = VERBS[verb.healed_by].deed
         assert healing is not None
         assert healing.heals is not None
         assert word in KINDS

@@ -1,6 +1,7 @@
-"""The manifest of a run before anything of it has happened."""
+"""The manifest of a run: as it is before anything has happened, and what is noted on the way."""
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
@@ -8,10 +9,10 @@ from harness.machine import machine_facts
 from harness.prepare.reference import promises_of
 from harness.scenario.options import ClusterKind, RunOptions
 from harness.scenario.scenario import Scenario
-from history.manifest import Manifest, RunState
+from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["first_manifest"]
+__all__ = ["first_manifest", "note"]
 
 
 def first_manifest(
@@ -45,3 +46,9 @@ def first_manifest(
         promises=promises_of(scenario) if of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )
+
+
+def note(run: RunDirectory, **changes: object) -> None:
+    """Change these fields of the run's manifest."""
+    manifest = read_manifest(run.manifest_path)
+    write_manifest(run.manifest_path, replace(manifest, **changes))  # type: ignore[arg-type]  # by name

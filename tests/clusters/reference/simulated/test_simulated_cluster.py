@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from clusters.abilities import (
-    Administers,
     Explains,
     Kills,
     Links,
-    LogEnds,
     LosesPower,
     Pauses,
     Snapshots,
@@ -20,8 +18,9 @@ from clusters.abilities import (
     Stops,
     Wipes,
 )
+from clusters.kafka_port import Administers, ClusterView, KafkaSpec, LogEnds, TopicSpec
 from clusters.node_port.storage import META_PROPERTIES
-from clusters.port import Cluster, ClusterSpec, ClusterView, NodeName, NodeState, TopicSpec
+from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.simulated.cluster import SimulatedCluster, build
@@ -33,7 +32,7 @@ C1 = NodeName("controller-1")
 
 
 def _started(seed: int = 3, **spec: object) -> SimulatedCluster:
-    cluster = build(ClusterSpec(**{"brokers": 3, **spec}), seed=seed)
+    cluster = build(KafkaSpec(**{"brokers": 3, **spec}), seed=seed)
     cluster.start()
     return cluster
 
@@ -47,7 +46,7 @@ def _until(cluster: SimulatedCluster, what: Callable[[ClusterView], bool]) -> No
 
 
 def test_it_has_the_abilities_that_plays_ask_for() -> None:
-    cluster = build(ClusterSpec(), seed=1)
+    cluster = build(KafkaSpec(), seed=1)
     for ability in (
         Cluster,
         Starts,
@@ -183,23 +182,23 @@ def test_settings_have_kafkas_names_and_units() -> None:
         "log.cleaner.threads",
     )
     with pytest.raises(UsageError, match=r"broker\.session\.timeout\.ms: expected a whole number"):
-        build(ClusterSpec(settings={"broker.session.timeout.ms": "soon"}), seed=1)
+        build(KafkaSpec(settings={"broker.session.timeout.ms": "soon"}), seed=1)
 
 
 def test_levels_are_one_to_three() -> None:
-    assert build(ClusterSpec(metadata_version="1"), seed=1).level == 1
-    assert build(ClusterSpec(), seed=1).level == 3
+    assert build(KafkaSpec(metadata_version="1"), seed=1).level == 1
+    assert build(KafkaSpec(), seed=1).level == 3
     with pytest.raises(UsageError, match="1, 2, 3"):
-        build(ClusterSpec(metadata_version="3.5"), seed=1)
+        build(KafkaSpec(metadata_version="3.5"), seed=1)
 
 
 def test_the_rules_that_are_off_are_named_in_the_versions() -> None:
-    cluster = build(ClusterSpec(), seed=1, rules=Rules().without("one_vote"))
+    cluster = build(KafkaSpec(), seed=1, rules=Rules().without("one_vote"))
     assert cluster.versions["rules_off"] == "one_vote"
 
 
 def test_nobody_changes_a_message_under_way() -> None:
-    cluster = build(ClusterSpec(controllers=3, brokers=3), seed=4, witnessed=True)
+    cluster = build(KafkaSpec(controllers=3, brokers=3), seed=4, witnessed=True)
     cluster.start()
     cluster.create_topics([TopicSpec(name="t", partitions=3)])
     cluster.kill_node(B1)
@@ -209,9 +208,9 @@ def test_nobody_changes_a_message_under_way() -> None:
 
 
 _PROGRAM = """
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.reference.simulated.cluster import build
-cluster = build(ClusterSpec(controllers=3, brokers=3), seed=9, witnessed=True)
+cluster = build(KafkaSpec(controllers=3, brokers=3), seed=9, witnessed=True)
 cluster.start()
 cluster.create_topics([TopicSpec(name="t", partitions=4)])
 cluster.kill_node("broker-2")
@@ -228,7 +227,7 @@ def test_all_that_nodes_say_is_the_same_under_any_hash_seed() -> None:
         subprocess.run(
             [sys.executable, "-c", _PROGRAM],
             env={"PYTHONHASHSEED": seed},
-            cwd=Path(__file__).parents[3],
+            cwd=Path(__file__).parents[4],
             capture_output=True,
             check=True,
             timeout=120,

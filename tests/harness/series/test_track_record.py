@@ -28,7 +28,7 @@ from history.failure import HarnessError, UsageError
 pytestmark = pytest.mark.slow
 
 COMMAND = "fencepost reproduce trial --runs 4 --seed 7"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def reproduction(tmp_path: Path, *, hits: int, runs: int = 4) -> Reproduction:

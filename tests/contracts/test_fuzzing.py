@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 DRAWS = """
 from hypothesis import given, strategies as st
 

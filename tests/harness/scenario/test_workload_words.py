@@ -120,6 +120,6 @@ def test_readers_that_no_consumer_would_be_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", [ProducePollSpec, TransactionsSpec, MetadataSpec, MembershipSpec])
 def test_every_word_of_a_workload_is_explained(spec: type) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "scenarios.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "scenarios.md").read_text()
     explained = set(re.findall(r"`(\w+)`", page[page.index("## workload: produce-poll") :]))
     assert {field.name for field in fields(spec)} <= explained

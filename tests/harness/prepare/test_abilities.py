@@ -10,17 +10,10 @@ from typing import Any
 import pytest
 import yaml
 from fake_cluster import NODES
-from test_client_faults import FakeClients
-from test_interpreter import LINKS, STAGE, Bench, PacketCluster
+from interpreter_doubles import LINKS, STAGE, Bench, FakeClients, PacketCluster
 
-from clusters.port import (
-    ClusterSpec,
-    ClusterView,
-    FlippedPart,
-    NodeName,
-    PartitionView,
-    TopicSpec,
-)
+from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView, TopicSpec
+from clusters.port import NodeName
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
@@ -308,7 +301,7 @@ def seen(b: Bench) -> tuple[object, ...]:
 
 def trial_stage() -> tuple[TrialStage, Spied, Spied]:
     """The stage of a trial, on a cluster that is up."""
-    cluster = build(ClusterSpec(controllers=1, brokers=3), seed=1, rules=Rules())
+    cluster = build(KafkaSpec(controllers=1, brokers=3), seed=1, rules=Rules())
     world = cluster.world
     wire = SimulatedWire(world, journal=None, clients_from=CLIENTS_FROM, harness_from=HARNESS_FROM)
     insides = Insides(world.hosts)

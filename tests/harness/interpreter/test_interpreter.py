@@ -1,87 +1,31 @@
 """Schedules performed on a cluster in memory: what is done, what is written down, how it ends."""
 
 import random
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import pairwise
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 import yaml
-from fake_cluster import NODES, FakeCluster
-from fake_wire import FakeWire
+from fake_cluster import NODES
+from interpreter_doubles import LINKS, STAGE, Bench, PacketCluster, play
 
-from clusters.abilities import LinkEnd
-from clusters.port import ClusterView, NodeName, NodeState, PartitionView
-from harness.interpreter.client_faults import ClientFaults
-from harness.interpreter.interpreter import Interpreter
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.port import NodeState
 from harness.interpreter.network import Network
-from harness.interpreter.observer import Observer
-from harness.interpreter.performer import Performer
 from harness.interpreter.played import PerformedPlay
-from history.clock import Clock
 from history.failure import HarnessError
-from history.journal import FaultJournal
-from history.reader import load_table
-from history.run_directory import RunDirectory
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import parse_play
-from nemesis.stage import Stage
-from nemesis.steps import Play
 from nemesis.targets import NamedNodes
 from nemesis.verbs.kill import Kill
 from nemesis.verbs.pause import Resume
 from nemesis.verbs.rule import Lay
-from nemesis.wire.rules import Delay, Flow, Link
+from nemesis.wire.rules import Delay
 
-STAGE = Stage(nodes=NODES, keys=("t-0",), broker_ids=(1, 2, 3))
 B1 = NamedNodes(nodes=(NODES[1],))
-LINKS = tuple(
-    Link(source=source, target=target, address="127.101.1.1", port=1)
-    for source, target in permutations(NODES, 2)
-    if source != NODES[0]
-)
-
-
-class Bench:
-    """A cluster in memory and everything that drives it."""
-
-    def __init__(self, directory: Path, *, acknowledged: Callable[[], int] = lambda: 0) -> None:
-        self.run = RunDirectory(directory)
-        self.run.raw.mkdir()
-        self.cluster = FakeCluster()
-        self.journal = FaultJournal(self.run.raw, Clock.start())
-        self.wire = FakeWire()
-        played = PerformedPlay(self.run.play_path)
-        self.performer = Performer(self.cluster, journal=self.journal, played=played)
-        self.network = Network(
-            self.cluster,
-            wire=self.wire,  # type: ignore[arg-type]  # a wire in memory
-            links=LINKS,
-            journal=self.journal,
-            played=played,
-        )
-        self.observer = Observer(self.cluster, acknowledged=acknowledged, wire=self.network.status)
-        self.interpreter = Interpreter(
-            cluster=self.cluster,
-            performer=self.performer,
-            network=self.network,
-            clients=ClientFaults(None, journal=self.journal, played=played),
-            played=played,
-            observer=self.observer,
-            draw=random.Random(1),
-            on_tick=lambda _now_s, _now: None,
-        )
-
-    def performed(self) -> list[dict[str, object]]:
-        found = yaml.safe_load(self.run.play_path.read_text())
-        return [{key: step[key] for key in step if key != "at"} for step in found]
-
-    def faults(self) -> pa.Table:
-        self.journal.close()
-        return load_table(self.run, "faults")
 
 
 @contextmanager
@@ -89,10 +33,6 @@ def bench(directory: Path, acknowledged: Callable[[], int] = lambda: 0) -> Itera
     built = Bench(directory, acknowledged=acknowledged)
     with built.observer:
         yield built
-
-
-def play(*steps: object) -> Play:
-    return parse_play(list(steps), STAGE)
 
 
 def test_a_play_is_performed_in_order_and_written_down_with_the_nodes_it_came_to(
@@ -531,43 +471,6 @@ def test_without_a_wire_a_hold_ends_the_play_in_words(tmp_path: Path) -> None:
         b.interpreter.network = network
         b.interpreter.perform_play(play({"hold": {"as": "join"}}), time_limit_s=20)
         assert "this run has no wire" in b.interpreter.shortfalls[0]
-
-
-class PacketCluster(FakeCluster):
-    """Its nodes have networks of their own, in memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.dropped: dict[str, frozenset[Flow]] = {}
-        self.rates: dict[NodeName, int] = {}
-
-    def links(self) -> tuple[LinkEnd, ...]:
-        return tuple(LinkEnd(source=one.source, target=one.target, port=1) for one in LINKS)
-
-    def why_no_packets(self) -> str | None:
-        return None
-
-    def drop_packets(self, name: str, flows: Collection[Flow]) -> None:
-        self.dropped[name] = frozenset(flows)
-
-    def pass_packets(self, name: str) -> int:
-        return len(self.dropped.pop(name))
-
-    def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        del timeout_s
-        ways = {(source, target), (target, source)}
-        return not any(ways & flows for flows in self.dropped.values())
-
-    def answers(self, node: NodeName, *, timeout_s: float) -> bool:
-        del timeout_s
-        return self.states[node] is NodeState.RUNNING
-
-    def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
-        self.rates[node] = bits_per_s
-        return float(bits_per_s)
-
-    def free_bandwidth(self, node: NodeName) -> None:
-        del self.rates[node]
 
 
 @pytest.mark.parametrize("wired", [True, False], ids=["wired", "no wire"])

@@ -44,14 +44,17 @@ def await_first_voters(
 
 
 def await_brokers(
-    nodes: Mapping[NodeName, ProcessNode], brokers: Mapping[NodeName, Address]
+    nodes: Mapping[NodeName, ProcessNode],
+    brokers: Mapping[NodeName, Address],
+    *,
+    ids: Mapping[NodeName, int],
 ) -> None:
-    """Wait until each of these brokers shows all of them unfenced.
+    """Wait until each of these brokers shows all of them unfenced, by these ids.
 
     Raises HarnessError if a node dies, or with what each showed after two minutes.
     """
     deadline = time.monotonic() + _START_TIMEOUT_S
-    wanted = frozenset(nodes[name].node.node_id for name in brokers)
+    wanted = frozenset(ids[name] for name in brokers)
     while True:
         answers = ask_metadata(brokers)
         seen = {name: view_of(answer, time_ns=0).brokers for name, answer in answers.items()}

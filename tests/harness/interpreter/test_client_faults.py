@@ -6,39 +6,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from test_interpreter import STAGE, Bench, play
+from interpreter_doubles import STAGE, Bench, FakeClients, play
 
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
 from history.failure import SpecError
 from nemesis.clients import ControlsClients
 from nemesis.play import parse_play
-
-
-class FakeClients:
-    """Two producers and a consumer, which do as they are told."""
-
-    def __init__(self) -> None:
-        self.calls: list[str] = []
-
-    def named(self, role: str) -> tuple[str, ...]:
-        return ("producer-0", "producer-1") if role == "producer" else ("consumer-0",)
-
-    def pause(self, name: str) -> str:
-        return self._say(f"pause {name}")
-
-    def resume(self, name: str) -> str:
-        return self._say(f"resume {name}")
-
-    def crash(self, name: str) -> str:
-        return self._say(f"crash {name}")
-
-    def come_back(self, name: str) -> str:
-        return self._say(f"back {name}")
-
-    def _say(self, call: str) -> str:
-        self.calls.append(call)
-        return call
 
 
 class ClientBench(Bench):

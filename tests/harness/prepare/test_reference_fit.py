@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clusters.kafka.releases import UnfetchedError
-from clusters.port import ClusterSpec
+from clusters.kafka_port import KafkaSpec
 from harness.prepare import default_cluster as default_cluster_module
 from harness.prepare.default_cluster import default_cluster
 from harness.prepare.reference import (
@@ -125,10 +125,10 @@ def test_expectations_are_those_of_a_release_with_the_same_rules() -> None:
 def test_without_a_release_the_cluster_that_needs_none_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fails(_spec: ClusterSpec, _say: object) -> None:
+    def fails(_spec: KafkaSpec, _say: object) -> None:
         raise HarnessError("Kafka 4.3.1 cannot be fetched: no network")
 
-    def refuses(_spec: ClusterSpec, _say: object) -> None:
+    def refuses(_spec: KafkaSpec, _say: object) -> None:
         raise UsageError("there is no Kafka 9.9")
 
     smoke, progress = load_scenario(find_scenario("smoke"), []), Said()

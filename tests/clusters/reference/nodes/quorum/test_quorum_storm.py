@@ -66,7 +66,7 @@ def test_storms_find_the_rarer_bugs_too(rule: str) -> None:
 
 
 def test_a_storm_is_the_same_from_the_same_seed_whatever_the_hash_seed() -> None:
-    paths = (str(Path(__file__).parent), str(Path(__file__).parents[4]))
+    paths = (str(Path(__file__).parent), str(Path(__file__).parents[5]))
     digests = {
         subprocess.run(
             [sys.executable, "-c", _DIGEST, *paths],

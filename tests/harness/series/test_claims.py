@@ -20,7 +20,7 @@ from harness.series.claims import (
 )
 from history.failure import HarnessError, UsageError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RECORDS = ROOT / "results/track-record/claims"
 
 

@@ -1,0 +1,1 @@
+"""Virtual time: the world's clock, looks at a simulated cluster, and what is kept of it."""
