@@ -7,7 +7,7 @@ perform runs on these, and that is said in one line; what only Kafka can do is l
 from collections.abc import Callable
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.releases import UnfetchedError, fetch_release
+from clusters.kafka.releases import UnfetchedError, fetch_release, is_here
 from clusters.provision.java import find_java
 from harness.prepare.reference import refuse_what_is_kafkas
 from harness.scenario.options import ClusterKind
@@ -17,11 +17,13 @@ from history.failure import UsageError
 __all__ = ["default_cluster"]
 
 
-def default_cluster(scenario: Scenario, say: Callable[[str], None]) -> ClusterKind:
+def default_cluster(
+    scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True
+) -> ClusterKind:
     """KAFKA; REFERENCE where the scenario's release is not here and cannot be fetched.
 
-    A trial is SIMULATED. Raises HarnessError if there is no Java: the checks need one on every
-    cluster.
+    A trial is SIMULATED. Without `fetch` it is not tried: what a run would do then is said. Raises
+    HarnessError if there is no Java: the checks need one on every cluster.
     """
     if scenario.trial is not None:
         return ClusterKind.SIMULATED
@@ -30,6 +32,11 @@ def default_cluster(scenario: Scenario, say: Callable[[str], None]) -> ClusterKi
     except UsageError:
         return ClusterKind.KAFKA
     release = scenario.cluster.release
+    if is_here(release):
+        return ClusterKind.KAFKA
+    if not fetch:
+        say(f"Kafka {release} is to be fetched first; if it cannot be: --cluster reference")
+        return ClusterKind.KAFKA
     try:
         # Nothing of a fetch may outlive the harness either.
         with Warden(run_id="fetch") as warden:

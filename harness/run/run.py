@@ -8,30 +8,23 @@ page too. Nothing outlives the call: the warden that owns every process ends wit
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Final
 
 from checkers.verdict import Verdict
-from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
-from clusters.port import Cluster
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import Java, find_java
-from clusters.reference.processes import ReferenceCluster
-from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.specs import level_of
 from harness.manifest import first_manifest
-from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.disks import with_disks
-from harness.prepare.hardships import with_hardships
-from harness.prepare.hosts import refuse_unplaceable, with_release_of_image
-from harness.prepare.reference import fitted_to_reference, release_like, rules_without
+from harness.prepare.hosts import with_release_of_image
+from harness.prepare.plan import planned
+from harness.prepare.reference import release_like, rules_without
 from harness.prepare.upgrades import with_upgrades
 from harness.progress import Progress
 from harness.run.judge import judge
@@ -53,15 +46,7 @@ from history.failure import HarnessError, UsageError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["CLUSTERS", "InterruptedRunError", "record_scenario", "run_scenario"]
-
-CLUSTERS: Final[Mapping[ClusterKind, type[Cluster]]] = {
-    ClusterKind.KAFKA: KafkaCluster,
-    ClusterKind.REFERENCE: ReferenceCluster,
-    ClusterKind.SIMULATED: SimulatedCluster,
-}
-_FREE_BYTES_MIN = 1 << 30
-"""A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
+__all__ = ["InterruptedRunError", "record_scenario", "run_scenario"]
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -74,14 +59,9 @@ class InterruptedRunError(KeyboardInterrupt):
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
-    _refuse_full_disk(options.results)
-    refuse_unplaceable(options)
-    _refuse_what_cannot_be_done(scenario, options)
-    scenario = with_disks(scenario, options, progress.say)
-    if options.cluster is ClusterKind.REFERENCE:
-        scenario = fitted_to_reference(scenario, options, progress)
-    scenario = with_release_of_image(scenario, options, progress.say)
-    scenario = with_hardships(scenario, options)
+    plan = planned(scenario, options, progress.say)
+    _make_directory(options.results)
+    scenario = with_release_of_image(plan.scenario, options, progress.say)
     with _interruptible(), _alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = _begun(scenario, options, stage)
@@ -97,16 +77,11 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
 
 def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunDirectory:
     """Record it, neither sealed nor judged: the raw history and the manifest. For measuring."""
-    _refuse_what_cannot_be_done(scenario, options)
+    scenario = planned(scenario, options, progress.say).scenario
     stage = _stage(scenario, options, progress)
     run = _begun(scenario, options, stage)
     stage.record(run)
     return run
-
-
-def _refuse_what_cannot_be_done(scenario: Scenario, options: RunOptions) -> None:
-    there = There(cluster=CLUSTERS[options.cluster], host=options.host, wired=options.wire)
-    refuse_missing_abilities(scenario, there)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,10 +100,6 @@ class _Stage:
 
 
 def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if options.without_rules and options.cluster is ClusterKind.KAFKA:
-        raise UsageError(
-            "--without-rule is for our own nodes: pass --cluster reference, or simulated"
-        )
     if options.cluster is ClusterKind.KAFKA:
         prepared = _prepared(scenario, progress)
         clock = Clock.start()
@@ -168,8 +139,6 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
 
 
 def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if options.cluster is not ClusterKind.SIMULATED:
-        raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
     plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
     return _Stage(
         java=find_java(),
@@ -225,17 +194,11 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
     )
 
 
-def _refuse_full_disk(results: Path) -> None:
+def _make_directory(results: Path) -> None:
     try:
         results.mkdir(parents=True, exist_ok=True)
-        free_bytes = shutil.disk_usage(results).free
     except OSError as error:
         raise HarnessError(f"{results}: cannot write results there: {error.strerror}") from None
-    if free_bytes < _FREE_BYTES_MIN:
-        raise HarnessError(
-            f"{results}: {free_bytes / 2**20:,.0f} MiB free, a run needs "
-            f"{_FREE_BYTES_MIN / 2**20:,.0f}; make room or pass --results DIR on another disk"
-        )
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
 from harness.interpreter.observer import observed
 from harness.manifest import note
-from harness.prepare.reference import refuse_what_is_kafkas, release_like, rules_without
+from harness.prepare.reference import release_like, rules_without
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of
 from harness.run.recording import Recording
@@ -32,7 +32,6 @@ from harness.virtual.evidence import (
     recorded_tables,
     testify,
 )
-from history.failure import UsageError
 from history.run_directory import RunDirectory
 from nemesis.conditions import Observation
 from nemesis.simulated.tape import BufferedTape
@@ -62,10 +61,7 @@ class Simulated:
 
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> Simulated:
-    """The cluster of a scenario. UsageError for what cannot be in virtual time."""
-    refuse_what_is_kafkas(scenario)
-    if scenario.membership is not None:
-        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    """The cluster of a scenario."""
     rules = rules_without(options.without_rules)
     cluster = build(scenario.cluster, seed=options.seed, rules=rules)
     return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=ORIGIN_UTC_NS)

@@ -16,7 +16,7 @@ from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.transactions_spec import TransactionsSpec
 
-__all__ = ["RecordsSpec", "Workloads", "parse_workloads", "path_of_records"]
+__all__ = ["RecordsSpec", "Workloads", "kind_of", "parse_workloads", "path_of_records"]
 
 RecordsSpec = ProducePollSpec | TransactionsSpec
 """What writes and reads records."""
@@ -83,6 +83,12 @@ def _refuse_immovable(
         found = f"each mover needs a partition of its own, found {keys_count} of them"
         mistakes.note(("movers",), found)
     mistakes.refuse()
+
+
+def kind_of(spec: RecordsSpec | MetadataSpec | MembershipSpec) -> str:
+    """The word under `kind` for such a workload."""
+    kinds = {**_RECORD_WORKLOADS, **_WORKLOADS_BESIDE}
+    return next(kind for kind, type_ in kinds.items() if type_ is type(spec))
 
 
 def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:

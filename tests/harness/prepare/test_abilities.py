@@ -24,7 +24,7 @@ from harness.interpreter.network import Network
 from harness.interpreter.observer import Observer
 from harness.interpreter.performer import Performer
 from harness.prepare.abilities import There, refuse_missing_abilities, why_not
-from harness.run.run import CLUSTERS
+from harness.prepare.plan import cluster_class
 from harness.scenario.options import ClusterKind, HostKind
 from harness.scenario.scenario import load_scenario
 from harness.trials.plan import plan_of
@@ -62,7 +62,7 @@ FORMS: tuple[tuple[str, ...], ...] = (
 """What takes another ability than the verb's example, and the blocks of a play."""
 CASES = [*(verb.example for verb in VERBS.values()), *FORMS]
 THERES = [
-    There(cluster=CLUSTERS[kind], host=host, wired=wired)
+    There(cluster=cluster_class(kind), host=host, wired=wired)
     for kind in ClusterKind
     for host in HostKind
     for wired in (True, False)
@@ -175,10 +175,10 @@ def test_it_is_refused_where_it_cannot_be_done_and_nowhere_else(
         monkeypatch.setattr(f"harness.prepare.abilities.{looks_at_machine}", lambda: None)
     step, name = steps[-1], named(steps[-1])
     for kind, refused in REFUSED.items():
-        why = why_not(step, There(cluster=CLUSTERS[kind]))
+        why = why_not(step, There(cluster=cluster_class(kind)))
         assert (why is not None) == (name in refused), (kind, why)
     assert all(why_not(step, there) != "" for there in THERES)
-    over_ssh = why_not(step, There(cluster=CLUSTERS[ClusterKind.KAFKA], host=HostKind.SSH))
+    over_ssh = why_not(step, There(cluster=cluster_class(ClusterKind.KAFKA), host=HostKind.SSH))
     on_this_machine = {"skew", "throttle", "squeeze", "flip_bit"}
     assert (over_ssh is not None) == (name in PACKETS | on_this_machine)
 
