@@ -5,11 +5,12 @@ own clusters, the reference cluster as processes, and it in virtual time are `Br
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
-from clusters.port import Cluster, ClusterSpec, NodeName, role_name
+from clusters.port import KEY, Cluster, ClusterSpec, NodeName, NodeRole, role_name
+from history.failure import Mistakes
 
 __all__ = [
     "Administers",
@@ -23,8 +24,13 @@ __all__ = [
     "Quorum",
     "Role",
     "TopicSpec",
+    "of_kafka",
     "role_of",
 ]
+
+
+_BROKERS_MAX: Final = 9
+"""One digit, one machine."""
 
 
 class Role(StrEnum):
@@ -82,7 +88,7 @@ class KafkaSpec(ClusterSpec):
 
     controllers: int = 1
     brokers: int = 3
-    release: str = "4.3.1"
+    release: str = field(default="4.3.1", metadata={KEY: "kafka"})
     """A release of Apache Kafka ("4.3.1"), or `path:DIR` of a build of the user's own."""
     quorum: Quorum = Quorum.STATIC
     """Dynamic: from 3.9 on."""
@@ -97,6 +103,64 @@ class KafkaSpec(ClusterSpec):
     broker_settings: Mapping[str, str] = field(default_factory=dict)
     java_options: tuple[str, ...] = ()
     """Extra options of each node's JVM."""
+
+    roles: ClassVar[tuple[NodeRole, ...]] = (
+        NodeRole(name=Role.CONTROLLER, decides=True),
+        NodeRole(name=Role.BROKER, serves_clients=True),
+    )
+
+    @property
+    def protocol_level(self) -> str | None:
+        """The metadata.version."""
+        return self.metadata_version
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many nodes there are of each role, spare ones too."""
+        return {
+            Role.CONTROLLER: self.controllers + self.spare_controllers,
+            Role.BROKER: self.brokers + self.spare_brokers,
+        }
+
+    @property
+    def member_ids(self) -> tuple[int, ...]:
+        """Kafka's ids of all brokers."""
+        return tuple(range(1, self.counts[Role.BROKER] + 1))
+
+    @property
+    def spares(self) -> frozenset[NodeName]:
+        """The nodes of either role with the highest numbers."""
+        first = replace(self, spare_controllers=0, spare_brokers=0)
+        return frozenset(self.nodes) - frozenset(first.nodes)
+
+    @property
+    def fixed(self) -> frozenset[NodeName]:
+        """The voters of a static quorum."""
+        if self.quorum is not Quorum.STATIC:
+            return frozenset()
+        return frozenset(node for node in self.nodes if role_of(node) is Role.CONTROLLER)
+
+    def check(self) -> None:
+        """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
+        mistakes = Mistakes()
+        if self.controllers not in (1, 3):
+            mistakes.note(("controllers",), f"1 or 3 controllers, found {self.controllers}")
+        if not 1 <= self.brokers <= _BROKERS_MAX:
+            mistakes.note(("brokers",), f"1 to {_BROKERS_MAX} brokers, found {self.brokers}")
+        spare_max = max(0, _BROKERS_MAX - self.brokers)
+        for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
+            if not 0 <= getattr(self, key) <= most:
+                mistakes.note((key,), f"0 to {most} of them, found {getattr(self, key)}")
+        if self.spare_controllers and self.quorum is Quorum.STATIC:
+            found = "the voters of a static quorum are fixed: dynamic"
+            mistakes.note(("spare_controllers",), found)
+        mistakes.refuse()
+
+
+def of_kafka(spec: ClusterSpec) -> KafkaSpec:
+    """The spec, which is one of a cluster of Kafka's kind: topics and brokers say so."""
+    assert isinstance(spec, KafkaSpec), spec
+    return spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NewType, Protocol, runtime_checkable
+from typing import ClassVar, Final, NewType, Protocol, runtime_checkable
 
 __all__ = [
     "CLIENTS",
+    "KEY",
     "Cluster",
     "ClusterSpec",
     "DiskTrouble",
@@ -29,6 +30,8 @@ __all__ = [
 NodeName = NewType("NodeName", str)
 
 
+KEY: Final = "key"
+"""In the metadata of a spec's field: the key by which scenarios know it, if not by its name."""
 CLIENTS: Final = NodeName("clients")
 """Everybody outside of the cluster; no node has this name."""
 
@@ -90,12 +93,55 @@ class DiskTrouble(StrEnum):
 class ClusterSpec:
     """What any system's nodes can be given beside what they run. Systems add keys of their own."""
 
+    release: str = ""
+    """Of what its nodes run."""
     disks: Disks = Disks.SHARED
     """Of processes. A fault that needs images brings them with it."""
     own_clocks: bool = False
     """Each node is started such that its wall clock can be put wrong."""
     own_groups: bool = False
     """Each node is in control groups of its own, so that it can be held back."""
+
+    roles: ClassVar[tuple[NodeRole, ...]] = ()
+    """In the order in which they are started; they are stopped in the reverse order."""
+
+    @property
+    def protocol_level(self) -> str | None:
+        """The level of its protocol that a scenario asks for, where one can; None: the default."""
+        return None
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many nodes there are of each role, spare ones too."""
+        raise NotImplementedError
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """All nodes, spare ones too: by role, and from 1 on in each."""
+        counts = self.counts
+        return tuple(
+            NodeName(f"{role.name}-{number}")
+            for role in self.roles
+            for number in range(1, counts[role.name] + 1)
+        )
+
+    @property
+    def member_ids(self) -> tuple[int, ...]:
+        """The ids that plays may name as members of what the cluster replicates."""
+        return ()
+
+    @property
+    def spares(self) -> frozenset[NodeName]:
+        """The nodes that are no members until they are added."""
+        return frozenset()
+
+    @property
+    def fixed(self) -> frozenset[NodeName]:
+        """The nodes that can be neither added nor removed."""
+        return frozenset(self.nodes)
+
+    def check(self) -> None:
+        """Raise SpecError, with the path of the key, for a cluster that cannot be."""
 
 
 @runtime_checkable

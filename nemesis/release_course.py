@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from clusters.kafka_port import role_of
-from clusters.port import NodeName
+from clusters.port import NodeName, role_name
 from history.failure import SpecError
 from nemesis.release_words import line_of
 from nemesis.stage import Stage
@@ -59,7 +58,7 @@ class ReleaseCourse:
             self.runs |= dict.fromkeys(target.nodes, frozenset({release}))
             return
         for node in self.runs:
-            if not isinstance(target, Choice) or role_of(node) is target.role:
+            if not isinstance(target, Choice) or role_name(node) == target.role:
                 self.runs[node] |= {release}
 
     def finalise(self, version: str, *, members: Iterable[NodeName]) -> None:

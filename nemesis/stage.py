@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from clusters.port import NodeName
+from clusters.port import NodeName, NodeRole
 
 __all__ = ["Stage"]
 
@@ -13,8 +13,10 @@ class Stage:
     """The cast of a play, known before anything starts."""
 
     nodes: tuple[NodeName, ...]
-    keys: tuple[str, ...]
-    broker_ids: tuple[int, ...]
+    roles: tuple[NodeRole, ...] = ()
+    """What they are; of what none is, plays cannot say anything."""
+    keys: tuple[str, ...] = ()
+    broker_ids: tuple[int, ...] = ()
     replicas: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Of the keys whose replicas the scenario states: by key, broker numbers."""
     spares: frozenset[NodeName] = frozenset()

@@ -7,7 +7,7 @@ from clusters.kafka_port import KafkaSpec, Role
 from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from history.failure import UsageError
 
-__all__ = ["DEFAULTS", "level_of", "own_settings"]
+__all__ = ["DEFAULTS", "level_of", "own_settings", "release_like"]
 
 DEFAULTS: Final[Mapping[str, str]] = {
     # As the harness starts Kafka: a fault shows within seconds.
@@ -16,6 +16,8 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "replica.lag.time.max.ms": "3000",
 }
 """Settings by Kafka's names, unless a scenario says otherwise."""
+_KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
+"""Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
 
 
 def level_of(spec: KafkaSpec) -> int:
@@ -32,6 +34,11 @@ def level_of(spec: KafkaSpec) -> int:
             f"{spec.metadata_version!r}: pass --metadata-version with one of them"
         )
     return int(spec.metadata_version)
+
+
+def release_like(spec: KafkaSpec) -> str:
+    """The release of Kafka whose expectations hold of a cluster of this spec."""
+    return _KAFKA_LIKE[level_of(spec)]
 
 
 def own_settings(spec: KafkaSpec, role: Role) -> dict[str, str]:

@@ -10,14 +10,16 @@ from typing import Any, Final
 import click
 import yaml
 
-from clusters.kafka_port import TopicSpec, role_of
+from clusters.kafka_port import TopicSpec
+from clusters.port import role_name
+from clusters.systems import system_of
 from harness.cli.options import emit_json
 from harness.prepare.abilities import needs
 from harness.prepare.plan import Plan, planned
 from harness.prepare.projection import projected
 from harness.progress import Progress, terminal_progress
 from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario, node_names
+from harness.scenario.scenario import Scenario
 from harness.scenario.workload import kind_of
 from nemesis.play import step_data
 from nemesis.words import duration_text
@@ -82,8 +84,8 @@ def plan_data(plan: Plan) -> dict[str, Any]:
 def _cluster(plan: Plan) -> dict[str, object]:
     spec, options = plan.scenario.cluster, plan.options
     nodes: dict[str, list[str]] = {}
-    for node in node_names(spec):
-        nodes.setdefault(role_of(node), []).append(node)
+    for node in spec.nodes:
+        nodes.setdefault(role_name(node), []).append(node)
     of_options = {
         "host": options.host,
         "image": options.image,
@@ -93,7 +95,8 @@ def _cluster(plan: Plan) -> dict[str, object]:
         "without_rules": options.without_rules,
     }
     given = {key: value for key, value in of_options.items() if value not in (None, ())}
-    found = {"system": options.cluster, "nodes": nodes, **given, **_stated(spec)}
+    made = {"system": system_of(spec).name, "make": str(options.cluster)}
+    found = {**made, "nodes": nodes, **given, **_stated(spec)}
     if plan.level is not None:  # it runs no release of Kafka
         del found["release"]
         found |= {"metadata_version": plan.level, "expected_as": plan.release}

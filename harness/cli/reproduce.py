@@ -9,12 +9,12 @@ from typing import Any
 import click
 from rich.console import Console
 
+from clusters.systems import KAFKA
 from harness.cli.options import as_json, emit_json, results_option
 from harness.cli.run import host_words, options_from, with_run_options
 from harness.cli.series_table import found_lines, reproduction_json, series_table
 from harness.progress import terminal_progress
 from harness.scenario.expectation import tried_releases
-from harness.scenario.options import ClusterKind
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 from harness.seeds import SEED_MAX, new_seed
@@ -60,7 +60,7 @@ def reproduce(
     255 interrupted or the harness failed.
     """
     # What is compared is releases.
-    flags["cluster"] = flags["cluster"] or ClusterKind.KAFKA
+    flags["cluster"] = flags["cluster"] or str(KAFKA)
     first = seed if seed is not None else new_seed()
     seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
     releases = _tried(scenario) if kafka is None else _listed(kafka)

@@ -12,10 +12,11 @@ from typing import Any
 
 import click
 
+from clusters.systems import KAFKA, MAKES, system_of
 from harness.cli.options import as_json, results_option, spark_master_option
 from harness.progress import Progress
 from harness.run.replay import replayed
-from harness.scenario.options import ClusterKind, HostKind, RunOptions
+from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX, new_seed
@@ -43,7 +44,7 @@ _run_options = (
     ),
     click.option(
         "--cluster",
-        type=click.Choice([str(kind) for kind in ClusterKind]),
+        type=click.Choice([*MAKES]),
         help="What the nodes are: Kafka, our own as processes, or ours in virtual time. "
         "[default: kafka; where its release cannot be fetched: reference]",
     ),
@@ -141,7 +142,7 @@ def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
         flags["without_rules"] = flags["without_rules"] or tuple(filter(None, off.split(", ")))
     flags["host"] = manifest.versions.get("host", flags["host"])
     flags["image"] = flags["image"] or manifest.versions.get("image")
-    flags["cluster"] = flags["cluster"] or ClusterKind.KAFKA
+    flags["cluster"] = flags["cluster"] or system_of(scenario.cluster).makes[0].name
     if flags["inventory"] is None and (inventory := manifest.versions.get("inventory")) is not None:
         flags["inventory"] = Path(inventory)
     words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
@@ -164,7 +165,7 @@ def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOption
         alongside=flags["alongside"],
         port_base=flags["port_base"],
         spark_master=flags["spark_master"],
-        cluster=ClusterKind(flags["cluster"]),
+        cluster=MAKES[str(flags["cluster"])],
         host=HostKind(flags["host"]),
         image=flags["image"],
         inventory=flags["inventory"],
@@ -216,7 +217,7 @@ def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
 
 
 def _cluster_words(flags: dict[str, Any]) -> list[str]:
-    words = [] if flags["cluster"] == ClusterKind.KAFKA else ["--cluster", flags["cluster"]]
+    words = [] if str(flags["cluster"]) == KAFKA.name else ["--cluster", str(flags["cluster"])]
     words += host_words(flags)
     for rule in flags["without_rules"]:
         words += ["--without-rule", rule]

@@ -13,11 +13,9 @@ from clusters.hosts.namespaces import NamespaceHost
 from clusters.hosts.place import Host
 from clusters.hosts.ssh.host import Luggage, SshHost
 from clusters.hosts.warden import Warden
-from clusters.kafka.files_read import files_read
-from clusters.kafka.launch import LOGGING_FILES
-from clusters.kafka.prepared import Prepared
 from clusters.port import NodeName
 from clusters.provision.cache import Progress
+from clusters.system import Prepared
 from harness.prepare.inventory_file import load_inventory
 from harness.prepare.releases import IN_IMAGE
 from harness.scenario.options import HostKind, RunOptions
@@ -34,8 +32,8 @@ class Needs:
     nodes: tuple[NodeName, ...]
     directory: Path
     """In which each node has one."""
-    prepared: Prepared | None
-    """What nodes of Kafka are made of; None: they are the reference cluster's."""
+    prepared: Prepared
+    """What nodes are made of."""
     progress: Progress
 
 
@@ -47,21 +45,19 @@ def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger
         case HostKind.NETNS:
             return NamespaceHost(warden, ledger=ledger)
         case HostKind.DOCKER:
-            assert needs.prepared is not None, "refused before"
             return DockerHost(
                 run_id=needs.run_id,
                 ledger=ledger,
-                readable=files_read(needs.prepared),
+                readable=needs.prepared.files_read,
                 image=options.image,
                 progress=needs.progress,
             )
         case HostKind.SSH:
             assert options.inventory is not None, "refused before"
-            assert needs.prepared is not None, "refused before"
             return SshHost(
                 load_inventory(options.inventory),
                 nodes=needs.nodes,
-                luggage=_luggage(needs.prepared),
+                luggage=Luggage(java_home=needs.prepared.java.home, carried=needs.prepared.carried),
                 run_id=needs.run_id,
                 warden=warden,
                 directory=needs.directory,
@@ -81,8 +77,3 @@ def with_release_of_image(scenario: Scenario, options: RunOptions, progress: Pro
         home = name.removeprefix(IN_IMAGE)
         copy = release_in(options.image, home, daemon=daemon, progress=progress)
     return replace(scenario, cluster=replace(scenario.cluster, release=f"path:{copy}"))
-
-
-def _luggage(prepared: Prepared) -> Luggage:
-    jars = sorted({jar.parent for release in prepared.releases for jar in release.jars})
-    return Luggage(java_home=prepared.java.home, carried=(*jars, *LOGGING_FILES))

@@ -1,7 +1,7 @@
 """Which hosts can have the nodes of a run: the refusal of the others, before one is made."""
 
 from harness.prepare.inventory_file import load_inventory
-from harness.scenario.options import ClusterKind, HostKind, RunOptions
+from harness.scenario.options import HostKind, RunOptions
 from history.failure import UsageError
 
 __all__ = ["refuse_unplaceable"]
@@ -16,10 +16,8 @@ def refuse_unplaceable(options: RunOptions) -> None:
         raise UsageError(
             f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"
         )
-    if options.host in _SHARE_NO_FILES and options.cluster is not ClusterKind.KAFKA:
-        raise UsageError(
-            f"--host {options.host} runs Kafka; nodes of our own run without: --host local"
-        )
+    if options.host in _SHARE_NO_FILES and options.cluster.of_our_own:
+        raise UsageError(f"--host {options.host} runs no nodes of our own: pass --host local")
     if options.image is not None and options.host is not HostKind.DOCKER:
         raise UsageError(f"--image is for containers, and --host {options.host} has none")
     if options.inventory is not None and options.host is not HostKind.SSH:

@@ -9,10 +9,11 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, assert_never
+from typing import Final
 
-from clusters.port import Cluster
-from clusters.reference.specs import level_of
+from clusters.kafka_port import of_kafka
+from clusters.reference.specs import level_of, release_like
+from clusters.systems import KAFKA, system_of
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.disks import with_disks
 from harness.prepare.hardships import with_hardships
@@ -20,15 +21,15 @@ from harness.prepare.placement import refuse_unplaceable
 from harness.prepare.reference import (
     fitted_to_reference,
     refuse_what_is_kafkas,
-    release_like,
     rules_without,
 )
+from harness.prepare.releases import refuse_missing_releases
 from harness.scenario.expectation import Expectation, expectation_for
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, UsageError
 
-__all__ = ["Plan", "cluster_class", "planned"]
+__all__ = ["Plan", "planned"]
 
 _FREE_BYTES_MIN: Final = 1 << 30
 """A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
@@ -46,21 +47,20 @@ class Plan:
     def there(self) -> There:
         """Where its faults are performed."""
         options = self.options
-        cluster = cluster_class(options.cluster)
+        cluster = options.cluster.driver.cluster
         return There(cluster=cluster, host=options.host, wired=options.wire)
 
     @property
     def release(self) -> str:
         """Whose expectations hold, as far as it is known before a build is looked at."""
-        if self.options.cluster is ClusterKind.KAFKA:
-            return self.scenario.cluster.release
-        return release_like(self.scenario)
+        spec = self.scenario.cluster
+        return release_like(of_kafka(spec)) if self.options.cluster.of_our_own else spec.release
 
     @property
     def level(self) -> int | None:
-        """The metadata.version of a cluster of our own."""
-        of_our_own = self.options.cluster is not ClusterKind.KAFKA
-        return level_of(self.scenario.cluster) if of_our_own else None
+        """The level of its protocol that a cluster of our own starts with."""
+        of_our_own = self.options.cluster.of_our_own
+        return level_of(of_kafka(self.scenario.cluster)) if of_our_own else None
 
     @property
     def expectation(self) -> Expectation | None:
@@ -71,6 +71,7 @@ class Plan:
 def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Plan:
     """The plan of a run. UsageError or HarnessError for what cannot be, with its place."""
     _refuse_full_disk(options.results)
+    _refuse_make(scenario, options)
     refuse_unplaceable(options)
     plan = Plan(scenario=scenario, options=options)
     refuse_missing_abilities(scenario, plan.there)
@@ -79,53 +80,34 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     return replace(plan, scenario=scenario)
 
 
-def cluster_class(kind: ClusterKind) -> type[Cluster]:
-    """The class of these clusters, which says what can be done to them."""
-    # Each is imported when it is asked for: a second to say no is too long.
-    match kind:
-        case ClusterKind.KAFKA:
-            from clusters.kafka.cluster import KafkaCluster  # noqa: PLC0415
-
-            return KafkaCluster
-        case ClusterKind.REFERENCE:
-            from clusters.reference.processes import ReferenceCluster  # noqa: PLC0415
-
-            return ReferenceCluster
-        case ClusterKind.SIMULATED:
-            from clusters.reference.simulated.cluster import SimulatedCluster  # noqa: PLC0415
-
-            return SimulatedCluster
-        case _:
-            assert_never(kind)
+def _refuse_make(scenario: Scenario, options: RunOptions) -> None:
+    """UsageError if the scenario's cluster cannot be made of such nodes."""
+    system, make = system_of(scenario.cluster), options.cluster
+    if make not in system.makes:
+        raise UsageError(
+            f"--cluster {make}: {scenario.name} has a cluster of {system.name}, which is made of: "
+            f"{', '.join(system.by_name)}"
+        )
+    if scenario.trial is not None and not make.in_virtual_time:
+        raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
+    if options.without_rules and not make.of_our_own:
+        raise UsageError(
+            "--without-rule is for our own nodes: pass --cluster reference, or simulated"
+        )
 
 
 def _fitted(scenario: Scenario, options: RunOptions, say: Callable[[str], None]) -> Scenario:
     """The scenario as this kind of cluster performs it. UsageError if it cannot."""
-    if scenario.trial is not None and options.cluster is not ClusterKind.SIMULATED:
-        raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
-    match options.cluster:
-        case ClusterKind.KAFKA:
-            _refuse_as_kafka(scenario, options)
-            return scenario
-        case ClusterKind.REFERENCE:
-            return fitted_to_reference(scenario, options, say)
-        case ClusterKind.SIMULATED:
-            _refuse_as_simulated(scenario, options)
-            return scenario
-        case _:
-            assert_never(options.cluster)
+    if options.cluster.in_virtual_time:
+        _refuse_as_simulated(scenario, options)
+    elif options.cluster.of_our_own:
+        return fitted_to_reference(scenario, options, say)
+    elif options.cluster is KAFKA:
+        from clusters.kafka.configuration import refuse_impossible  # noqa: PLC0415
 
-
-def _refuse_as_kafka(scenario: Scenario, options: RunOptions) -> None:
-    from clusters.kafka.configuration import refuse_impossible  # noqa: PLC0415
-    from harness.prepare.releases import refuse_missing_releases  # noqa: PLC0415
-
-    if options.without_rules:
-        raise UsageError(
-            "--without-rule is for our own nodes: pass --cluster reference, or simulated"
-        )
-    refuse_impossible(scenario.cluster)
-    refuse_missing_releases(scenario, image=options.image)
+        refuse_impossible(of_kafka(scenario.cluster))
+        refuse_missing_releases(scenario, image=options.image)
+    return scenario
 
 
 def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:

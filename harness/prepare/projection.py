@@ -6,11 +6,11 @@ from a run's where the cluster did otherwise.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
-from clusters.kafka_port import ClusterView, PartitionView, Role, TopicSpec, role_of
-from harness.scenario.scenario import Scenario, node_names
+from clusters.kafka_port import ClusterView, PartitionView, TopicSpec
+from clusters.systems import kind_of_node
+from harness.scenario.scenario import Scenario
 from harness.seeds import stream
 from nemesis.mix import Mix
 from nemesis.targets import Scene
@@ -34,8 +34,9 @@ def projected(scenario: Scenario, seed: int) -> Iterator[tuple[float, Step]]:
 
 def _scene(scenario: Scenario) -> Scene:
     """The cluster when nothing has happened to it yet."""
-    members = node_names(replace(scenario.cluster, spare_controllers=0, spare_brokers=0))
-    brokers = [node for node in members if role_of(node) is Role.BROKER]
+    spec = scenario.cluster
+    members = tuple(node for node in spec.nodes if node not in spec.spares)
+    brokers = [node for node in members if kind_of_node(node).serves_clients]
     ids = {node: int(node.rpartition("-")[2]) for node in brokers}
     return Scene(
         nodes=members,
@@ -49,7 +50,9 @@ def _scene(scenario: Scenario) -> Scene:
                 for topic in scenario.topics
                 for key, replicas in _replicas(topic, len(brokers)).items()
             },
-        ),
+        )
+        if scenario.topics
+        else None,
         active_controller=members[0],
     )
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.prepared import Prepared as KafkaPrepared
 from clusters.kafka_port import BrokerCluster
+from clusters.system import Prepared
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream_seed
 from harness.timing import RealTime, Time
@@ -109,7 +110,7 @@ def workload_of(
     cluster: BrokerCluster,
     *,
     warden: Warden,
-    prepared: Prepared | None,
+    prepared: Prepared,
     run: RunDirectory,
     clock: Clock,
     seed: int,
@@ -128,7 +129,7 @@ def workload_of(
                 seed=stream_seed(seed, "workload"),
             )
         case TransactionsSpec() as spec:
-            assert prepared is not None, "transactions are for Kafka"
+            assert isinstance(prepared, KafkaPrepared), "transactions are for Kafka"
             first = Transactions(
                 spec,
                 warden=warden,

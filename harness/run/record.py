@@ -12,10 +12,10 @@ from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.processes import BrokerProcesses
 from clusters.port import Cluster, Disks
-from clusters.reference.processes import ReferenceCluster
+from clusters.system import Prepared
+from clusters.systems import system_of
 from harness.manifest import note
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
@@ -23,7 +23,7 @@ from harness.progress import Progress
 from harness.run.clients import tables_of, workload_of
 from harness.run.recording import Recording
 from harness.scenario.options import HostKind, RunOptions
-from harness.scenario.scenario import Scenario, node_names
+from harness.scenario.scenario import Scenario
 from history.clock import Clock
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
@@ -36,20 +36,17 @@ __all__ = ["record", "unread"]
 def record(
     scenario: Scenario,
     options: RunOptions,
-    prepared: Prepared | None,
+    prepared: Prepared,
     *,
     run: RunDirectory,
     clock: Clock,
     progress: Progress,
 ) -> None:
-    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted.
-
-    `prepared`: a release of Kafka; None: the nodes are the reference cluster's.
-    """
+    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
     run_id = f"{scenario.name}/{run.root.name}"
     needs = Needs(
         run_id=run_id,
-        nodes=node_names(scenario.cluster),
+        nodes=scenario.cluster.nodes,
         directory=run.nodes,
         prepared=prepared,
         progress=progress.say,
@@ -66,7 +63,7 @@ def record(
         links = links_of(cluster, route)
         wire = None
         if options.wire:
-            dialect = prepared is None
+            dialect = options.cluster.of_our_own
             wire = _wire(links, warden=warden, run=run, clock=clock, dialect=dialect)
             stack.enter_context(wire)
             if isinstance(host, LeadsLinks):
@@ -110,38 +107,27 @@ def record(
 def _placed(
     scenario: Scenario,
     options: RunOptions,
-    prepared: Prepared | None,
+    prepared: Prepared,
     *,
     host: Host,
     directory: Path,
     clock: Clock,
-) -> tuple[KafkaCluster | ReferenceCluster, Route]:
+) -> tuple[BrokerProcesses, Route]:
     """The cluster, with nothing of it running yet, and how its nodes find each other."""
     route: Route = direct
     if options.wire:
-        nodes = node_names(scenario.cluster)
-        route = wired_route(nodes, host=host, clients=scenario.wires_clients)
-    cluster: KafkaCluster | ReferenceCluster
-    if prepared is None:
-        cluster = ReferenceCluster(
-            scenario.cluster,
-            host=host,
-            directory=directory,
-            clock=clock,
-            rules_off=options.without_rules,
-            port_base=options.port_base,
-            route=route,
-        )
-    else:
-        cluster = KafkaCluster(
-            scenario.cluster,
-            host=host,
-            prepared=prepared,
-            directory=directory,
-            clock=clock,
-            port_base=options.port_base,
-            route=route,
-        )
+        route = wired_route(scenario.cluster.nodes, host=host, clients=scenario.wires_clients)
+    cluster = options.cluster.driver.build(
+        scenario.cluster,
+        prepared,
+        host=host,
+        directory=directory,
+        clock=clock,
+        rules_off=options.without_rules,
+        port_base=options.port_base,
+        route=route,
+    )
+    assert isinstance(cluster, BrokerProcesses)
     return cluster, route
 
 
@@ -167,14 +153,13 @@ def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
 
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
     """The tables of the cluster that this run sets out to record."""
-    seen = ("describes", "metadata_offsets", "quorum_claims")
-    lain = ("metadata_log", "replicas", "replica_records", "node_settings", "log_findings")
     taped = ("wire",) if wired else ()
-    return tuple(dict.fromkeys((*taped, *seen, *lain, *tables_of(scenario))))
+    lain = system_of(scenario.cluster).tables
+    return tuple(dict.fromkeys((*taped, *lain, *tables_of(scenario))))
 
 
 def _testify(
-    cluster: KafkaCluster | ReferenceCluster,
+    cluster: BrokerProcesses,
     scenario: Scenario,
     run: RunDirectory,
     progress: Progress,

@@ -16,16 +16,14 @@ from pathlib import Path
 from types import FrameType
 
 from checkers.verdict import Verdict
-from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
 from clusters.provision.cache import cache_dir
-from clusters.provision.java import Java, find_java
-from clusters.reference.specs import level_of
+from clusters.provision.java import Java
+from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
 from harness.prepare.hosts import with_release_of_image
 from harness.prepare.plan import planned
-from harness.prepare.reference import release_like, rules_without
-from harness.prepare.upgrades import with_upgrades
+from harness.prepare.reference import rules_without
+from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
 from harness.run.lock import only_run
@@ -35,14 +33,14 @@ from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated
 from harness.run.spark_start import SparkStart
 from harness.scenario.expectation import expectation_for, is_met
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from harness.trials.plan import plan_of
 from harness.trials.recorded import record_trial
 from harness.trials.trial import TrialResult
 from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.clock import Clock
-from history.failure import HarnessError, UsageError
+from history.failure import HarnessError, SpecError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
@@ -100,53 +98,48 @@ class _Stage:
 
 
 def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if options.cluster is ClusterKind.KAFKA:
-        prepared = _prepared(scenario, progress)
-        clock = Clock.start()
-        return _Stage(
-            java=prepared.java,
-            release=prepared.release.version,
-            level=None,
-            origin_ns=clock.origin_ns,
-            origin_utc_ns=time.time_ns() - clock.now_ns(),
-            record=lambda run: record(
-                scenario, options, prepared, run=run, clock=clock, progress=progress
-            ),
-        )
+    make = options.cluster
     if scenario.trial is not None:
         return _trial_stage(scenario, options, progress)
-    if options.cluster is ClusterKind.SIMULATED:
-        simulated = prepare_simulated(scenario, options)
-        return _Stage(
-            java=find_java(),
-            release=simulated.release,
-            level=level_of(scenario.cluster),
-            origin_ns=0,
-            origin_utc_ns=simulated.origin_utc_ns,
-            record=lambda run: record_simulated(
-                scenario, options, simulated, run=run, progress=progress
-            ),
+    simulated = prepare_simulated(scenario, options) if make.in_virtual_time else None
+    try:
+        prepared = make.driver.prepare(scenario.cluster, wanted_by(scenario.play), progress.say)
+    except SpecError as error:
+        raise scenario.document.error(error) from error
+    if simulated is not None:
+        return _in_virtual_time(
+            prepared,
+            lambda run: record_simulated(scenario, options, simulated, run=run, progress=progress),
         )
     clock = Clock.start()
     return _Stage(
-        java=find_java(),
-        release=release_like(scenario),
-        level=level_of(scenario.cluster),
+        java=prepared.java,
+        release=prepared.version,
+        level=prepared.level,
         origin_ns=clock.origin_ns,
         origin_utc_ns=time.time_ns() - clock.now_ns(),
-        record=lambda run: record(scenario, options, None, run=run, clock=clock, progress=progress),
+        record=lambda run: record(
+            scenario, options, prepared, run=run, clock=clock, progress=progress
+        ),
     )
 
 
 def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
     plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
+    return _in_virtual_time(
+        options.cluster.driver.prepare(scenario.cluster, Wanted(), progress.say),
+        lambda run: _said(record_trial(plan, rules, run=run), progress),
+    )
+
+
+def _in_virtual_time(prepared: Prepared, record: Callable[[RunDirectory], None]) -> _Stage:
     return _Stage(
-        java=find_java(),
-        release=release_like(scenario),
-        level=level_of(scenario.cluster),
+        java=prepared.java,
+        release=prepared.version,
+        level=prepared.level,
         origin_ns=0,
         origin_utc_ns=ORIGIN_UTC_NS,
-        record=lambda run: _said(record_trial(plan, rules, run=run), progress),
+        record=record,
     )
 
 
@@ -166,22 +159,11 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     return run
 
 
-def _prepared(scenario: Scenario, progress: Progress) -> Prepared:
-    try:
-        return with_upgrades(scenario, prepare(scenario.cluster, progress.say), progress.say)
-    except UsageError:
-        raise
-    except HarnessError as error:
-        raise HarnessError(f"{error}\n(--cluster reference needs no release of Kafka)") from error
-
-
 def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
     """Nobody else's run takes the machine's time from processes; virtual time is nobody's."""
-    if options.cluster is ClusterKind.SIMULATED:
+    if options.cluster.in_virtual_time:
         return nullcontext()
-    kafka = options.cluster is ClusterKind.KAFKA
-    named = f"Kafka {scenario.cluster.release}" if kafka else "the reference cluster"
-    where = f"{scenario.name} on {named}"
+    where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"
     return only_run(cache_dir(), what=where, alongside=options.alongside)
 
 

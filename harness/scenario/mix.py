@@ -24,7 +24,7 @@ def parse_mix(value: object, stage: Stage) -> MixSpec:
         "targets": read.at("targets", lambda v: _targets(v, stage), otherwise=default.targets),
         "gap_s": read.at("gap", span_s, otherwise=default.gap_s),
         "duration_s": read.at("duration", span_s, otherwise=default.duration_s),
-        **read.at("down", _budget, otherwise={}),
+        "down": read.at("down", lambda value: _budget(value, stage), otherwise={}),
         **{key: read.data[key] for key in _FLAGS if key in read.data},
     }
     return read.mistakes.refuse_after(lambda: build(MixSpec, found))
@@ -54,10 +54,13 @@ def _words(value: object) -> tuple[str, ...]:
     return tuple(map(str, value))
 
 
-def _budget(value: object) -> dict[str, int]:
+def _budget(value: object, stage: Stage) -> dict[str, int]:
     read = Reader(mapping(value, example="{brokers: 1, controllers: 1}"))
-    read.refuse_unknown(["brokers", "controllers"])
-    found = {f"down_{key}_max": read.at(key, _count, otherwise=0) for key in read.data}
+    roles = {f"{role.name}s": role.name for role in stage.roles}
+    read.refuse_unknown(list(roles))
+    found = {
+        role: read.at(key, _count, otherwise=0) for key, role in roles.items() if key in read.data
+    }
     read.mistakes.refuse()
     return found
 

@@ -6,23 +6,26 @@ is read as if anything could stand there, so that no mistake brings others with 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
-from clusters.port import NodeName
+from clusters.kafka_port import TopicSpec, of_kafka
+from clusters.port import ClusterSpec
+from clusters.system import System
+from clusters.systems import system_of
+from harness.scenario.cluster import parse_cluster
 from harness.scenario.expectation import Expectation, parse_expectations
 from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.topics import parse_topics
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import Reader, build, mapping, settings
+from harness.scenario.validation import Reader, build, mapping
 from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
-from history.failure import Mistakes, SpecError
+from history.failure import SpecError
 from history.manifest import Promises
 from nemesis.mix import MixSpec
 from nemesis.play import parse_play
@@ -36,7 +39,7 @@ from nemesis.words import duration_s
 from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec
 
-__all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
+__all__ = ["Scenario", "load_scenario", "parse_scenario"]
 
 _AFTER_HEALING_S: Final = 1.0
 """For operations after the last heal, for the record."""
@@ -69,7 +72,7 @@ class Scenario:
     name: str
     title: str
     issue: str | None
-    cluster: KafkaSpec
+    cluster: ClusterSpec
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
     """What writes and reads records."""
@@ -165,25 +168,17 @@ def parse_scenario(document: Document) -> Scenario:
         raise document.error(error) from None
 
 
-def node_names(spec: KafkaSpec) -> tuple[NodeName, ...]:
-    """The nodes of a cluster, spare ones too: controllers first, from 1 on in either role."""
-    counts = {
-        Role.CONTROLLER: spec.controllers + spec.spare_controllers,
-        Role.BROKER: spec.brokers + spec.spare_brokers,
-    }
-    return tuple(
-        NodeName(f"{role}-{number}") for role in Role for number in range(1, counts[role] + 1)
-    )
-
-
 def _parse(document: Document) -> Scenario:
     data = document.data
     read = Reader(data)
-    _refuse_keys(read)
     cluster = _cluster_of(read)
-    topics = read.at(
-        "topics", lambda value: parse_topics(value, brokers=cluster.brokers), otherwise=()
-    )
+    system = system_of(cluster)
+    _refuse_keys(read, system)
+    topics: tuple[TopicSpec, ...] = ()
+    if system.keyed:
+        topics = read.at(
+            "topics", lambda value: parse_topics(value, of_kafka(cluster)), otherwise=()
+        )
     specs = read.at(
         "workload", lambda value: parse_workloads(value, cluster, topics), otherwise=None
     )
@@ -225,10 +220,12 @@ def _parse(document: Document) -> Scenario:
     )
 
 
-def _refuse_keys(read: Reader) -> None:
+def _refuse_keys(read: Reader, system: System) -> None:
     """Note the keys that do not exist, those that are missing, and those that go not together."""
     unknown = read.refuse_unknown(_KEYS)
-    for required in ("name", "topics", "workload"):
+    if "topics" in read.data and not system.keyed:
+        read.mistakes.note(("topics",), f"a cluster of {system.name} has no topics")
+    for required in ("name", *(("topics",) if system.keyed else ()), "workload"):
         # A key that was misspelt is one mistake, not two.
         if required not in read.data and not get_close_matches(required, unknown):
             read.mistakes.note((), f"a scenario needs {required!r}")
@@ -236,19 +233,19 @@ def _refuse_keys(read: Reader) -> None:
         read.mistakes.note(("play",), "a scenario has a nemesis or a play, not both")
 
 
-def _cluster_of(read: Reader) -> KafkaSpec:
+def _cluster_of(read: Reader) -> ClusterSpec:
     """The cluster; where it cannot be, one that refuses nothing else because of that."""
     value = read.data.get("cluster")
     try:
-        return _cluster(value)
+        return parse_cluster(value)
     except SpecError as error:
         read.mistakes.add(error.below("cluster"))
         wrong = {one.path[0] for one in error.all if one.path}
     right = {k: v for k, v in value.items() if k not in wrong} if isinstance(value, dict) else {}
     try:
-        return _cluster({key: _WIDEST[key] for key in _WIDEST if key in wrong} | right)
+        return parse_cluster({key: _WIDEST[key] for key in _WIDEST if key in wrong} | right)
     except SpecError:
-        return _cluster(_WIDEST)
+        return parse_cluster(_WIDEST)
 
 
 _WIDEST: Final = {"controllers": 3, "brokers": 9}
@@ -256,10 +253,6 @@ _WIDEST: Final = {"controllers": 3, "brokers": 9}
 
 def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
     return kinds_of_play(play or ()) if mix is None else tuple(dict.fromkeys(mix.faults))
-
-
-def _require(value: object, document: Document, asked: tuple[str, ...]) -> Requirement:
-    return narrowed(document, parse_requirement(value), asked=asked)
 
 
 def _with_requirement(document: Document, require: Requirement) -> Document:
@@ -279,26 +272,21 @@ class _AnyKeys(tuple[str, ...]):
 
 
 def _stage(
-    data: Mapping[str, Any], cluster: KafkaSpec, topics: tuple[TopicSpec, ...], *, moving: bool
+    data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
     """What the play may name. Any broker may come to be a replica of a key that is reassigned.
 
     `moving`: a workload reassigns all of them.
     """
-    nodes = node_names(cluster)
     stage = Stage(
-        nodes=nodes,
+        nodes=cluster.nodes,
+        roles=cluster.roles,
         keys=tuple(key for topic in topics for key in topic.keys) or _AnyKeys(),
-        broker_ids=tuple(range(1, cluster.brokers + cluster.spare_brokers + 1)),
-        spares=frozenset(nodes)
-        - frozenset(node_names(replace(cluster, spare_controllers=0, spare_brokers=0))),
-        fixed=frozenset(
-            node
-            for node in nodes
-            if cluster.quorum is Quorum.STATIC and role_of(node) is Role.CONTROLLER
-        ),
+        broker_ids=cluster.member_ids,
+        spares=cluster.spares,
+        fixed=cluster.fixed,
         release=cluster.release,
-        metadata_version=cluster.metadata_version or "",
+        metadata_version=cluster.protocol_level or "",
     )
     if "play" not in data or moving:
         return stage
@@ -346,44 +334,3 @@ def _duration(value: object) -> float:
     if seconds <= 0:
         raise SpecError((), "expected more than 0s")
     return seconds
-
-
-def _cluster(value: object) -> KafkaSpec:
-    read = Reader(mapping(value, example="{brokers: 3, kafka: 4.3.1}"))
-    words = {
-        key: read.at(key, parse, otherwise=None)
-        for key, parse in _CLUSTER_WORDS.items()
-        if key in read.data
-    }
-    data = {key: words.get(key, read.data[key]) for key in read.data if key not in read.unread}
-    return read.mistakes.refuse_after(lambda: _built_cluster(data))
-
-
-def _built_cluster(data: Mapping[str, Any]) -> KafkaSpec:
-    spec = build(KafkaSpec, data, called={"release": "kafka"})
-    mistakes = Mistakes()
-    if spec.controllers not in (1, 3):
-        mistakes.note(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
-    if not 1 <= spec.brokers <= 9:  # noqa: PLR2004  # one digit, one machine
-        mistakes.note(("brokers",), f"1 to 9 brokers, found {spec.brokers}")
-    for key, count in (("spare_controllers", 4), ("spare_brokers", 9 - spec.brokers)):
-        if not 0 <= getattr(spec, key) <= max(0, count):
-            mistakes.note((key,), f"0 to {count} of them, found {getattr(spec, key)}")
-    if spec.spare_controllers and spec.quorum is Quorum.STATIC:
-        found = "the voters of a static quorum are fixed: dynamic"
-        mistakes.note(("spare_controllers",), found)
-    mistakes.refuse()
-    return spec
-
-
-def _release(value: object) -> str:
-    if isinstance(value, float):
-        raise SpecError((), f"{value!r} is a number; quote it: '{value}'")
-    return str(value)
-
-
-_CLUSTER_WORDS: Final[Mapping[str, Callable[[object], object]]] = {
-    "kafka": _release,
-    "metadata_version": lambda value: None if value is None else str(value),
-    **dict.fromkeys(("settings", "controller_settings", "broker_settings"), settings),
-}

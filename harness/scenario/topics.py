@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-from clusters.kafka_port import TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from harness.scenario.validation import Reader, build, mapping, settings
 from history.failure import Mistakes, SpecError
 
 __all__ = ["parse_topics"]
 
 
-def parse_topics(value: object, *, brokers: int) -> tuple[TopicSpec, ...]:
-    """The topics of a cluster of so many brokers. SpecError with the paths to what cannot be."""
+def parse_topics(value: object, cluster: KafkaSpec) -> tuple[TopicSpec, ...]:
+    """The topics of a cluster. SpecError with the paths to what cannot be."""
     if not isinstance(value, list) or not value:
         raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")
     topics: list[TopicSpec] = []
     mistakes = Mistakes()
     for index, item in enumerate(value):
         with mistakes.below(index):
-            topic = _topic(item, brokers=brokers)
+            topic = _topic(item, brokers=cluster.brokers)
             if topic.name in {other.name for other in topics}:
                 raise SpecError(("name",), f"topic {topic.name!r} stands here twice")
             topics.append(topic)

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec, of_kafka
+from clusters.port import ClusterSpec
+from clusters.system import System
+from clusters.systems import system_of
 from harness.scenario.validation import Reader, build, mapping, settings
 from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean
@@ -40,7 +43,7 @@ class Workloads:
     membership: MembershipSpec | None
 
 
-def parse_workloads(value: object, cluster: KafkaSpec, topics: Sequence[TopicSpec]) -> Workloads:
+def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]) -> Workloads:
     """One workload of records, alone or in a list with one of metadata, of membership, or both.
 
     No `topics`: they could not be read.
@@ -48,10 +51,10 @@ def parse_workloads(value: object, cluster: KafkaSpec, topics: Sequence[TopicSpe
     specs, mistakes = [], Mistakes()
     for index, item in enumerate(value if isinstance(value, list) else [value]):
         with mistakes.below(*([index] if isinstance(value, list) else [])):
-            spec = _workload(item)
+            spec = _workload(item, system_of(cluster))
             specs.append(spec)
             if isinstance(spec, MembershipSpec):
-                _refuse_immovable(spec, cluster, topics)
+                _refuse_immovable(spec, of_kafka(cluster), topics)
     mistakes.refuse()
     records = [spec for spec in specs if isinstance(spec, ProducePollSpec | TransactionsSpec)]
     metadata = [spec for spec in specs if isinstance(spec, MetadataSpec)]
@@ -101,16 +104,14 @@ def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str
     return (path[0], index, *path[1:])
 
 
-def _workload(
-    value: object,
-) -> RecordsSpec | MetadataSpec | MembershipSpec:
+def _workload(value: object, system: System) -> RecordsSpec | MetadataSpec | MembershipSpec:
     data = mapping(value, example="{kind: produce-poll, rate: 1000}")
     kind = str(data.pop("kind", None))
+    known = [one for one in (*_RECORD_WORKLOADS, *_WORKLOADS_BESIDE) if one in system.workloads]
+    if kind not in known:
+        raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
     if kind in _WORKLOADS_BESIDE:
         return build(_WORKLOADS_BESIDE[kind], data)
-    if kind not in _RECORD_WORKLOADS:
-        known = (*_RECORD_WORKLOADS, *_WORKLOADS_BESIDE)
-        raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
     read = Reader(data)
     data = data | {"settings": read.at("settings", settings, otherwise=dict[str, str]())}
     return read.mistakes.refuse_after(lambda: build(_RECORD_WORKLOADS[kind], data))

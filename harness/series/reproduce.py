@@ -127,7 +127,7 @@ def _planned_series(subject: Subject) -> Series:
     )
     return Series(
         release=subject.release,
-        metadata_version=subject.scenario.cluster.metadata_version,
+        metadata_version=subject.scenario.cluster.protocol_level,
         expected=_expected(expectation),
         sought=(
             (expectation.anomalies,)

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec, of_kafka
 from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_what_is_kafkas
-from harness.scenario.scenario import Scenario, node_names
+from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.trials.stage import why_not_tried
 from history.failure import SpecError, UsageError
@@ -105,7 +105,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
             gap_s=(0.2, 1.0),
             duration_s=(0.3, 4.0),
             overlap=draw.random() < 0.5,  # noqa: PLR2004
-            down_brokers_max=draw.choice((1, 2)),
+            down={Role.BROKER: draw.choice((1, 2))},
         ),
         loss=draw.choice(_LOSSES.get(storm, (0.0, 0.0, 0.0, 0.01))),
         drift_ppm=_drifts(draw, cluster),
@@ -136,7 +136,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
     assert isinstance(scenario.workload, ProducePollSpec)
     return TrialPlan(
         seed=seed,
-        cluster=scenario.cluster,
+        cluster=of_kafka(scenario.cluster),
         topics=scenario.topics,
         records=scenario.workload,
         mix=scenario.mix,
@@ -184,5 +184,5 @@ def _topics(brokers: int) -> tuple[TopicSpec, ...]:
 def _drifts(draw: random.Random, cluster: KafkaSpec) -> dict[NodeName, int]:
     if draw.random() < 0.7:  # noqa: PLR2004
         return {}
-    nodes: Sequence[NodeName] = node_names(cluster)
+    nodes: Sequence[NodeName] = cluster.nodes
     return {node: draw.randrange(-500, 501) for node in nodes if node.startswith(Role.BROKER)}

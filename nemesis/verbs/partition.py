@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.port import CLIENTS, NodeName
+from clusters.port import CLIENTS, NodeName, role_name
 from history.failure import SpecError
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.stage import Stage
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
-from nemesis.topology import Among, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
+from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
@@ -109,7 +109,9 @@ def _episode(kind: str, *, by: Means | None) -> Episode:
 def _cut(data: Mapping[str, object], stage: Stage) -> Cut:
     match sorted(data):
         case ["isolate"] | ["among", "isolate"]:
-            return Isolate(party=_party(data["isolate"], "isolate", stage), among=_among(data))
+            return Isolate(
+                party=_party(data["isolate"], "isolate", stage), among=_among(data, stage)
+            )
         case ["groups"]:
             groups = data["groups"]
             if not isinstance(groups, list) or len(groups) < 2:  # noqa: PLR2004  # or nothing is cut
@@ -123,7 +125,7 @@ def _cut(data: Mapping[str, object], stage: Stage) -> Cut:
         case ["shape"] | ["among", "shape"]:
             return Shaped(
                 shape=Shape(_word(data, "shape", tuple(Shape))),
-                among=_among(data),
+                among=_among(data, stage),
             )
         case ["flows"]:
             return Flows(flows=_flows(data["flows"], stage))
@@ -131,8 +133,9 @@ def _cut(data: Mapping[str, object], stage: Stage) -> Cut:
             raise SpecError((), f"a partition is one of {_FORMS}")
 
 
-def _among(data: Mapping[str, object]) -> Among:
-    return Among(_word({"among": "all"} | dict(data), "among", tuple(Among)))
+def _among(data: Mapping[str, object], stage: Stage) -> str:
+    roles = dict.fromkeys(f"{role_name(node)}s" for node in stage.nodes)
+    return _word({"among": ALL} | dict(data), "among", (ALL, *roles))
 
 
 def _word(data: Mapping[str, object], key: str, allowed: tuple[str, ...]) -> str:
@@ -172,7 +175,7 @@ def _cut_data(cut: Cut) -> dict[str, object]:
     match cut:
         case Isolate(party=party, among=among):
             isolated: dict[str, object] = {"isolate": _party_data(party)}
-            return isolated if among is Among.ALL else isolated | {"among": str(among)}
+            return isolated if among == ALL else isolated | {"among": str(among)}
         case Groups(groups=groups):
             return {"groups": [_party_data(group) for group in groups]}
         case OneWay(sender=sender, receiver=receiver):

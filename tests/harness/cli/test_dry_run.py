@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.system import Make
+from clusters.systems import MAKES
 from harness.cli.main import main
 from harness.cli.plan import plan_data
 from harness.prepare import default_cluster as default_cluster_module
 from harness.prepare.plan import planned
 from harness.run import run as run_module
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 from history.failure import UsageError
@@ -50,7 +52,7 @@ def test_a_plan_says_what_is_run_where_and_what_is_demanded(
     assert plan["results"] == "elsewhere/kip-903"
     assert plan["repeat"].startswith("fencepost run kip-903 --seed 7 --metadata-version 1")
     cluster = plan["cluster"]
-    assert (cluster["system"], cluster["metadata_version"]) == ("reference", 1)
+    assert (cluster["make"], cluster["metadata_version"]) == ("reference", 1)
     assert cluster["expected_as"] == "3.4.1"
     assert "release" not in cluster
     assert cluster["nodes"] == {"controller": ["controller-1"], "broker": ["broker-1", "broker-2"]}
@@ -141,12 +143,12 @@ def test_a_run_carries_out_what_was_planned() -> None:
     assert run_module.planned is planned
 
 
-@pytest.mark.parametrize("kind", ClusterKind)
-def test_every_scenario_that_can_be_run_has_a_plan(kind: ClusterKind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", MAKES.values(), ids=str)
+def test_every_scenario_that_can_be_run_has_a_plan(make: Make, tmp_path: Path) -> None:
     shown_count = 0
     for name in library():
         scenario = load_scenario(find_scenario(name), [])
-        options = RunOptions(results=tmp_path, seed=1, command="fencepost run", cluster=kind)
+        options = RunOptions(results=tmp_path, seed=1, command="fencepost run", cluster=make)
         try:
             plan = planned(scenario, options, lambda _: None)
         except UsageError:

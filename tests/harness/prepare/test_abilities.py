@@ -18,14 +18,14 @@ from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
+from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Observer
 from harness.interpreter.performer import Performer
 from harness.prepare.abilities import There, refuse_missing_abilities, why_not
-from harness.prepare.plan import cluster_class
-from harness.scenario.options import ClusterKind, HostKind
+from harness.scenario.options import HostKind
 from harness.scenario.scenario import load_scenario
 from harness.trials.plan import plan_of
 from harness.trials.stage import Stage as TrialStage
@@ -62,8 +62,8 @@ FORMS: tuple[tuple[str, ...], ...] = (
 """What takes another ability than the verb's example, and the blocks of a play."""
 CASES = [*(verb.example for verb in VERBS.values()), *FORMS]
 THERES = [
-    There(cluster=cluster_class(kind), host=host, wired=wired)
-    for kind in ClusterKind
+    There(cluster=kind.driver.cluster, host=host, wired=wired)
+    for kind in MAKES.values()
     for host in HostKind
     for wired in (True, False)
 ]
@@ -75,9 +75,9 @@ KAFKAS = {"restart to", "wipe by tool", "finalise", "add", "remove", "skew", "un
 OF_CLIENTS = {"crash_client", "pause_client", "resume_client"}
 OF_MACHINES = DISK_TROUBLES | HARDSHIPS | OF_CLIENTS | {"flip_bit"}
 REFUSED = {
-    ClusterKind.KAFKA: PACKETS,
-    ClusterKind.REFERENCE: PACKETS | KAFKAS,
-    ClusterKind.SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version"},
+    KAFKA: PACKETS,
+    REFERENCE: PACKETS | KAFKAS,
+    SIMULATED: PACKETS | KAFKAS | OF_MACHINES | {"lower_version"},
 }
 """By kind of cluster, on this machine; everything else is performed."""
 NOT_TRIED = {"create_topic", "reassign", "await log_end"}
@@ -175,10 +175,10 @@ def test_it_is_refused_where_it_cannot_be_done_and_nowhere_else(
         monkeypatch.setattr(f"harness.prepare.abilities.{looks_at_machine}", lambda: None)
     step, name = steps[-1], named(steps[-1])
     for kind, refused in REFUSED.items():
-        why = why_not(step, There(cluster=cluster_class(kind)))
+        why = why_not(step, There(cluster=kind.driver.cluster))
         assert (why is not None) == (name in refused), (kind, why)
     assert all(why_not(step, there) != "" for there in THERES)
-    over_ssh = why_not(step, There(cluster=cluster_class(ClusterKind.KAFKA), host=HostKind.SSH))
+    over_ssh = why_not(step, There(cluster=KAFKA.driver.cluster, host=HostKind.SSH))
     on_this_machine = {"skew", "throttle", "squeeze", "flip_bit"}
     assert (over_ssh is not None) == (name in PACKETS | on_this_machine)
 
@@ -187,7 +187,7 @@ def test_it_is_refused_where_it_cannot_be_done_and_nowhere_else(
 def test_a_trial_performs_it_or_refuses_it(steps: Play) -> None:
     step = steps[-1]
     refused = why_not(step, There(cluster=SimulatedCluster)) or why_not_tried(step)
-    simulated = REFUSED[ClusterKind.SIMULATED]
+    simulated = REFUSED[SIMULATED]
     assert (refused is not None) == (named(step) in simulated | NOT_TRIED), refused
     if refused is None:
         stage, cluster, wire = trial_stage()

@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 
 from clusters.kafka.releases import UnfetchedError
-from clusters.kafka_port import KafkaSpec
+from clusters.kafka_port import of_kafka
+from clusters.reference.specs import release_like
+from clusters.systems import KAFKA, REFERENCE
 from harness.prepare import default_cluster as default_cluster_module
 from harness.prepare.default_cluster import default_cluster
 from harness.prepare.reference import (
     fitted_to_reference,
     refuse_what_is_kafkas,
-    release_like,
     rules_without,
 )
 from harness.progress import Status
-from harness.run import run
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
-from history.failure import HarnessError, UsageError
+from history.failure import UsageError
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 
@@ -89,10 +89,10 @@ def test_where_no_release_can_be_fetched_the_reference_cluster_is_the_default(
     smoke = load_scenario(find_scenario("smoke"), [])
     monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
     monkeypatch.setattr(default_cluster_module, "fetch_release", lambda *_, **__: None)
-    assert default_cluster(smoke, said.append) is ClusterKind.KAFKA
+    assert default_cluster(smoke, said.append) is KAFKA
     assert said == []
     monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
-    assert default_cluster(smoke, said.append) is ClusterKind.REFERENCE
+    assert default_cluster(smoke, said.append) is REFERENCE
     (line,) = said
     assert "there is no network: the run is on the reference cluster instead" in line
 
@@ -104,7 +104,7 @@ def test_a_plan_says_that_a_release_is_to_be_fetched_and_fetches_nothing(
     smoke = load_scenario(find_scenario("smoke"), [])
     monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
     monkeypatch.delattr(default_cluster_module, "fetch_release")
-    assert default_cluster(smoke, said.append, fetch=False) is ClusterKind.KAFKA
+    assert default_cluster(smoke, said.append, fetch=False) is KAFKA
     assert said == ["Kafka 4.3.1 is to be fetched first; if it cannot be: --cluster reference"]
 
 
@@ -123,30 +123,12 @@ def test_what_the_reference_cluster_cannot_do_stays_kafkas(
 ) -> None:
     monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
     loaded = load_scenario(find_scenario(scenario), overrides)
-    assert default_cluster(loaded, pytest.fail) is ClusterKind.KAFKA
+    assert default_cluster(loaded, pytest.fail) is KAFKA
 
 
 def test_expectations_are_those_of_a_release_with_the_same_rules() -> None:
     smoke = load_scenario(
         find_scenario("smoke"), [(("cluster", "metadata_version"), "1", "--metadata-version")]
     )
-    assert release_like(smoke) == "3.4.1"
-    assert release_like(load_scenario(find_scenario("smoke"), [])) == "4.3.1"
-
-
-def test_without_a_release_the_cluster_that_needs_none_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fails(_spec: KafkaSpec, _say: object) -> None:
-        raise HarnessError("Kafka 4.3.1 cannot be fetched: no network")
-
-    def refuses(_spec: KafkaSpec, _say: object) -> None:
-        raise UsageError("there is no Kafka 9.9")
-
-    smoke, progress = load_scenario(find_scenario("smoke"), []), Said()
-    monkeypatch.setattr(run, "prepare", fails)
-    with pytest.raises(HarnessError, match=r"no network\n\(--cluster reference needs no release"):
-        run._prepared(smoke, progress)
-    monkeypatch.setattr(run, "prepare", refuses)
-    with pytest.raises(UsageError, match=r"^there is no Kafka 9\.9$"):
-        run._prepared(smoke, progress)
+    assert release_like(of_kafka(smoke.cluster)) == "3.4.1"
+    assert release_like(of_kafka(load_scenario(find_scenario("smoke"), []).cluster)) == "4.3.1"

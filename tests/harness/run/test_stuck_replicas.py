@@ -13,9 +13,10 @@ from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.facts import facts_of
 from clusters.reference.nodes.replicas.fetchers import Fetchers
 from clusters.reference.nodes.replicas.log import PartitionLog
+from clusters.systems import SIMULATED
 from harness.progress import TerminalProgress
 from harness.run.run import record_scenario
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from history.manifest import read_manifest
 from history.reader import load_table
@@ -44,7 +45,7 @@ recovery_limit: 10s
 def recorded(directory: Path) -> RunDirectory:
     (directory / "deaf.yaml").write_text(SCENARIO)
     scenario = load_scenario(directory / "deaf.yaml", [])
-    options = RunOptions(results=directory, seed=1, command="", cluster=ClusterKind.SIMULATED)
+    options = RunOptions(results=directory, seed=1, command="", cluster=SIMULATED)
     run = record_scenario(scenario, options, TerminalProgress(Console(quiet=True), None))
     seal(run)
     return run
