@@ -52,6 +52,10 @@ class SimulatedTime:
         """Let the world go on for so long."""
         self._cluster.run(int(seconds * _S))
 
+    def sleep_until(self, moment_s: float) -> None:
+        """Let the world go on until then."""
+        self._cluster.run(max(0, int(moment_s * _S) - self._cluster.world.now_ns))
+
 
 class Stamps:
     """A watcher that notes when metadata were appended, and passes everything on to another one."""

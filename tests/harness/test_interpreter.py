@@ -15,12 +15,15 @@ from fake_wire import FakeWire
 
 from clusters.abilities import LinkEnd
 from clusters.port import ClusterView, NodeName, NodeState, PartitionView
+from harness.interpreter.books import Played
 from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.cutting import cutters_of
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Observer
 from harness.interpreter.performer import Performer
 from harness.interpreter.played import PerformedPlay
+from harness.interpreter.policy import Policy
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import FaultJournal
@@ -45,6 +48,20 @@ LINKS = tuple(
 )
 
 
+def network_of(
+    cluster: FakeCluster, wire: FakeWire | None, *, journal: FaultJournal, played: Played
+) -> Network:
+    network = Network(
+        cluster,
+        wire=wire,  # type: ignore[arg-type]  # a wire in memory
+        cutters=cutters_of(cluster, wire=wire, links=LINKS),  # type: ignore[arg-type]
+        journal=journal,
+        played=played,
+    )
+    network.count_registrations()
+    return network
+
+
 class Bench:
     """A cluster in memory and everything that drives it."""
 
@@ -56,13 +73,7 @@ class Bench:
         self.wire = FakeWire()
         played = PerformedPlay(self.run.play_path)
         self.performer = Performer(self.cluster, journal=self.journal, played=played)
-        self.network = Network(
-            self.cluster,
-            wire=self.wire,  # type: ignore[arg-type]  # a wire in memory
-            links=LINKS,
-            journal=self.journal,
-            played=played,
-        )
+        self.network = network_of(self.cluster, self.wire, journal=self.journal, played=played)
         self.observer = Observer(self.cluster, acknowledged=acknowledged, wire=self.network.status)
         self.interpreter = Interpreter(
             cluster=self.cluster,
@@ -139,11 +150,9 @@ def test_a_restart_is_of_each_node_in_turn_and_of_the_release_that_it_names(tmp_
         assert row["begin_ns"] <= row["effect_ns"] <= row["end_ns"] <= later["begin_ns"]
 
 
-def test_a_restart_whose_node_does_not_come_back_ends_the_play(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.interpreter.interpreter._RESTART_S", 0.2)
+def test_a_restart_whose_node_does_not_come_back_ends_the_play(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
+        b.interpreter.policy = Policy(restart_s=0.2)
         b.cluster.fenced.add(NODES[1])
         steps = play({"restart": "broker-1"}, {"kill": "broker-2"})
         b.interpreter.perform_play(steps, time_limit_s=20)
@@ -521,14 +530,8 @@ def test_a_step_inside_a_loop_is_named_by_its_place(tmp_path: Path) -> None:
 
 def test_without_a_wire_a_hold_ends_the_play_in_words(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
-        network = Network(
-            b.cluster,
-            wire=None,
-            links=(),
-            journal=b.journal,
-            played=PerformedPlay(tmp_path / "other.yaml"),
-        )
-        b.interpreter.network = network
+        played = PerformedPlay(tmp_path / "other.yaml")
+        b.interpreter.network = network_of(b.cluster, None, journal=b.journal, played=played)
         b.interpreter.perform_play(play({"hold": {"as": "join"}}), time_limit_s=20)
         assert "this run has no wire" in b.interpreter.shortfalls[0]
 
@@ -576,10 +579,9 @@ def test_packets_are_dropped_where_the_play_says_so_or_there_is_no_proxy(
 ) -> None:
     with bench(tmp_path) as b:
         cluster = PacketCluster()
-        b.interpreter.network = Network(
+        b.interpreter.network = network_of(
             cluster,
-            wire=b.wire if wired else None,  # type: ignore[arg-type]  # a wire in memory
-            links=LINKS,
+            b.wire if wired else None,
             journal=b.journal,
             played=b.interpreter.played,
         )
