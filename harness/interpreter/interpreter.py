@@ -175,8 +175,11 @@ class Interpreter:
         step = self.policy.bounded(step)
         self.played.note(replace(step, at_s=self._now_s()))
         for one in one_by_one(step):
-            with suppress(*self.policy.refused):
+            try:
                 do(self.cluster, one)
+            except HarnessError:
+                if self.policy.demands_evidence:
+                    raise
         if isinstance(step, RemoveNodes):
             self.performer.forget(step.nodes, "no member of the cluster any more")
         return True

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from history.failure import HarnessError
 from nemesis.targets import NotNowError
 from nemesis.verbs.step import Bounded, Step
 from nemesis.verbs.stop import ShutDown
@@ -33,11 +32,6 @@ class Policy:
     def left(self) -> tuple[type[NotNowError], ...]:
         """The errors after which the next step follows."""
         return () if self.demands_evidence else (NotNowError,)
-
-    @property
-    def refused(self) -> tuple[type[HarnessError], ...]:
-        """The errors with which a cluster may refuse what an operator asks for."""
-        return () if self.demands_evidence else (HarnessError,)
 
     def bounded(self, step: Step) -> Any:
         """Return the step within the bounds of this policy."""

@@ -145,16 +145,10 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
     if scenario.trial is not None:
         return _trial_stage(scenario, options, progress)
     if options.cluster is ClusterKind.SIMULATED:
-        simulated = prepare_simulated(scenario, options)
-        return _Stage(
-            java=find_java(),
-            release=simulated.release,
-            level=level_of(scenario.cluster),
-            origin_ns=0,
-            origin_utc_ns=simulated.origin_utc_ns,
-            record=lambda run: record_simulated(
-                scenario, options, simulated, run=run, progress=progress
-            ),
+        cluster = prepare_simulated(scenario, options)
+        return _virtual_stage(
+            scenario,
+            lambda run: record_simulated(scenario, options, cluster, run=run, progress=progress),
         )
     clock = Clock.start()
     return _Stage(
@@ -171,13 +165,17 @@ def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) ->
     if options.cluster is not ClusterKind.SIMULATED:
         raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
     plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
+    return _virtual_stage(scenario, lambda run: _said(record_trial(plan, rules, run=run), progress))
+
+
+def _virtual_stage(scenario: Scenario, record: Callable[[RunDirectory], None]) -> _Stage:
     return _Stage(
         java=find_java(),
         release=release_like(scenario),
         level=level_of(scenario.cluster),
         origin_ns=0,
         origin_utc_ns=ORIGIN_UTC_NS,
-        record=lambda run: _said(record_trial(plan, rules, run=run), progress),
+        record=record,
     )
 
 

@@ -7,14 +7,13 @@ begins at a fixed moment.
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
-from harness.prepare.reference import refuse_what_is_kafkas, release_like, rules_without
+from harness.prepare.reference import refuse_what_is_kafkas, rules_without
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of
 from harness.run.recording import Recording
@@ -47,38 +46,31 @@ _METADATA_PROCESSES: Final = 100_000
 """Beyond the processes that clients of records can come to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
-    """A cluster that nothing has happened to yet."""
+def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
+    """The cluster of a scenario, to which nothing has happened yet.
 
-    cluster: SimulatedCluster
-    release: str
-    origin_utc_ns: int
-
-
-def prepare_simulated(scenario: Scenario, options: RunOptions) -> Simulated:
-    """The cluster of a scenario. UsageError for what cannot be in virtual time."""
+    UsageError for what cannot be in virtual time.
+    """
     refuse_what_is_kafkas(scenario)
     if scenario.membership is not None:
         raise UsageError(f"{scenario.name}: simulated clients move no partitions")
     rules = rules_without(options.without_rules)
-    cluster = build(scenario.cluster, seed=options.seed, rules=rules)
-    return Simulated(cluster=cluster, release=release_like(scenario), origin_utc_ns=ORIGIN_UTC_NS)
+    return build(scenario.cluster, seed=options.seed, rules=rules)
 
 
 def record_simulated(
     scenario: Scenario,
     options: RunOptions,
-    simulated: Simulated,
+    cluster: SimulatedCluster,
     *,
     run: RunDirectory,
     progress: Progress,
 ) -> None:
     """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
-    cluster, topics = simulated.cluster, [topic.name for topic in scenario.topics]
+    topics = [topic.name for topic in scenario.topics]
     for ignored in cluster.ignored_settings:
         progress.say(f"{ignored} means nothing to a simulated node")
-    times = AppendTimes(simulated.origin_utc_ns)
+    times = AppendTimes(ORIGIN_UTC_NS)
     cluster.world.watch(Stamps(times))
     with ExitStack() as stack:
         stack.enter_context(few_collections())

@@ -17,7 +17,6 @@ from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
-from clusters.simulation.world import Watcher
 from harness.manifest import note
 from harness.trials.plan import TrialPlan
 from harness.trials.write_book import WriteBook
@@ -62,6 +61,7 @@ class TrialRecording:
         self.workload: SimulatedProducePoll | None = None
         """Once it has started."""
         self._times = AppendTimes(ORIGIN_UTC_NS)
+        self.stamps = Stamps(self._times)
         self._reads = ReadBook(run.raw, writer="readers")
         self.writes: WriteBook | None = None
         self._play: list[dict[str, object]] = []
@@ -84,10 +84,6 @@ class TrialRecording:
         self.faults = FaultJournal(self._run.raw, self._time)
         if self._plan.administers:
             self.writes = WriteBook(self._run.raw, process=_READERS + 10, node_of=cluster.node_of)
-
-    def before(self, watcher: Watcher) -> Watcher:
-        """A watcher that notes what a recording needs, and passes everything on."""
-        return Stamps(self._times, watcher)
 
     def topics_are_there(self) -> None:
         """From now on what is shown is written down."""

@@ -36,6 +36,7 @@ from harness.trials.misfits import Misfits
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording
 from harness.trials.schedule import Schedule
+from harness.virtual.evidence import Overheard
 from history.failure import HarnessError
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.steps import Play
@@ -193,9 +194,9 @@ class _Trial:
         for node, configuration in self.cluster.configurations.items():
             self.cluster.configure(node, _configured(configuration, plan))
         if self._diary is not None:
-            watcher = self._diary.before(watcher)
+            watcher = Overheard(self._diary.note, watcher)
         if self._recording is not None:
-            watcher = self._recording.before(watcher)
+            watcher = Overheard(self._recording.stamps.note, watcher)
         world.watch(watcher, sent=SENT, delivered=DELIVERED)
         if not self._begun():
             return
@@ -273,8 +274,7 @@ class _Trial:
             recording = self._recording
             for number, seed in enumerate((plan.seed, -plan.seed)):
                 told = None if recording is None else recording.reads(number)
-                reader = Reader(brokers, seed=seed, told=told)
-                clients.place(f"reader-{number}", _as_client(reader))
+                clients.place(f"reader-{number}", Reader(brokers, seed=seed, told=told))
             administrator = Administrator(
                 brokers,
                 seed=plan.seed,
@@ -282,7 +282,7 @@ class _Trial:
                 upgrades_to=upgrades_to,
                 writes=None if recording is None else recording.writes,
             )
-            clients.place("administrator", _as_client(administrator))
+            clients.place("administrator", administrator)
         if self._recording is not None:
             self._recording.workload = workload
         return workload
@@ -348,22 +348,6 @@ class _Trial:
 
     def _run(self, for_ns: int) -> None:
         self.cluster.run(for_ns)
-
-
-class _Fleeting:
-    """A node of the world that records nothing, as a client that can be told to end."""
-
-    idle = True
-
-    def __init__(self, node: Reader | Administrator) -> None:
-        self.handle = node.handle
-
-    def give_up(self) -> None:
-        """There is nothing to end."""
-
-
-def _as_client(node: Reader | Administrator) -> _Fleeting:
-    return _Fleeting(node)
 
 
 def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
