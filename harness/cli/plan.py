@@ -20,9 +20,9 @@ from harness.prepare.projection import projected
 from harness.progress import Progress, terminal_progress
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
-from harness.scenario.workload import kind_of
 from nemesis.play import step_data
 from nemesis.words import duration_text
+from workloads.registry import kind_of
 
 __all__ = ["plan_data", "show_plans"]
 
@@ -64,11 +64,7 @@ def plan_data(plan: Plan) -> dict[str, Any]:
         "results": options.results / scenario.name,
         "cluster": _cluster(plan),
         "topics": [_topic(topic) for topic in scenario.topics],
-        "workload": [
-            {"kind": kind_of(spec), **_stated(spec)}
-            for spec in (scenario.workload, scenario.metadata, scenario.membership)
-            if spec is not None
-        ],
+        "workload": [{"kind": kind_of(spec).word, **_stated(spec)} for spec in scenario.workloads],
         "time_limit": duration_text(scenario.time_limit_s),
         "recovery_limit": duration_text(scenario.recovery_limit_s),
         **_faults(plan),

@@ -20,6 +20,7 @@ from harness.prepare.hardships import with_hardships
 from harness.prepare.placement import refuse_unplaceable
 from harness.prepare.reference import (
     fitted_to_reference,
+    refuse_unsimulated_clients,
     refuse_what_is_kafkas,
     rules_without,
 )
@@ -117,8 +118,7 @@ def _refuse_as_simulated(scenario: Scenario, options: RunOptions) -> None:
         from harness.trials.plan import plan_of  # noqa: PLC0415
 
         plan_of(scenario, options.seed)
-    elif scenario.membership is not None:
-        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    refuse_unsimulated_clients(scenario)
 
 
 def _refuse_full_disk(results: Path) -> None:

@@ -18,10 +18,12 @@ from history.failure import SpecError, UsageError
 from history.manifest import Promises
 from nemesis.words import did_you_mean
 from workloads.produce_poll_spec import Consume, ProducePollSpec
+from workloads.registry import kind_of
 
 __all__ = [
     "fitted_to_reference",
     "promises_of",
+    "refuse_unsimulated_clients",
     "refuse_what_is_kafkas",
     "rules_without",
 ]
@@ -78,3 +80,10 @@ def promises_of(scenario: Scenario) -> Promises:
     if level_of(of_kafka(scenario.cluster)) < LEVEL_VISIBILITY:
         return promises
     return replace(promises, metadata_age_max_ms=0.0)
+
+
+def refuse_unsimulated_clients(scenario: Scenario) -> None:
+    """Raise UsageError for a workload that has no clients in virtual time."""
+    for kind in map(kind_of, scenario.workloads):
+        if kind.simulated is None:
+            raise UsageError(f"{scenario.name}: workload {kind.word} has no simulated clients")

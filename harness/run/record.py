@@ -20,15 +20,17 @@ from harness.manifest import note
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
-from harness.run.clients import tables_of, workload_of
+from harness.run.clients import tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
+from harness.timing import RealTime
 from history.clock import Clock
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
+from workloads.kind import Setup
 
 __all__ = ["record", "unread"]
 
@@ -80,14 +82,23 @@ def record(
         if wire is not None:
             wire.name_topics(cluster.view().topic_ids)
         stack.enter_context(cluster.watch(run.raw, topics=[t.name for t in scenario.topics]))
-        workload = workload_of(
+        workload = together(
             scenario,
-            cluster,
-            warden=warden,
-            prepared=prepared,
-            run=run,
-            clock=clock,
+            lambda kind, spec, seed: kind.build(
+                spec,
+                Setup(
+                    cluster=cluster,
+                    prepared=prepared,
+                    topics=scenario.topics,
+                    warden=warden,
+                    run=run,
+                    clock=clock,
+                    seed=seed,
+                    first_process=kind.first_process,
+                ),
+            ),
             seed=options.seed,
+            time=RealTime(),
         )
         Recording(
             scenario=scenario,

@@ -16,11 +16,10 @@ from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
 from harness.prepare.reference import rules_without
 from harness.progress import Progress
-from harness.run.clients import Together, tables_of
+from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
-from harness.seeds import stream_seed
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
@@ -34,16 +33,11 @@ from history.run_directory import RunDirectory
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.wire.rules import Link
-from workloads.port import Workload
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.simulated.metadata import SimulatedMetadata
-from workloads.simulated.produce_poll import SimulatedProducePoll, recorded
+from workloads.kind import SimulatedSetup
 
 __all__ = ["prepare_simulated", "record_simulated"]
 
 _S: Final = 1_000_000_000
-_METADATA_PROCESSES: Final = 100_000
-"""Beyond the processes that clients of records can come to."""
 
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
@@ -124,23 +118,18 @@ def _wire(
 def _workload(
     scenario: Scenario, cluster: SimulatedCluster, run: RunDirectory, seed: int
 ) -> Together:
-    assert isinstance(scenario.workload, ProducePollSpec)
-    first = SimulatedProducePoll(
-        scenario.workload,
-        cluster,
-        topics=scenario.topics,
-        recorders=recorded(run.raw, scenario.keys),
-        seed=stream_seed(seed, "workload"),
-    )
-    beside: tuple[Workload, ...] = ()
-    if scenario.metadata is not None:
-        beside = (
-            SimulatedMetadata(
-                scenario.metadata,
-                cluster,
-                raw=run.raw,
-                seed=stream_seed(seed, "metadata"),
-                first_process=_METADATA_PROCESSES,
+    return together(
+        scenario,
+        lambda kind, spec, seed: kind.build_simulated(
+            spec,
+            SimulatedSetup(
+                cluster=cluster,
+                topics=scenario.topics,
+                run=run,
+                seed=seed,
+                first_process=kind.first_process,
             ),
-        )
-    return Together(first=first, beside=beside, time=SimulatedTime(cluster))
+        ),
+        seed=seed,
+        time=SimulatedTime(cluster),
+    )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from clusters.kafka_port import TopicSpec, of_kafka
 from clusters.port import ClusterSpec
@@ -36,15 +36,14 @@ from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.takes import Takes
 from nemesis.words import duration_s
-from workloads.membership_spec import MembershipSpec
-from workloads.metadata_spec import MetadataSpec
+from workloads.registry import kind_of
 
 __all__ = ["Scenario", "load_scenario", "parse_scenario"]
 
+T = TypeVar("T")
+
 _AFTER_HEALING_S: Final = 1.0
 """For operations after the last heal, for the record."""
-_SETTLED_READS_S: Final = 5.0
-"""For reads of metadata that are held to their age."""
 
 _KEYS = [
     "name",
@@ -76,10 +75,8 @@ class Scenario:
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
     """What writes and reads records."""
-    metadata: MetadataSpec | None
-    """What creates, changes and describes topics beside it, if anything does."""
-    membership: MembershipSpec | None
-    """What moves the partitions of these topics meanwhile, if anything does."""
+    beside: tuple[Any, ...]
+    """What goes on beside it, by the kinds of `workloads.registry`."""
     mix: MixSpec | None
     play: Play | None
     """With neither mix nor play the run is a control: clients alone, nothing breaks."""
@@ -98,22 +95,25 @@ class Scenario:
 
     @property
     def promises(self) -> Promises:
-        """What clients are promised: of records by one workload, of metadata by the other."""
-        if self.metadata is None:
-            return self.workload.promises
-        return replace(
-            self.workload.promises,
-            metadata_age_max_ms=self.metadata.age_max_ms,
-            metadata_settled_age_max_ms=self.metadata.settled_age_max_ms,
-            metadata_settle_ms=self.metadata.settle_ms,
-        )
+        """What clients are promised: of records by one workload, of metadata by another."""
+        promises = self.workload.promises
+        for spec in self.beside:
+            promises = kind_of(spec).promised(spec, promises)
+        return promises
+
+    @property
+    def workloads(self) -> tuple[Any, ...]:
+        """What all its clients do, that of records first."""
+        return (self.workload, *self.beside)
+
+    def beside_of(self, spec: type[T]) -> T | None:
+        """What goes on beside the records, of this kind; None if that does not."""
+        return next((one for one in self.beside if isinstance(one, spec)), None)
 
     @property
     def clients_after_healing_s(self) -> float:
         """How long clients go on when everything is healed: until there are settled reads."""
-        if self.metadata is None or self.metadata.settled_age_max_ms is None:
-            return _AFTER_HEALING_S
-        return self.metadata.settle_ms / 1000 + _SETTLED_READS_S
+        return max(_AFTER_HEALING_S, *(kind_of(one).settling_s(one) for one in self.workloads))
 
     @property
     def takes(self) -> frozenset[Takes]:
@@ -182,7 +182,7 @@ def _parse(document: Document) -> Scenario:
     specs = read.at(
         "workload", lambda value: parse_workloads(value, cluster, topics), otherwise=None
     )
-    moving = specs is not None and specs.membership is not None
+    moving = any(kind_of(spec).moves_replicas for spec in specs or ())
     stage = _stage(data, cluster, topics, moving=moving)
     mix = read.at("nemesis", lambda value: parse_mix(value, stage), otherwise=None)
     play = read.at("play", lambda value: parse_play(value, stage), otherwise=None)
@@ -205,9 +205,8 @@ def _parse(document: Document) -> Scenario:
         issue=str(data["issue"]) if "issue" in data else None,
         cluster=cluster,
         topics=topics,
-        workload=specs.records,
-        metadata=specs.metadata,
-        membership=specs.membership,
+        workload=specs[0],
+        beside=specs[1:],
         mix=None if mix is None else replace(mix, demanded=require.faults),
         play=play,
         time_limit_s=time_limit_s,

@@ -20,6 +20,8 @@ from nemesis.mix import Mix
 from nemesis.steps import flat
 from nemesis.targets import Scene
 from nemesis.verbs.kill import Kill
+from workloads.kind import WorkloadKind
+from workloads.registry import KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,23 +50,33 @@ RAFT = System(
     name="raft",
     spec=RaftSpec,
     makes=(Make(name="raft", driver_module="nowhere", title="Raft {release}"),),
-    workloads=frozenset({"produce-poll"}),
     tables=(),
     conditions={"led": _led},
     keyed=False,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSpec:
+    """What the clients of the store do."""
+
+    rate: int = 10
+
+
+LOAD = WorkloadKind(word="load", spec=LoadSpec, module="nowhere", for_clusters=RaftSpec)
 SERVERS = tuple(NodeName(f"server-{number}") for number in (1, 2, 3))
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SYSTEMS, "raft", RAFT)
+    monkeypatch.setitem(KINDS, "load", LOAD)
     monkeypatch.setitem(systems.ROLES, "server", RaftSpec.roles[0])
 
 
-def scenario(directory: Path, text: str) -> Scenario:
+def scenario(directory: Path, text: str, kind: str = "load") -> Scenario:
     path = directory / "s.yaml"
-    path.write_text(f"name: s\nworkload: {{kind: produce-poll}}\n{text}")
+    path.write_text(f"name: s\nworkload: {{kind: {kind}}}\n{text}")
     return load_scenario(path, [])
 
 
@@ -105,6 +117,15 @@ def test_what_the_system_has_not_is_refused_with_what_it_has(
     with pytest.raises(UsageError) as refused:
         scenario(tmp_path, text)
     assert message in str(refused.value)
+
+
+def test_a_workload_is_for_the_systems_whose_clusters_its_clients_can_talk_to(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UsageError, match=r"unknown workload 'produce-poll'; allowed: load"):
+        scenario(tmp_path, "cluster: {system: raft}\n", kind="produce-poll")
+    with pytest.raises(UsageError, match="unknown workload 'load'"):
+        scenario(tmp_path, "topics: [{name: t}]\n")
 
 
 def test_a_play_names_its_roles_and_awaits_its_conditions(tmp_path: Path) -> None:

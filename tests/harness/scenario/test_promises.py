@@ -7,6 +7,7 @@ import pytest
 from harness.prepare.reference import promises_of
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario
+from workloads.metadata_spec import MetadataSpec
 
 
 def scenario(level: str | None) -> Scenario:
@@ -26,7 +27,7 @@ def test_metadata_is_never_old_where_brokers_hide_what_not_all_have(
 
 def test_clients_go_on_until_there_are_settled_reads_where_these_are_held_to_an_age() -> None:
     smoke = scenario(None)
-    metadata = smoke.metadata
+    metadata = smoke.beside_of(MetadataSpec)
     assert metadata is not None
     assert metadata.settled_age_max_ms is not None
     assert smoke.promises.metadata_settled_age_max_ms == metadata.settled_age_max_ms
