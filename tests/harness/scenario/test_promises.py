@@ -33,10 +33,10 @@ def test_clients_go_on_until_there_are_settled_reads_where_these_are_held_to_an_
     assert smoke.promises.metadata_settled_age_max_ms == metadata.settled_age_max_ms
     assert smoke.promises.metadata_settle_ms == metadata.settle_ms
     assert smoke.clients_after_healing_s > metadata.settle_ms / 1000
-    figures = replace(smoke, metadata=replace(metadata, settled_age_max_ms=None))
-    assert figures.clients_after_healing_s == replace(smoke, metadata=None).clients_after_healing_s
+    figures = replace(smoke, beside=(replace(metadata, settled_age_max_ms=None),))
+    assert figures.clients_after_healing_s == replace(smoke, beside=()).clients_after_healing_s
     assert figures.clients_after_healing_s < metadata.settle_ms / 1000
-    assert not replace(smoke, metadata=None).promises.metadata_age_is_bounded
+    assert not replace(smoke, beside=()).promises.metadata_age_is_bounded
 
 
 @pytest.mark.parametrize("name", ["smoke", "storm", "all-faults", "metadata", "visibility"])
