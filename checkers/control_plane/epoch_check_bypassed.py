@@ -20,13 +20,13 @@ Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterParti
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, by_partition, clock
+from checkers.metadata.view import View, by_partition
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "bypassed_epoch_checks"]
@@ -125,14 +125,21 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
 def _proof(
     history: PartitionHistory, version: PartitionVersion, request: Rpc, claim: _Claim
 ) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(claim.offset, version.metadata_offset),
-        values=(claim.named, claim.in_force),
+    return Proof.of(
+        "the AlterPartition of {key} sent at {asked} (frame {frame}) {words}, and "
+        "{target} made the change at metadata offset {metadata_offset} instead of "
+        "answering {refusal}",
         frames=tuple(one for one in (request.frame, request.answer_frame) if one is not None),
-        detail=f"the AlterPartition of {history.key} sent at {clock(request.asked_ns)} (frame "
-        f"{request.frame}) {claim.words}, and {request.target} made the change at metadata offset "
-        f"{version.metadata_offset} instead of answering {claim.refusal}",
+        offset=Typed.metadata_offset(claim.offset),
+        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        named=Typed.of_value(claim.named),
+        in_force=Typed.of_value(claim.in_force),
+        key=history.key,
+        asked=Typed.at(request.asked_ns),
+        frame=request.frame,
+        words=claim.words,
+        target=request.target,
+        refusal=claim.refusal,
     )
 
 

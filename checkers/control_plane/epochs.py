@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import METADATA, View, clock, counted, spelled
+from checkers.metadata.view import METADATA, View, counted, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
@@ -62,13 +62,14 @@ def _logs(metadata_log: pa.Table) -> Iterator[Proof]:
         offset = rows["metadata_offset"].to_numpy()
         epoch = rows["controller_epoch"].to_numpy()
         for place in np.flatnonzero((np.diff(epoch) < 0) | (np.diff(offset) <= 0)).tolist():
-            yield Proof(
-                operations=(),
-                offsets=(int(offset[place]), int(offset[place + 1])),
-                values=(int(epoch[place]), int(epoch[place + 1])),
-                detail=f"in the metadata log of {node}, offset {offset[place]} of controller epoch "
-                f"{epoch[place]} is followed by offset {offset[place + 1]} of controller epoch "
-                f"{epoch[place + 1]}",
+            yield Proof.of(
+                "in the metadata log of {node}, offset {offset} of controller epoch {epoch} "
+                "is followed by offset {offset_2} of controller epoch {epoch_2}",
+                offset=Typed.metadata_offset(int(offset[place])),
+                offset_2=Typed.metadata_offset(int(offset[place + 1])),
+                epoch=Typed.of_value(int(epoch[place])),
+                epoch_2=Typed.of_value(int(epoch[place + 1])),
+                node=node,
             )
 
 
@@ -79,13 +80,18 @@ def _partition(history: PartitionHistory) -> Iterator[Proof | None]:
         if other[0] >= one[0] and other[1] >= one[1]:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(before.metadata_offset, version.metadata_offset),
+        yield Proof.of(
+            "{key} had leader epoch {one_0} and partition epoch {one_1} at metadata "
+            "offset {metadata_offset}, and has {other_0} and {other_1} at metadata "
+            "offset {version_metadata_offset}",
             values=(*one, *other),
-            detail=f"{history.key} had leader epoch {one[0]} and partition epoch {one[1]} at "
-            f"metadata offset {before.metadata_offset}, and has {other[0]} and {other[1]} at "
-            f"metadata offset {version.metadata_offset}",
+            metadata_offset=Typed.metadata_offset(before.metadata_offset),
+            version_metadata_offset=Typed.metadata_offset(version.metadata_offset),
+            key=history.key,
+            one_0=one[0],
+            one_1=one[1],
+            other_0=other[0],
+            other_1=other[1],
         )
 
 
@@ -95,14 +101,16 @@ def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
         if after.broker_epoch > before.broker_epoch - is_same:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(before.metadata_offset, after.metadata_offset),
-            values=(before.broker_epoch, after.broker_epoch),
-            detail=f"broker {broker.broker_id} registered with broker epoch "
-            f"{before.broker_epoch} at metadata offset {before.metadata_offset}, and "
-            f"{'' if is_same else 'another incarnation of it '}with "
-            f"{after.broker_epoch} at metadata offset {after.metadata_offset}",
+        yield Proof.of(
+            "broker {broker_id} registered with broker epoch {broker_epoch} at metadata "
+            "offset {metadata_offset}, and {word}with {after_broker_epoch} at metadata "
+            "offset {after_metadata_offset}",
+            metadata_offset=Typed.metadata_offset(before.metadata_offset),
+            after_metadata_offset=Typed.metadata_offset(after.metadata_offset),
+            broker_epoch=Typed.of_value(before.broker_epoch),
+            after_broker_epoch=Typed.of_value(after.broker_epoch),
+            broker_id=broker.broker_id,
+            word="" if is_same else "another incarnation of it ",
         )
 
 
@@ -121,14 +129,18 @@ def _heartbeats(wire: pa.Table) -> Iterator[Proof | None]:
 
 def _forgotten(before: Rpc, rpc: Rpc) -> Proof:
     known, offset = before.of("fetch_offset"), rpc.of("fetch_offset")
-    return Proof(
-        operations=(),
-        offsets=(known, offset),
-        values=(rpc.of("broker_epoch"),),
-        frames=(before.frame, rpc.frame),
-        detail=f"{rpc.source}, with broker epoch {rpc.of('broker_epoch')}, had applied "
-        f"metadata offset {known} at {clock(before.asked_ns)} (frame "
-        f"{before.frame}), and {offset} at {clock(rpc.asked_ns)} (frame {rpc.frame})",
+    return Proof.of(
+        "{source}, with broker epoch {rpc_of}, had applied metadata offset {known} "
+        "at {asked} (frame {frame}), and {offset} at {rpc_asked} (frame {rpc_frame})",
+        known=Typed.metadata_offset(known),
+        offset=Typed.metadata_offset(offset),
+        of=Typed.of_value(rpc.of("broker_epoch")),
+        frame=Typed.frame(before.frame),
+        rpc_frame=Typed.frame(rpc.frame),
+        source=rpc.source,
+        rpc_of=rpc.of("broker_epoch"),
+        asked=Typed.at(before.asked_ns),
+        rpc_asked=Typed.at(rpc.asked_ns),
     )
 
 
@@ -143,14 +155,21 @@ def _answers(
         if told[0] >= asked[0] and 0 <= told[1] - asked[1] <= 1:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(),
+        yield Proof.of(
+            "{source} sent an AlterPartition of {key} (frame {frame}) with leader epoch "
+            "{asked_0} and partition epoch {asked_1}, and was answered with {told_0} and "
+            "{told_1} by {target} (frame {answer_frame})",
             values=(*asked, *told),
             frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-            detail=f"{rpc.source} sent an AlterPartition of {_key(rpc, partitions)} (frame "
-            f"{rpc.frame}) with leader epoch {asked[0]} and partition epoch {asked[1]}, and was "
-            f"answered with {told[0]} and {told[1]} by {rpc.target} (frame {rpc.answer_frame})",
+            source=rpc.source,
+            key=_key(rpc, partitions),
+            frame=rpc.frame,
+            asked_0=asked[0],
+            asked_1=asked[1],
+            told_0=told[0],
+            told_1=told[1],
+            target=rpc.target,
+            answer_frame=rpc.answer_frame,
         )
 
 

@@ -32,7 +32,6 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
@@ -46,6 +45,7 @@ from checkers.metadata.sessions import (
     terms_of,
 )
 from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
@@ -226,11 +226,12 @@ def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
 
 def _proof(version: BrokerVersion, last: Rpc, words: str) -> Proof:
     frames = (last.frame,) if last.answer_frame is None else (last.frame, last.answer_frame)
-    return Proof(
-        offsets=(version.metadata_offset,),
-        values=(version.broker_epoch,),
+    return Proof.of(
+        "{words}",
         frames=frames,
-        detail=words,
+        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        broker_epoch=Typed.of_value(version.broker_epoch),
+        words=words,
     )
 
 

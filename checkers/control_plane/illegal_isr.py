@@ -14,11 +14,11 @@ Source: KIP-631, KIP-966.
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_partition
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -93,12 +93,14 @@ def _elr_since(seen: View) -> int | None:
 
 
 def _proof(history: PartitionHistory, version: PartitionVersion, what: str) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(version.metadata_offset,),
-        values=(version.partition_epoch,),
-        detail=f"at metadata offset {version.metadata_offset} (partition epoch "
-        f"{version.partition_epoch}) the ISR of {history.key} is {version.isr_text}, {what}",
+    return Proof.of(
+        "at metadata offset {metadata_offset} (partition epoch {partition_epoch}) "
+        "the ISR of {key} is {isr_text}, {what}",
+        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        partition_epoch=Typed.of_value(version.partition_epoch),
+        key=history.key,
+        isr_text=version.isr_text,
+        what=what,
     )
 
 

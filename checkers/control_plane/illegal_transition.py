@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.control_plane.breach import Breach
 from checkers.control_plane.metadata_rules import breaches
 from checkers.entry import Entry, Kind, Strength
@@ -32,6 +31,7 @@ from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import MetadataState
 from checkers.metadata.view import METADATA, View, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "illegal_transitions"]
@@ -103,10 +103,11 @@ def _old_epochs(
 
 
 def _proof(record: MetadataRecord, breach: Breach) -> Proof:
-    return Proof(
-        offsets=(record.metadata_offset,),
+    return Proof.of(
+        "at metadata offset {metadata_offset} {words}",
         values=breach.values,
-        detail=f"at metadata offset {record.metadata_offset} {breach.words}",
+        metadata_offset=Typed.metadata_offset(record.metadata_offset),
+        words=breach.words,
     )
 
 

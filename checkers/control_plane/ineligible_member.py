@@ -16,12 +16,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_partition
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
@@ -63,15 +63,18 @@ def _join(
     broker_id: int,
     broker: BrokerVersion | None,
 ) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(
+    return Proof.of(
+        "broker {broker_id} joined the ISR of {key} at metadata offset "
+        "{metadata_offset} (ISR {isr_text}), when it {state}",
+        metadata_offsets=(
             *(() if broker is None else (broker.metadata_offset,)),
             version.metadata_offset,
         ),
-        values=(broker_id,),
-        detail=f"broker {broker_id} joined the ISR of {history.key} at metadata offset "
-        f"{version.metadata_offset} (ISR {version.isr_text}), when it {_state(broker)}",
+        broker_id=Typed.of_value(broker_id),
+        key=history.key,
+        metadata_offset=version.metadata_offset,
+        isr_text=version.isr_text,
+        state=_state(broker),
     )
 
 
@@ -140,14 +143,16 @@ def _stay(
     version: PartitionVersion,
     stayed_ms: int,
 ) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(fenced.metadata_offset, version.metadata_offset),
-        values=(broker.broker_id,),
-        detail=f"broker {broker.broker_id} was fenced at metadata offset "
-        f"{fenced.metadata_offset} and a member of the ISR of {history.key} since metadata offset "
-        f"{version.metadata_offset} (ISR {version.isr_text}), both for {stayed_ms / 1000:.1f} s, "
-        "though it was not the last member",
+    return Proof.of(
+        "broker {broker_id} was fenced at metadata offset {metadata_offset} and a "
+        "member of the ISR of {key} since metadata offset {version_metadata_offset} "
+        "(ISR {isr_text}), both for {stayed_ms} s, though it was not the last member",
+        metadata_offset=Typed.metadata_offset(fenced.metadata_offset),
+        version_metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        broker_id=Typed.of_value(broker.broker_id),
+        key=history.key,
+        isr_text=version.isr_text,
+        stayed_ms=f"{stayed_ms / 1000:.1f}",
     )
 
 

@@ -18,11 +18,11 @@ Source: KIP-631, the controller; KIP-595: a committed record stays.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "lost_metadata_writes"]
@@ -109,12 +109,19 @@ def _proof(write: _Row, until_ns: int) -> Proof:
         _CREATE: f" ({write['topic_id']})",
         _ALTER: f" (to {write['config_value']})",
     }.get(write["f"], "")
-    return Proof(
-        values=(write["index"],),
-        detail=f"{_WORDS[write['f']]} of topic {write['topic']}{of_what}, called at "
-        f"{clock(write['call_ns'])}, was acknowledged by {write['node']} at "
-        f"{clock(write['return_ns'])} (write {write['index']}), and the metadata log, which goes "
-        f"on until {clock(until_ns)}, has no record of it from that time",
+    return Proof.of(
+        "{words} of topic {topic}{of_what}, called at {call}, was acknowledged by "
+        "{node} at {return_} (write {write_index}), and the metadata log, which goes "
+        "on until {until}, has no record of it from that time",
+        index=Typed.of_value(write["index"]),
+        words=_WORDS[write["f"]],
+        topic=write["topic"],
+        of_what=of_what,
+        call=Typed.at(write["call_ns"]),
+        node=write["node"],
+        return_=Typed.at(write["return_ns"]),
+        write_index=write["index"],
+        until=Typed.at(until_ns),
     )
 
 

@@ -30,12 +30,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.rpcs import rpcs
-from checkers.metadata.view import METADATA, View, clock, spelled
+from checkers.metadata.view import METADATA, View, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "metadata_divergences"]
@@ -82,12 +82,15 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
     for (offset, epoch), of_nodes in groupby(rows, key=itemgetter(*place)):
         one, *others = of_nodes
         other = next(row for row in others if row["digest"] != one["digest"])
-        yield Proof(
-            operations=(),
-            offsets=(offset,),
-            values=(epoch,),
-            detail=f"at metadata offset {offset} of controller epoch {epoch}, {one['node']} has "
-            f"{_named(one)}, and {other['node']} has {_named(other)}",
+        yield Proof.of(
+            "at metadata offset {offset} of controller epoch {epoch}, {node} has "
+            "{named}, and {other_node} has {named_2}",
+            offset=Typed.metadata_offset(offset),
+            epoch=Typed.of_value(epoch),
+            node=one["node"],
+            named=_named(one),
+            other_node=other["node"],
+            named_2=_named(other),
         )
 
 
@@ -121,13 +124,16 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | No
             yield None
             continue
         told.add(row["node"])
-        yield Proof(
-            operations=(),
-            offsets=(row["metadata_offset"], int(offsets[place])),
-            values=(),
-            detail=f"{row['node']} had applied metadata offset {row['metadata_offset']} when "
-            f"its heartbeat arrived at {clock(row['time_ns'])}, and the record that the quorum "
-            f"has at offset {offsets[place]} was appended no earlier than {clock(appended_ns)}",
+        yield Proof.of(
+            "{node} had applied metadata offset {row_metadata_offset} when its heartbeat "
+            "arrived at {time}, and the record that the quorum has at offset {offsets_} "
+            "was appended no earlier than {appended}",
+            metadata_offset=Typed.metadata_offset(row["metadata_offset"]),
+            offsets_=Typed.metadata_offset(int(offsets[place])),
+            node=row["node"],
+            row_metadata_offset=row["metadata_offset"],
+            time=Typed.at(row["time_ns"]),
+            appended=Typed.at(appended_ns),
         )
 
 
@@ -164,14 +170,22 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
 
 
 def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(found["metadata_offset"], applied_offset),
-        values=(found["controller_epoch"], found["controller_epoch_decided"]),
-        detail=f"{node} had applied metadata offset {applied_offset} at {clock(time_ns)}; at "
-        f"offset {found['metadata_offset']} it has a {found['type']} of controller epoch "
-        f"{found['controller_epoch']}, and the quorum a {found['type_decided']} of controller "
-        f"epoch {found['controller_epoch_decided']}",
+    return Proof.of(
+        "{node} had applied metadata offset {applied_offset} at {time}; at offset "
+        "{found_metadata_offset} it has a {type} of controller epoch "
+        "{found_controller_epoch}, and the quorum a {type_decided} of controller "
+        "epoch {found_controller_epoch_decided}",
+        metadata_offset=Typed.metadata_offset(found["metadata_offset"]),
+        applied_offset=Typed.metadata_offset(applied_offset),
+        controller_epoch=Typed.of_value(found["controller_epoch"]),
+        controller_epoch_decided=Typed.of_value(found["controller_epoch_decided"]),
+        node=node,
+        time=Typed.at(time_ns),
+        found_metadata_offset=found["metadata_offset"],
+        type=found["type"],
+        found_controller_epoch=found["controller_epoch"],
+        type_decided=found["type_decided"],
+        found_controller_epoch_decided=found["controller_epoch_decided"],
     )
 
 
@@ -188,13 +202,17 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
         if row["topic_id"] in created:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(),
-            values=(row["index"],),
-            detail=f"the creation of topic {row['topic']} ({row['topic_id']}) was acknowledged "
-            f"by {row['node']} at {clock(row['return_ns'])} (write {row['index']}), and the "
-            f"metadata log, which goes on until {clock(until_ns)}, does not have it",
+        yield Proof.of(
+            "the creation of topic {topic} ({topic_id}) was acknowledged by {node} at "
+            "{return_} (write {row_index}), and the metadata log, which goes on until "
+            "{until}, does not have it",
+            index=Typed.of_value(row["index"]),
+            topic=row["topic"],
+            topic_id=row["topic_id"],
+            node=row["node"],
+            return_=Typed.at(row["return_ns"]),
+            row_index=row["index"],
+            until=Typed.at(until_ns),
         )
 
 

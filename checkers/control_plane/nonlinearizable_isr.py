@@ -32,7 +32,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from checkers.anomaly import Proof
 from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
@@ -53,6 +52,7 @@ from checkers.metadata.isr_changes import (
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
@@ -240,14 +240,14 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
     for epoch, makers in by_epoch.items():
         if len(makers) > 1:
             frames = tuple(rpc.frame for rpc in makers)
-            yield Proof(
-                operations=(),
-                offsets=(),
-                values=(epoch,),
+            yield Proof.of(
+                "partition epoch {epoch} of {key} was the answer to {makers_count} "
+                "AlterPartition requests that each expected an earlier one: frames {listed}",
                 frames=frames,
-                detail=f"partition epoch {epoch} of {history.key} was the answer to "
-                f"{len(makers)} AlterPartition requests that each expected an earlier one: frames "
-                f"{', '.join(map(str, frames))}",
+                epoch=Typed.of_value(epoch),
+                key=history.key,
+                makers_count=len(makers),
+                listed=", ".join(map(str, frames)),
             )
 
 
@@ -267,14 +267,21 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
         if version is not None and (isr is None or set(isr) == set(version.isr)):
             continue
         found = "has no such version" if version is None else f"has ISR {version.isr_text} there"
-        yield Proof(
-            operations=(),
-            offsets=() if version is None else (version.metadata_offset,),
-            values=(epoch,),
+        yield Proof.of(
+            "{target} acknowledged ISR {list} at partition epoch {epoch} of {key} to "
+            "{source} at {answered} (frame {answer_frame}), and the metadata log, which "
+            "goes on until {until}, {found}",
+            metadata_offsets=() if version is None else (version.metadata_offset,),
             frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-            detail=f"{rpc.target} acknowledged ISR {list(isr or ())} at partition epoch {epoch} of "
-            f"{history.key} to {rpc.source} at {clock(answered_ns)} (frame {rpc.answer_frame}), "
-            f"and the metadata log, which goes on until {clock(until_ns)}, {found}",
+            epoch=Typed.of_value(epoch),
+            target=rpc.target,
+            list=list(isr or ()),
+            key=history.key,
+            source=rpc.source,
+            answered=Typed.at(answered_ns),
+            answer_frame=rpc.answer_frame,
+            until=Typed.at(until_ns),
+            found=found,
         )
 
 
@@ -286,14 +293,18 @@ def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> 
         late = row["return_ns"] >= until_ns
         if row["leader_epoch"] is None or late or in_sum or shown.first(row) is not None:
             continue
-        yield Proof(
-            operations=(),
-            offsets=(),
-            values=(row["read"],),
-            detail=f"{row['node']} showed {history.key} with leader {row['leader']}, leader epoch "
-            f"{row['leader_epoch']} and ISR {row['isr']} in a describe that returned at "
-            f"{clock(row['return_ns'])} (read {row['read']}), and no version in the metadata log "
-            "was that",
+        yield Proof.of(
+            "{node} showed {key} with leader {leader}, leader epoch {leader_epoch} and "
+            "ISR {isr} in a describe that returned at {return_} (read {row_read}), and "
+            "no version in the metadata log was that",
+            read=Typed.of_value(row["read"]),
+            node=row["node"],
+            key=history.key,
+            leader=row["leader"],
+            leader_epoch=row["leader_epoch"],
+            isr=row["isr"],
+            return_=Typed.at(row["return_ns"]),
+            row_read=row["read"],
         )
 
 
@@ -301,14 +312,19 @@ def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contra
     early, late = told[found.early], told[found.late]
     first = history.versions[found.early_version]
     last = history.versions[found.late_version]
-    return Proof(
-        operations=(),
-        offsets=tuple(dict.fromkeys((first.metadata_offset, last.metadata_offset))),
+    return Proof.of(
+        "partition epoch {partition_epoch} of {key} cannot have appeared before "
+        "{bound} ({words}), and partition epoch {last_partition_epoch} had appeared "
+        "before that ({late_words})",
+        metadata_offsets=tuple(dict.fromkeys((first.metadata_offset, last.metadata_offset))),
         values=tuple(dict.fromkeys((first.partition_epoch, last.partition_epoch))),
         frames=(*early.frames, *late.frames),
-        detail=f"partition epoch {first.partition_epoch} of {history.key} cannot have appeared "
-        f"before {clock(found.bound)} ({early.words}), and partition epoch {last.partition_epoch} "
-        f"had appeared before that ({late.words})",
+        partition_epoch=first.partition_epoch,
+        key=history.key,
+        bound=Typed.at(found.bound),
+        words=early.words,
+        last_partition_epoch=last.partition_epoch,
+        late_words=late.words,
     )
 
 

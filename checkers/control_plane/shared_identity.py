@@ -15,11 +15,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted
+from checkers.metadata.view import View, counted
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_identities"]
@@ -62,16 +62,20 @@ def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
 
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
     old, new = heartbeat.of("broker_epoch"), registration.answered("broker_epoch")
-    return Proof(
-        operations=(),
-        offsets=(),
-        values=(old, new),
-        frames=(registration.frame, heartbeat.frame),
-        detail=f"{heartbeat.target} answered a heartbeat of broker {heartbeat.of('broker_id')} "
-        f"with broker epoch {old}, passed on to it at "
-        f"{clock(heartbeat.reached_ns or heartbeat.asked_ns)} (frame {heartbeat.frame}), after "
-        f"{registration.target} had registered that broker with broker epoch {new} at "
-        f"{clock(registration.answered_ns or 0)} (frame {registration.frame})",
+    return Proof.of(
+        "{target} answered a heartbeat of broker {of} with broker epoch {old}, "
+        "passed on to it at {reached} (frame {heartbeat_frame}), after "
+        "{registration_target} had registered that broker with broker epoch {new} at "
+        "{answered} (frame {frame})",
+        old=Typed.of_value(old),
+        new=Typed.of_value(new),
+        frame=Typed.frame(registration.frame),
+        heartbeat_frame=Typed.frame(heartbeat.frame),
+        target=heartbeat.target,
+        of=heartbeat.of("broker_id"),
+        reached=Typed.at(heartbeat.reached_ns or heartbeat.asked_ns),
+        registration_target=registration.target,
+        answered=Typed.at(registration.answered_ns or 0),
     )
 
 

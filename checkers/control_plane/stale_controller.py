@@ -21,10 +21,10 @@ Source: KAFKA-15489.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
-from checkers.metadata.view import METADATA, View, clock, spelled
+from checkers.metadata.view import METADATA, View, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
@@ -71,13 +71,16 @@ def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:
         newer = [(at_ns, by, one) for one, (at_ns, by) in first.items() if one > epoch]
         for at_ns, by, newer_epoch in sorted(newer)[:1]:
             if by != node and time_ns - max(at_ns, since_ns) >= GRACE_NS:
-                stale[node, epoch] = Proof(
-                    operations=(),
-                    offsets=(),
-                    values=(epoch, newer_epoch),
-                    detail=f"{node} still called itself the leader of the quorum in epoch {epoch} "
-                    f"at {clock(time_ns)}, {(time_ns - at_ns) / 1e9:.1f} s after {by} had done so "
-                    f"in epoch {newer_epoch} ({clock(at_ns)})",
+                stale[node, epoch] = Proof.of(
+                    "{node} still called itself the leader of the quorum in epoch {epoch} at "
+                    "{time}, {time_2} s after {by} had done so in epoch {newer_epoch} ({at})",
+                    epoch=Typed.of_value(epoch),
+                    newer_epoch=Typed.of_value(newer_epoch),
+                    node=node,
+                    time=Typed.at(time_ns),
+                    time_2=f"{(time_ns - at_ns) / 1e9:.1f}",
+                    by=by,
+                    at=Typed.at(at_ns),
                 )
     return stale.values()
 

@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
@@ -43,7 +42,8 @@ from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_partition
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
@@ -230,18 +230,25 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         Word.SENT_BEFORE: f"when it had {judged}",
         Word.UNHEARD: f"on the word of {judged}{unheard}",
     }[join.word]
-    return Proof(
-        operations=(),
-        offsets=(registration.registration_offset, version.metadata_offset),
+    return Proof.of(
+        "broker {broker_id} joined the ISR of {key} at metadata offset "
+        "{metadata_offset} by an AlterPartition sent at {asked} (frame {frame}) "
+        "{how}; at offset {registration_offset} ({registered}) it had registered "
+        "with {broker_epoch}",
         values=(
             *(() if join.judged_epoch is None else (join.judged_epoch,)),
             registration.broker_epoch,
         ),
         frames=tuple(frame for frame in (request.frame, request.answer_frame) if frame is not None),
-        detail=f"broker {join.broker_id} joined the ISR of {history.key} at metadata offset "
-        f"{version.metadata_offset} by an AlterPartition sent at {clock(request.asked_ns)} (frame "
-        f"{request.frame}) {how}; at offset {registration.registration_offset} "
-        f"({clock(join.registered_ns)}) it had registered with {registration.broker_epoch}",
+        registration_offset=Typed.metadata_offset(registration.registration_offset),
+        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        broker_id=join.broker_id,
+        key=history.key,
+        asked=Typed.at(request.asked_ns),
+        frame=request.frame,
+        how=how,
+        registered=Typed.at(join.registered_ns),
+        broker_epoch=registration.broker_epoch,
     )
 
 

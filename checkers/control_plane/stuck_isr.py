@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
-from checkers.anomaly import Proof
 from checkers.control_plane.absences import LEAVING_NS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "SETTLED_NS", "stuck_isrs"]
@@ -119,12 +119,15 @@ def _judged(
         return f"{out}, and the disks do not tell whether it has caught up"
     if behind:
         return None
-    return Proof(
-        operations=(),
-        offsets=(last.metadata_offset,),
-        values=(broker_id,),
-        detail=f"{out}, though its log ends where that of leader {last.leader} does; the last "
-        f"fault was healed at {clock(course.healed_ns)}, and the bound is {limit_ns / 1e9:g} s",
+    return Proof.of(
+        "{out}, though its log ends where that of leader {leader} does; the last "
+        "fault was healed at {healed}, and the bound is {limit} s",
+        metadata_offset=Typed.metadata_offset(last.metadata_offset),
+        broker_id=Typed.of_value(broker_id),
+        out=out,
+        leader=last.leader,
+        healed=Typed.at(course.healed_ns),
+        limit=f"{limit_ns / 1e9:g}",
     )
 
 

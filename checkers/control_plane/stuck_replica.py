@@ -19,13 +19,13 @@ Source: Kafka's documentation, Replication; KIP-497; KAFKA-15353.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.anomaly import Proof
 from checkers.control_plane.absences import Absence, absences, calm, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stuck_replicas"]
@@ -74,11 +74,13 @@ def _doubts(history: PartitionHistory, judged: list[Absence]) -> Iterator[str]:
 
 
 def _proof(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
-    return Proof(
-        offsets=(absence.last.metadata_offset,),
-        values=(absence.broker_id,),
-        detail=f"{_out(history, absence)}; all that time nothing was broken, and the bound is "
-        f"{facts.stuck_isr_limit_ns / 1e9:g} s{_log_ends(history, absence, rows, facts)}",
+    return Proof.of(
+        "{out}; all that time nothing was broken, and the bound is {stuck_isr_limit} s{log_ends}",
+        metadata_offset=Typed.metadata_offset(absence.last.metadata_offset),
+        broker_id=Typed.of_value(absence.broker_id),
+        out=_out(history, absence),
+        stuck_isr_limit=f"{facts.stuck_isr_limit_ns / 1e9:g}",
+        log_ends=_log_ends(history, absence, rows, facts),
     )
 
 

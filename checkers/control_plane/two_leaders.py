@@ -19,7 +19,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
@@ -27,6 +26,7 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import METADATA, View, clock, counted
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "two_leaders"]
@@ -95,13 +95,18 @@ def _compared(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[
 
 
 def _two(one: _Claim, other: _Claim, what: str, epoch_name: str) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(*one.offsets, *other.offsets),
-        values=(one.epoch, one.leader, other.leader),
+    return Proof.of(
+        "in {epoch_name} {epoch} of {what}, {leader} leads ({words}), and "
+        "{other_leader} does ({other_words})",
+        metadata_offsets=(*one.offsets, *other.offsets),
         frames=(*one.frames, *other.frames),
-        detail=f"in {epoch_name} {one.epoch} of {what}, {one.leader} leads "
-        f"({one.words}), and {other.leader} does ({other.words})",
+        epoch=Typed.of_value(one.epoch),
+        leader=Typed.of_value(one.leader),
+        other_leader=Typed.of_value(other.leader),
+        epoch_name=epoch_name,
+        what=what,
+        words=one.words,
+        other_words=other.words,
     )
 
 
@@ -156,12 +161,13 @@ def _places(history: PartitionHistory) -> Iterator[Proof | None]:
 
 
 def _outside(history: PartitionHistory, version: PartitionVersion, among: str) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(version.metadata_offset,),
-        values=(version.leader,),
-        detail=f"at metadata offset {version.metadata_offset} the leader of {history.key} "
-        f"is {version.leader}, which is not among its {among}",
+    return Proof.of(
+        "at metadata offset {metadata_offset} the leader of {key} is {leader}, which "
+        "is not among its {among}",
+        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        leader=Typed.of_value(version.leader),
+        key=history.key,
+        among=among,
     )
 
 

@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.follower_fetches import FollowerFetches, Told, follower_fetches
@@ -34,6 +33,7 @@ from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_par
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View, by_partition, clock
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
@@ -124,12 +124,19 @@ def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
         *((first.frame,) if first else ()),
     )
     fetched = () if join.fetched_epoch is None else (join.fetched_epoch,)
-    return Proof(
+    return Proof.of(
+        "{source} proposed broker {broker_id} for the ISR of {key} under broker "
+        "epoch {broker_epoch} at {asked} (frame {frame}); {known}, and {first}",
         values=(*fetched, join.broker_epoch),
         frames=frames,
-        detail=f"{request.source} proposed broker {join.broker_id} for the ISR of {history.key} "
-        f"under broker epoch {join.broker_epoch} at {clock(request.asked_ns)} (frame "
-        f"{request.frame}); {_known(join)}, and {_first(join)}",
+        source=request.source,
+        broker_id=join.broker_id,
+        key=history.key,
+        broker_epoch=join.broker_epoch,
+        asked=Typed.at(request.asked_ns),
+        frame=request.frame,
+        known=_known(join),
+        first=_first(join),
     )
 
 

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
 from checkers.cycles.oddity import Lists, Oddities, Oddity, list_text, spelled_out
 from checkers.cycles.versions import is_failed
+from checkers.proof import Proof, Typed
 from checkers.rows import FAIL, OK
 from history.models import Isolation
 
@@ -84,10 +85,14 @@ def _aborted(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
         return Oddity(
             key=name,
             level=level,
-            transactions=(wrote, read),
-            values=(element,),
-            detail=f"transaction {read} read {element} in {name}, which transaction {wrote} "
-            "appended, and that failed: it must not exist",
+            proof=Proof.of(
+                "transaction {read} read {element} in {name}, which transaction {wrote} "
+                "appended, and that failed: it must not exist",
+                wrote=Typed.operation(wrote),
+                read=Typed.operation(read),
+                element=Typed.of_value(element),
+                name=name,
+            ),
         )
 
     return spelled_out(
@@ -107,9 +112,12 @@ def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
         return Oddity(
             key=name,
             level=level,
-            transactions=(read,),
-            values=(int(value[number]),),
-            detail=f"transaction {read} read {int(value[number])} in {name}, which nobody appended",
+            proof=Proof.of(
+                "transaction {read} read {value} in {name}, which nobody appended",
+                read=Typed.operation(read),
+                value=Typed.of_value(int(value[number])),
+                name=name,
+            ),
         )
 
     return spelled_out(
@@ -134,10 +142,14 @@ def _duplicates(lists: Lists) -> Oddities:
         return Oddity(
             key=lists.name(row),
             level=level,
-            transactions=(lists.transaction(row),),
-            values=(value,),
-            detail=f"transaction {lists.transaction(row)} read {lists.name(row)} as "
-            f"{list_text(steps.list_of(row))}: {value} comes twice, and was appended once",
+            proof=Proof.of(
+                "transaction {transaction} read {name} as {list_text}: {value} comes twice, "
+                "and was appended once",
+                transaction=Typed.operation(lists.transaction(row)),
+                value=Typed.of_value(value),
+                name=lists.name(row),
+                list_text=list_text(steps.list_of(row)),
+            ),
         )
 
     return spelled_out(
@@ -208,11 +220,19 @@ def _neither_prefix(lists: Lists, row: int, place: int, level: Isolation) -> Odd
     return Oddity(
         key=lists.name(row),
         level=level,
-        transactions=(lists.transaction(row), lists.transaction(other)),
-        values=(int(ours[place]), int(theirs[place])),
-        detail=f"transaction {lists.transaction(row)} read {lists.name(row)} as {list_text(ours)} "
-        f"and transaction {lists.transaction(other)} as {list_text(theirs)}: neither is a prefix "
-        f"of the other, they differ at place {place} ({int(ours[place])} and {int(theirs[place])})",
+        proof=Proof.of(
+            "transaction {transaction} read {name} as {list_text} and transaction "
+            "{lists_transaction} as {list_text_2}: neither is a prefix of the other, "
+            "they differ at place {place} ({ours} and {theirs})",
+            transaction=Typed.operation(lists.transaction(row)),
+            lists_transaction=Typed.operation(lists.transaction(other)),
+            ours=Typed.of_value(int(ours[place])),
+            theirs=Typed.of_value(int(theirs[place])),
+            name=lists.name(row),
+            list_text=list_text(ours),
+            list_text_2=list_text(theirs),
+            place=place,
+        ),
     )
 
 
@@ -223,11 +243,17 @@ def _own_order(lists: Lists, earlier: int, later: int, level: Isolation) -> Oddi
     return Oddity(
         key=name,
         level=level,
-        transactions=(lists.transaction(later), lists.transaction(reader)),
-        values=(first, second),
-        detail=f"transaction {lists.transaction(later)} appended {first} to {name} and then "
-        f"{second}; transaction {lists.transaction(reader)} read "
-        f"{list_text(steps.list_of(reader))}, where {first} is not before {second}",
+        proof=Proof.of(
+            "transaction {transaction} appended {first} to {name} and then {second}; "
+            "transaction {lists_transaction} read {list_text}, where {first} is not "
+            "before {second}",
+            transaction=Typed.operation(lists.transaction(later)),
+            lists_transaction=Typed.operation(lists.transaction(reader)),
+            first=Typed.of_value(first),
+            second=Typed.of_value(second),
+            name=name,
+            list_text=list_text(steps.list_of(reader)),
+        ),
     )
 
 
@@ -249,11 +275,16 @@ def _intermediate(lists: Lists) -> Oddities:
         return Oddity(
             key=lists.name(row),
             level=level,
-            transactions=(lists.transaction(wrote), lists.transaction(row)),
-            values=(seen, later),
-            detail=f"transaction {lists.transaction(row)} read {lists.name(row)} up to {seen}, "
-            f"after which transaction {lists.transaction(wrote)} still appended {later}: it saw "
-            "the middle of that transaction",
+            proof=Proof.of(
+                "transaction {lists_transaction} read {name} up to {seen}, after which "
+                "transaction {transaction} still appended {later}: it saw the middle of that "
+                "transaction",
+                transaction=Typed.operation(lists.transaction(wrote)),
+                lists_transaction=Typed.operation(lists.transaction(row)),
+                seen=Typed.of_value(seen),
+                later=Typed.of_value(later),
+                name=lists.name(row),
+            ),
         )
 
     return spelled_out(
@@ -291,11 +322,16 @@ def _dirty(lists: Lists) -> Oddities:
         return Oddity(
             key=lists.name(gone),
             level=level,
-            transactions=(lists.transaction(gone), lists.transaction(update)),
-            values=(first, second),
-            detail=f"{lists.name(gone)} holds {first} of transaction {lists.transaction(gone)}, "
-            f"which failed, and after it {second} of transaction {lists.transaction(update)}, "
-            "which was committed on top of it",
+            proof=Proof.of(
+                "{name} holds {first} of transaction {transaction}, which failed, and after "
+                "it {second} of transaction {lists_transaction}, which was committed on top "
+                "of it",
+                transaction=Typed.operation(lists.transaction(gone)),
+                lists_transaction=Typed.operation(lists.transaction(update)),
+                first=Typed.of_value(first),
+                second=Typed.of_value(second),
+                name=lists.name(gone),
+            ),
         )
 
     return spelled_out(

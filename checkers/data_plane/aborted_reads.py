@@ -15,10 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
 from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof, Typed
 from checkers.rows import FAIL
 
 __all__ = ["CHECKS", "aborted_reads"]
@@ -37,12 +38,13 @@ def aborted_reads(log: KeyLog) -> Found:
         value, offset = int(log.reads.value[read]), int(log.reads.offset[read])
         send = int(log.sends.operation[sender_of[number]])
         reading = int(log.reads.operation[read])
-        return Proof(
-            operations=(send, reading),
-            offsets=(offset,),
-            values=(value,),
-            detail=f"operation {reading} returned value {value} at offset {offset}, "
-            f"but its send (operation {send}) failed: it must not exist",
+        return Proof.of(
+            "operation {reading} returned value {value} at offset {offset}, but its send "
+            "(operation {send}) failed: it must not exist",
+            send=Typed.operation(send),
+            reading=Typed.operation(reading),
+            offset=Typed.offset(offset),
+            value=Typed.of_value(value),
         )
 
     return found(

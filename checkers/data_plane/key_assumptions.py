@@ -15,11 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import has_repeats
+from checkers.proof import Proof, Typed
 
 __all__ = ["CHECKS", "KEY_ASSUMPTIONS", "sent_values", "unique_values"]
 
@@ -39,11 +40,11 @@ def unique_values(log: KeyLog) -> Found:
 
     def proof(number: int) -> Proof:
         value, sends = int(repeated[number]), order[first[number] : end[number]]
-        return Proof(
+        return Proof.of(
+            "value {value} was sent {sends_count} times; values must be unique a key",
             operations=tuple(log.sends.operation[sends[:_SENDS_MAX]].tolist()),
-            offsets=(),
-            values=(value,),
-            detail=f"value {value} was sent {len(sends)} times; values must be unique a key",
+            value=Typed.of_value(value),
+            sends_count=len(sends),
         )
 
     return found(
@@ -66,12 +67,13 @@ def sent_values(log: KeyLog) -> Found:
         read = row[number]
         value, offset = int(log.reads.value[read]), int(log.reads.offset[read])
         operation = int(log.reads.operation[read])
-        return Proof(
-            operations=(operation,),
-            offsets=(offset,),
-            values=(value,),
-            detail=f"operation {operation} returned value {value} at offset {offset}, and no "
-            f"recorded operation sent it to {log.key}",
+        return Proof.of(
+            "operation {operation} returned value {value} at offset {offset}, and no "
+            "recorded operation sent it to {key}",
+            operation=Typed.operation(operation),
+            offset=Typed.offset(offset),
+            value=Typed.of_value(value),
+            key=log.key,
         )
 
     return found(

@@ -30,7 +30,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, looked_over, missing
@@ -38,6 +38,7 @@ from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
+from checkers.proof import Proof, Typed
 from checkers.rows import UNKNOWN_OFFSET
 from checkers.setting import FinalRead
 
@@ -63,13 +64,15 @@ def lost_writes(log: KeyLog) -> Found:
         send = lost.send[number]
         offset, value = int(lost.offset[number]), int(log.sends.value[send])
         operation = int(log.sends.operation[send])
-        return Proof(
-            operations=(operation, reading),
-            offsets=(offset, log.bound),
-            values=(value,),
-            detail=f"value {value} must have happened (operation {operation}) and stood at offset "
-            f"{offset}; operation {reading} read up to offset {log.bound}, and no ok read "
-            f"returned it",
+        return Proof.of(
+            "value {value} must have happened (operation {operation}) and stood at "
+            "offset {offset}; operation {reading} read up to offset {bound}, and no ok "
+            "read returned it",
+            operation=Typed.operation(operation),
+            reading=Typed.operation(reading),
+            offset=Typed.offset(offset),
+            bound=Typed.offset(log.bound),
+            value=Typed.of_value(value),
         )
 
     again = np.array([row for _, row, _ in forgotten], dtype=np.int64)
@@ -136,13 +139,15 @@ def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> P
     send, row, final_read = found_row
     value, offset = int(log.sends.value[send]), int(log.reads.offset[row])
     operation, reading = int(log.sends.operation[send]), int(log.reads.operation[row])
-    return Proof(
-        operations=(operation, reading, final_read.operation),
-        offsets=(offset,),
-        values=(value,),
-        detail=f"value {value} was acknowledged (operation {operation}) and read at offset "
-        f"{offset} (operation {reading}), and the complete final read that was called afterwards "
-        f"(operation {final_read.operation}) did not return it",
+    return Proof.of(
+        "value {value} was acknowledged (operation {operation}) and read at offset "
+        "{offset} (operation {reading}), and the complete final read that was called "
+        "afterwards (operation {final_read_operation}) did not return it",
+        operation=Typed.operation(operation),
+        reading=Typed.operation(reading),
+        final_read_operation=Typed.operation(final_read.operation),
+        offset=Typed.offset(offset),
+        value=Typed.of_value(value),
     )
 
 

@@ -21,12 +21,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import processes_that_gave_up
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import has_repeats, is_among
+from checkers.proof import Proof, Typed
 
 __all__ = ["CHECKS", "duplicates", "inconsistent_offsets"]
 
@@ -47,11 +48,13 @@ def inconsistent_offsets(log: KeyLog) -> Found:
         entries = range(int(first[number]), int(first[number] + count[number]))
         offset = int(log.log.offset[entries[0]])
         values = tuple(int(log.log.value[entry]) for entry in entries)
-        return Proof(
+        return Proof.of(
+            "offset {offset} holds {values_count} values: {words}",
             operations=witnesses.operations(list(entries)),
-            offsets=(offset,),
             values=values,
-            detail=f"offset {offset} holds {len(values)} values: {_words(values)}",
+            offset=Typed.offset(offset),
+            values_count=len(values),
+            words=_words(values),
         )
 
     return found(
@@ -78,11 +81,13 @@ def duplicates(log: KeyLog) -> Found:
         entries = order[first[number] : first[number] + count[number]].tolist()
         value = int(log.log.value[entries[0]])
         offsets = tuple(int(log.log.offset[entry]) for entry in entries)
-        return Proof(
+        return Proof.of(
+            "value {value} stands at {offsets_count} offsets: {words}",
             operations=witnesses.operations(entries),
             offsets=offsets,
-            values=(value,),
-            detail=f"value {value} stands at {len(offsets)} offsets: {_words(offsets)}",
+            value=Typed.of_value(value),
+            offsets_count=len(offsets),
+            words=_words(offsets),
         )
 
     values = log.log.value[order[first]]

@@ -21,16 +21,27 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.steps import FAR, Steps
 from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof, Typed
 
-__all__ = ["CHECKS", "UNMEASURED", "ending", "nonmonotonic_polls", "skipped_polls", "step_proof"]
+__all__ = [
+    "CHECKS",
+    "is_unmeasured",
+    "measured",
+    "nonmonotonic_polls",
+    "skipped_polls",
+    "step_proof",
+]
 
-UNMEASURED: Final = "leads out of its segment"
-"""The ending of a step from one segment of a key to another, until their positions are known."""
+
+_STEP: Final = (
+    "process {process} went from offset {before} (operation {first}) to offset {after} "
+    "(operation {second})"
+)
 
 
 def nonmonotonic_polls(log: KeyLog) -> Found:
@@ -46,24 +57,35 @@ def skipped_polls(log: KeyLog) -> Found:
 def step_proof(steps: Steps, number: int) -> Proof:
     """The two records of a step, by operation, offset and value."""
     before, after = steps.pairs.before, steps.pairs.after
-    offsets = (int(before.offset[number]), int(after.offset[number]))
-    operations = (int(before.operation[number]), int(after.operation[number]))
-    return Proof(
-        operations=tuple(dict.fromkeys(operations)),
-        offsets=offsets,
-        values=(int(before.value[number]), int(after.value[number])),
-        detail=f"process {after.process[number]} went from offset {offsets[0]} (operation "
-        f"{operations[0]}) to offset {offsets[1]} (operation {operations[1]}), which "
-        f"{ending(int(steps.delta[number]))}",
+    first, second = int(before.operation[number]), int(after.operation[number])
+    proof = Proof.of(
+        _STEP,
+        process=after.process[number],
+        first=Typed.operation(first),
+        second=Typed.operation(second) if second != first else second,
+        before=Typed.offset(int(before.offset[number]), source=f"operation {first}"),
+        after=Typed.offset(int(after.offset[number]), source=f"operation {second}"),
+        value_before=Typed.of_value(int(before.value[number]), source=f"operation {first}"),
+        value_after=Typed.of_value(int(after.value[number]), source=f"operation {second}"),
     )
+    delta = int(steps.delta[number])
+    return proof if abs(delta) >= FAR else measured(proof, delta)
 
 
-def ending(delta: int) -> str:
-    """How the sentence about a step of this delta ends."""
-    if abs(delta) >= FAR:
-        return UNMEASURED
-    gone_wrong = f"skips {delta - 1} records" if delta > 1 else "leads back or stays"
-    return f"{gone_wrong}: the delta is {delta}, not 1"
+def is_unmeasured(proof: Proof) -> bool:
+    """Whether it is of a step from one segment of a key to another, whose delta is not known."""
+    return proof.rule == _STEP
+
+
+def measured(proof: Proof, delta: int) -> Proof:
+    """The proof of a step that leads so far."""
+    if delta > 1:
+        return proof.further(
+            ", which skips {skipped} records: the delta is {delta}, not 1",
+            skipped=delta - 1,
+            delta=delta,
+        )
+    return proof.further(", which leads back or stays: the delta is {delta}, not 1", delta=delta)
 
 
 def _found(check: str, log: KeyLog, steps: Steps) -> Found:

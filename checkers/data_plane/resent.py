@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.finding_rows import FINDINGS
+from checkers.proof import Proof
 from checkers.runner.tables import (
     SealedFile,
     cluster_file,
@@ -119,10 +120,10 @@ def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[s
     if not told_apart or any(producer_id < 0 for producer_id, _ in epochs):
         return anomaly
     named = ", ".join(f"{epoch} of producer id {producer_id}" for producer_id, epoch in epochs)
-    return anomaly | {
-        "allowed": True,
-        "detail": f"{anomaly['detail']}: sent again by its client, in producer epochs {named}",
-    }
+    proof = Proof.of_columns(anomaly).further(
+        ": sent again by its client, in producer epochs {epochs}", epochs=named
+    )
+    return {"allowed": True, **proof.columns()}
 
 
 def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:

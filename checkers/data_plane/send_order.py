@@ -15,10 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof, Typed
 
 __all__ = ["CHECKS", "nonmonotonic_sends"]
 
@@ -30,12 +31,17 @@ def nonmonotonic_sends(log: KeyLog) -> Found:
     def proof(number: int) -> Proof:
         first, second = int(before.operation[number]), int(after.operation[number])
         offsets = (int(before.offset[number]), int(after.offset[number]))
-        return Proof(
-            operations=(first, second),
+        return Proof.of(
+            "process {process} sent operation {first} before operation {second}, but "
+            "they stand at offsets {offsets_0} and {offsets_1}",
             offsets=offsets,
-            values=(int(before.value[number]), int(after.value[number])),
-            detail=f"process {after.process[number]} sent operation {first} before operation "
-            f"{second}, but they stand at offsets {offsets[0]} and {offsets[1]}",
+            first=Typed.operation(first),
+            second=Typed.operation(second),
+            value=Typed.of_value(int(before.value[number])),
+            after_value=Typed.of_value(int(after.value[number])),
+            process=after.process[number],
+            offsets_0=offsets[0],
+            offsets_1=offsets[1],
         )
 
     numbers, nothing = np.arange(len(after)), np.arange(0)

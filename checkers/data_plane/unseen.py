@@ -21,11 +21,12 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, missing
 from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof, Typed
 from checkers.rows import UNKNOWN_OFFSET
 
 __all__ = ["CHECKS", "unread_doubt", "unseen"]
@@ -48,14 +49,17 @@ def unseen(log: KeyLog) -> Found:
         value, offset = int(log.sends.value[send]), int(log.sends.offset[send])
         operation = int(log.sends.operation[send])
         known = offset != UNKNOWN_OFFSET
-        return Proof(
-            operations=(operation, last.operation),
+        return Proof.of(
+            "value {value} was acknowledged{told} (operation {operation}, at {return_} "
+            "ns) before the complete final read (operation {last_operation}, from {call} "
+            "ns), and no ok read returned it",
             offsets=(offset,) if known else (),
-            values=(value,),
-            detail=f"value {value} was acknowledged"
-            f"{f' at offset {offset}' if known else ''} (operation {operation}, at "
-            f"{log.sends.return_ns[send]} ns) before the complete final read (operation "
-            f"{last.operation}, from {last.call_ns} ns), and no ok read returned it",
+            operation=Typed.operation(operation),
+            last_operation=Typed.operation(last.operation),
+            value=Typed.of_value(value),
+            told=f" at offset {offset}" if known else "",
+            return_=log.sends.return_ns[send],
+            call=last.call_ns,
         )
 
     return found(

@@ -21,11 +21,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
+from checkers.proof import Proof, Typed
 from checkers.setting import FinalRead
 
 __all__ = ["CHECKS", "vanished", "vanished_before"]
@@ -44,12 +45,13 @@ def vanished(log: KeyLog) -> Found:
         row, final_read = proven[number]
         value, offset = int(log.reads.value[row]), int(log.reads.offset[row])
         reading, final = int(log.reads.operation[row]), final_read.operation
-        return Proof(
-            operations=(reading, final),
-            offsets=(offset,),
-            values=(value,),
-            detail=f"operation {reading} returned value {value} at offset {offset}, and the "
-            f"complete final read that was called afterwards (operation {final}) did not",
+        return Proof.of(
+            "operation {reading} returned value {value} at offset {offset}, and the "
+            "complete final read that was called afterwards (operation {final}) did not",
+            reading=Typed.operation(reading),
+            final=Typed.operation(final),
+            offset=Typed.offset(offset),
+            value=Typed.of_value(value),
         )
 
     return found(

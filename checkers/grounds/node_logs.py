@@ -23,11 +23,12 @@ Source: `org.apache.kafka.server.fault.FaultHandler`; the HotSpot VM's messages.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.anomaly import Found, Proof
+from checkers.anomaly import Found
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.view import View, clock, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -106,9 +107,14 @@ def _proofs(
 
 def _proof(row: Row) -> Proof:
     when = "" if row["time_ns"] is None else f" at {clock(row['time_ns'])}"
-    return Proof(
-        values=(row["line"],),
-        detail=f"{row['node']} logged{when} ({row['file']}, line {row['line']}): {row['text']}",
+    return Proof.of(
+        "{node} logged{when} ({file}, line {row_line}): {text}",
+        line=Typed.of_value(row["line"]),
+        node=row["node"],
+        when=when,
+        file=row["file"],
+        row_line=row["line"],
+        text=row["text"],
     )
 
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
@@ -28,7 +27,8 @@ from checkers.metadata.sessions import (
     term_at,
     terms_of,
 )
-from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "duplicate_ids"]
@@ -91,15 +91,22 @@ def _replaced(before: BrokerVersion, version: BrokerVersion) -> bool:
 def _proof(
     broker: BrokerHistory, before: BrokerVersion, version: BrokerVersion, last: Rpc
 ) -> Proof:
-    return Proof(
-        offsets=(before.registration_offset, version.metadata_offset),
-        values=(before.broker_epoch, version.broker_epoch),
-        frames=(last.frame,),
-        detail=f"incarnation {version.incarnation_id} registered as broker {broker.broker_id} at "
-        f"metadata offset {version.metadata_offset} (broker epoch {version.broker_epoch}), while "
-        f"the session of incarnation {before.incarnation_id} (broker epoch {before.broker_epoch}) "
-        f"lasted: {last.target} accepted its heartbeat of {clock(last.reached_ns or 0)} (frame "
-        f"{last.frame})",
+    return Proof.of(
+        "incarnation {incarnation_id} registered as broker {broker_id} at metadata "
+        "offset {metadata_offset} (broker epoch {version_broker_epoch}), while the "
+        "session of incarnation {before_incarnation_id} (broker epoch "
+        "{broker_epoch}) lasted: {target} accepted its heartbeat of {reached} (frame "
+        "{frame})",
+        registration_offset=Typed.metadata_offset(before.registration_offset),
+        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        broker_epoch=Typed.of_value(before.broker_epoch),
+        version_broker_epoch=Typed.of_value(version.broker_epoch),
+        frame=Typed.frame(last.frame),
+        incarnation_id=version.incarnation_id,
+        broker_id=broker.broker_id,
+        before_incarnation_id=before.incarnation_id,
+        target=last.target,
+        reached=Typed.at(last.reached_ns or 0),
     )
 
 

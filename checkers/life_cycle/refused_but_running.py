@@ -17,11 +17,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted
+from checkers.metadata.view import View, counted
+from checkers.proof import Proof, Typed
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -63,13 +63,20 @@ def _judged(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proo
 
 
 def _proof(refused: Rpc, work: Rpc) -> Proof:
-    return Proof(
+    return Proof.of(
+        "{target} refused to register incarnation {of} of {source} with {error} at "
+        "{returned} (frame {frame}), and without another try it sent a {api} at "
+        "{asked} (frame {work_frame})",
         values=(work.of("broker_epoch"),) if work.of("broker_epoch") is not None else (),
-        frames=(refused.frame, work.frame),
-        detail=f"{refused.target} refused to register incarnation {refused.of('incarnation_id')} "
-        f"of {refused.source} with {refused.error} at {clock(refused.returned_ns or 0)} (frame "
-        f"{refused.frame}), and without another try it sent a {work.api} at "
-        f"{clock(work.asked_ns)} (frame {work.frame})",
+        frame=Typed.frame(refused.frame),
+        work_frame=Typed.frame(work.frame),
+        target=refused.target,
+        of=refused.of("incarnation_id"),
+        source=refused.source,
+        error=refused.error,
+        returned=Typed.at(refused.returned_ns or 0),
+        api=work.api,
+        asked=Typed.at(work.asked_ns),
     )
 
 

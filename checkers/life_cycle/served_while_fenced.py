@@ -32,12 +32,12 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import session_timeouts_ns
 from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "served_while_fenced"]
@@ -182,11 +182,14 @@ def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proo
 
 
 def _proof(node: str, read: _Read, end: _End) -> Proof:
-    return Proof(
-        values=(read.number,),
+    return Proof.of(
+        "{node} answered read {number}, called at {call}, at {return_}; it {words}",
         frames=tuple(one for one in (end.rpc.frame, end.rpc.answer_frame) if one is not None),
-        detail=f"{node} answered read {read.number}, called at {clock(read.call_ns)}, at "
-        f"{clock(read.return_ns)}; it {end.words}",
+        number=Typed.of_value(read.number),
+        node=node,
+        call=Typed.at(read.call_ns),
+        return_=Typed.at(read.return_ns),
+        words=end.words,
     )
 
 

@@ -21,12 +21,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.proof import Proof, Typed
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -76,13 +76,18 @@ def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: Vi
         return None
     first = next((one for one in told if one.of("fetch_offset") >= needed), None)
     named = (*before[-1:], *((first,) if first is not None else ()))
-    return Proof(
-        offsets=(version.metadata_offset, needed),
+    return Proof.of(
+        "broker {broker_id} was unfenced at metadata offset {metadata_offset}, by "
+        "{by}; {said}, which is before its own registration at metadata offset "
+        "{needed}, and {later}",
         values=tuple(one.of("fetch_offset") for one in named),
         frames=tuple(one.frame for one in named),
-        detail=f"broker {broker_id} was unfenced at metadata offset {version.metadata_offset}, by "
-        f"{clock(by_ns)}; {_said(before)}, which is before its own registration at metadata offset "
-        f"{needed}, and {_later(first, needed)}",
+        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        needed=Typed.metadata_offset(needed),
+        broker_id=broker_id,
+        by=Typed.at(by_ns),
+        said=_said(before),
+        later=_later(first, needed),
     )
 
 

@@ -16,12 +16,12 @@ Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBro
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof, Typed
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -84,14 +84,19 @@ def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
     assert rpc.answered_ns is not None
     for begin_ns, end_ns, history, version in leads:
         if rpc.reached_ns is not None and begin_ns <= rpc.reached_ns and rpc.answered_ns <= end_ns:
-            yield Proof(
-                offsets=(version.metadata_offset,),
-                values=(rpc.of("broker_epoch"),),
+            yield Proof.of(
+                "{target} told broker {rpc_of} at {answered} that it may go (frame "
+                "{answer_frame}), while it led {key} since metadata offset {metadata_offset} "
+                "and until after {end}",
                 frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-                detail=f"{rpc.target} told broker {rpc.of('broker_id')} at "
-                f"{clock(rpc.answered_ns)} that it may go (frame {rpc.answer_frame}), while it led "
-                f"{history.key} since metadata offset {version.metadata_offset} and until after "
-                f"{clock(end_ns)}",
+                metadata_offset=Typed.metadata_offset(version.metadata_offset),
+                of=Typed.of_value(rpc.of("broker_epoch")),
+                target=rpc.target,
+                rpc_of=rpc.of("broker_id"),
+                answered=Typed.at(rpc.answered_ns),
+                answer_frame=rpc.answer_frame,
+                key=history.key,
+                end=Typed.at(end_ns),
             )
 
 

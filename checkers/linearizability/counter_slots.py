@@ -26,7 +26,6 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Proof
 from checkers.linearizability.counter_rows import (
     CITED_MAX,
     MODEL,
@@ -37,6 +36,7 @@ from checkers.linearizability.counter_rows import (
     single,
 )
 from checkers.linearizability.words import cited
+from checkers.proof import Proof, Typed
 from checkers.rows import OPEN_NS
 
 __all__ = ["overdue"]
@@ -112,10 +112,16 @@ def _of_missed(whole: Counter, counts: Numbers, slot: int) -> Proof:
         indices.append(first.index)
         since = f"after {cited(first, MODEL)} had returned at {first.end} ns"
     bound = at_first + len(adds) * step
-    return Proof(
+    return Proof.of(
+        "{adds_count} adds of {step} were called {since} and returned before {cited} "
+        "was called at {call} ns: it cannot have found {word} than {bound}",
         operations=tuple(sorted([second.index, *indices])),
-        values=(int(whole.found[later]), bound),
-        detail=f"{len(adds)} adds of {step} were called {since} and returned before "
-        f"{cited(second, MODEL)} was called at {second.call} ns: it cannot have found "
-        f"{'less' if step > 0 else 'more'} than {bound}",
+        found=Typed.of_value(int(whole.found[later])),
+        bound=Typed.of_value(bound),
+        adds_count=len(adds),
+        step=step,
+        since=since,
+        cited=cited(second, MODEL),
+        call=second.call,
+        word="less" if step > 0 else "more",
     )

@@ -15,11 +15,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
 from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion, broker_histories
 from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import PartitionHistory, partition_histories
+from checkers.proof import Proof
 
 __all__ = ["METADATA", "View", "by_partition", "clock", "counted", "doubtful", "spelled"]
 

@@ -28,11 +28,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Proof
 from checkers.disk_faults import DISK_FAULTS
 from checkers.facts import Facts, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock
+from checkers.metadata.view import View
+from checkers.proof import Proof, Typed
 from checkers.replicas.commitments import (
     Commitment,
     Sends,
@@ -196,27 +196,43 @@ def _contradiction(version: PartitionVersion, sends: Sends, place: int, before: 
         f"value {int(sends.value[one])} (operation {int(sends.operation[one])})"
         for one in (place, before)
     )
-    return Proof(
-        operations=(int(sends.operation[before]), int(sends.operation[place])),
-        offsets=(int(sends.offset[place]), int(sends.offset[before])),
-        values=(int(sends.value[before]), int(sends.value[place])),
-        detail=f"{early} was acknowledged at offset {int(sends.offset[before])} by "
-        f"{clock(int(sends.return_ns[before]))}; {late}, which was sent at "
-        f"{clock(int(sends.call_ns[place]))}, was acknowledged at offset "
-        f"{int(sends.offset[place])} by {clock(int(sends.return_ns[place]))}. No log holds both, "
-        f"and leader {version.leader} of leader epoch {version.leader_epoch}, in office then "
-        f"(metadata offset {version.metadata_offset}), should",
+    return Proof.of(
+        "{early} was acknowledged at offset {sends_offset} by {return_}; {late}, "
+        "which was sent at {call}, was acknowledged at offset {offset} by "
+        "{sends_return}. No log holds both, and leader {leader} of leader epoch "
+        "{leader_epoch}, in office then (metadata offset {metadata_offset}), should",
+        operation=Typed.operation(int(sends.operation[before])),
+        sends_operation=Typed.operation(int(sends.operation[place])),
+        offset=Typed.offset(int(sends.offset[place])),
+        sends_offset=Typed.offset(int(sends.offset[before])),
+        value=Typed.of_value(int(sends.value[before])),
+        sends_value=Typed.of_value(int(sends.value[place])),
+        early=early,
+        return_=Typed.at(int(sends.return_ns[before])),
+        late=late,
+        call=Typed.at(int(sends.call_ns[place])),
+        sends_return=Typed.at(int(sends.return_ns[place])),
+        leader=version.leader,
+        leader_epoch=version.leader_epoch,
+        metadata_offset=version.metadata_offset,
     )
 
 
 def _proof(end: LogEnd, sends: Sends, place: int, why: str) -> Proof:
     offset, operation = int(sends.offset[place]), int(sends.operation[place])
-    return Proof(
+    return Proof.of(
+        "{words}, between {after} and {by}: so its log did not hold value {value}, "
+        "which had been acknowledged at offset {offset_2} by {return_} (operation "
+        "{operation}); {why}",
         operations=(operation,) if end.operation is None else (operation, end.operation),
-        offsets=(end.offset, offset),
-        values=(int(sends.value[place]),),
         frames=() if end.frame is None else (end.frame,),
-        detail=f"{end.words}, between {clock(end.after_ns)} and {clock(end.by_ns)}: so its log "
-        f"did not hold value {int(sends.value[place])}, which had been acknowledged at offset "
-        f"{offset} by {clock(int(sends.return_ns[place]))} (operation {operation}); {why}",
+        offset=Typed.offset(end.offset),
+        offset_2=Typed.offset(offset),
+        value=Typed.of_value(int(sends.value[place])),
+        words=end.words,
+        after=Typed.at(end.after_ns),
+        by=Typed.at(end.by_ns),
+        return_=Typed.at(int(sends.return_ns[place])),
+        operation=operation,
+        why=why,
     )

@@ -22,11 +22,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, none
+from checkers.anomaly import Found, none
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.ranges import range_text, stretches
 from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
@@ -93,15 +94,26 @@ def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[P
     for places in stretches(sends.offset, gap_max=1000):
         mine = sends.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])
-        yield Proof(
-            operations=(int(mine.operation[0]), int(mine.operation[-1])),
-            offsets=(first, last),
-            values=(int(mine.value[0]), int(mine.value[-1])),
-            detail=f"{len(mine)} records at {range_text(first, last)} were sent and acknowledged "
-            f"between {clock(int(np.min(mine.call_ns)))} and "
-            f"{clock(int(np.max(mine.return_ns)))}, all of it under metadata offset "
-            f"{version.metadata_offset}: leader {version.leader} with ISR {version.isr_text} of "
-            f"replicas {list(version.replicas)}, and {SETTING} is {wanted}",
+        yield Proof.of(
+            "{mine_count} records at {range_text} were sent and acknowledged between "
+            "{min} and {max}, all of it under metadata offset {metadata_offset}: leader "
+            "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
+            operation_0=Typed.operation(int(mine.operation[0])),
+            operation=Typed.operation(int(mine.operation[-1])),
+            first=Typed.offset(first),
+            last=Typed.offset(last),
+            value_0=Typed.of_value(int(mine.value[0])),
+            value=Typed.of_value(int(mine.value[-1])),
+            mine_count=len(mine),
+            range_text=range_text(first, last),
+            min=Typed.at(int(np.min(mine.call_ns))),
+            max=Typed.at(int(np.max(mine.return_ns))),
+            metadata_offset=version.metadata_offset,
+            leader=version.leader,
+            isr_text=version.isr_text,
+            list=list(version.replicas),
+            setting=SETTING,
+            wanted=wanted,
         )
 
 

@@ -23,10 +23,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, none
+from checkers.anomaly import Found, none
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import View, spelled
+from checkers.proof import Proof, Typed
 from checkers.ranges import range_text, stretches
 from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
 from checkers.table_check import TableCheck
@@ -51,7 +52,7 @@ def _found(key: str, proofs: Sequence[Proof], cases: int, seen: View) -> Found:
     if not proofs:
         return none(NAME, key, cases=cases)
     if seen.log.doubt:
-        doubt = f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
+        doubt = f"{proofs[0].sentence}; was an election unclean? {seen.log.doubt}"
         return none(NAME, key, cases=cases, doubt=doubt)
     unclean = any(one.elected_uncleanly for one in seen.histories() if one.key == key)
     legal = len(proofs) if unclean else 0
@@ -89,14 +90,20 @@ def _proofs(pair: _Pair) -> Iterator[Proof]:
     one, other, differing = pair.one, pair.other, pair.differing
     for places in stretches(differing):
         first, last = int(differing[places[0]]), int(differing[places[-1]])
-        yield Proof(
-            operations=(),
-            offsets=(first, last),
+        yield Proof.of(
+            "{node} and {other_node} hold different records at {range_text}, below both "
+            "high watermarks ({high_watermark} and {other_high_watermark}): at {first}, "
+            "{record} and {record_2}",
             values=_values(one, other, first),
-            detail=f"{one.node} and {other.node} hold different records at "
-            f"{range_text(first, last)}, below both high watermarks ({one.high_watermark} and "
-            f"{other.high_watermark}): at {first}, {_record(one, first)} and "
-            f"{_record(other, first)}",
+            first=Typed.offset(first),
+            last=Typed.offset(last),
+            node=one.node,
+            other_node=other.node,
+            range_text=range_text(first, last),
+            high_watermark=one.high_watermark,
+            other_high_watermark=other.high_watermark,
+            record=_record(one, first),
+            record_2=_record(other, first),
         )
 
 

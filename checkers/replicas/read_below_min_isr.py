@@ -39,12 +39,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, none
+from checkers.anomaly import Found, none
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.ranges import range_text, stretches
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
@@ -173,15 +174,27 @@ def _stories(
         first, last = int(mine.offset[0]), int(mine.offset[-1])
         sent = "sent and " if check == COMMITTED else ""
         begin_ns = mine.sent_ns if check == COMMITTED else mine.call_ns
-        yield Proof(
-            operations=(int(mine.operation[0]), int(mine.operation[-1])),
-            offsets=(first, last),
-            values=(int(mine.value[0]), int(mine.value[-1])),
-            detail=f"{len(mine)} records at {range_text(first, last)} were {sent}first read "
-            f"between {clock(int(np.min(begin_ns)))} and {clock(int(np.max(mine.return_ns)))}, all "
-            f"of it under metadata offset {version.metadata_offset}: leader {version.leader} with "
-            f"ISR {version.isr_text} of replicas {list(version.replicas)}, and {SETTING} is "
-            f"{wanted}",
+        yield Proof.of(
+            "{mine_count} records at {range_text} were {sent}first read between {min} "
+            "and {max}, all of it under metadata offset {metadata_offset}: leader "
+            "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
+            operation_0=Typed.operation(int(mine.operation[0])),
+            operation=Typed.operation(int(mine.operation[-1])),
+            first=Typed.offset(first),
+            last=Typed.offset(last),
+            value_0=Typed.of_value(int(mine.value[0])),
+            value=Typed.of_value(int(mine.value[-1])),
+            mine_count=len(mine),
+            range_text=range_text(first, last),
+            sent=sent,
+            min=Typed.at(int(np.min(begin_ns))),
+            max=Typed.at(int(np.max(mine.return_ns))),
+            metadata_offset=version.metadata_offset,
+            leader=version.leader,
+            isr_text=version.isr_text,
+            list=list(version.replicas),
+            setting=SETTING,
+            wanted=wanted,
         )
 
 

@@ -29,12 +29,13 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Proof, none
+from checkers.anomaly import none
 from checkers.disk_faults import last_disk_fault_ns
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.ranges import range_text, stretches
 from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import Commitment, Sends
@@ -130,16 +131,29 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
     for places in stretches(gone.offset, gap_max=1000):
         mine = gone.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])
-        yield Proof(
-            operations=(int(mine.operation[0]), int(mine.operation[-1])),
-            offsets=(first, last),
-            values=(int(mine.value[0]), int(mine.value[-1])),
-            detail=f"{log.node} {role} in leader epoch {version.leader_epoch} with ISR "
-            f"{version.isr_text} (metadata offset {version.metadata_offset}) when "
-            f"{len(mine)} records at {range_text(first, last)} were acknowledged, from "
-            f"{clock(int(np.min(mine.return_ns)))} to {clock(int(np.max(mine.return_ns)))}; its "
-            f"log, which ends at {log.log_end_offset} (leader epochs: {log.epochs_text}), does not "
-            "hold them, and no fault changed its disk",
+        yield Proof.of(
+            "{node} {role} in leader epoch {leader_epoch} with ISR {isr_text} (metadata "
+            "offset {metadata_offset}) when {mine_count} records at {range_text} were "
+            "acknowledged, from {min} to {max}; its log, which ends at {log_end_offset} "
+            "(leader epochs: {epochs_text}), does not hold them, and no fault changed "
+            "its disk",
+            operation_0=Typed.operation(int(mine.operation[0])),
+            operation=Typed.operation(int(mine.operation[-1])),
+            first=Typed.offset(first),
+            last=Typed.offset(last),
+            value_0=Typed.of_value(int(mine.value[0])),
+            value=Typed.of_value(int(mine.value[-1])),
+            node=log.node,
+            role=role,
+            leader_epoch=version.leader_epoch,
+            isr_text=version.isr_text,
+            metadata_offset=version.metadata_offset,
+            mine_count=len(mine),
+            range_text=range_text(first, last),
+            min=Typed.at(int(np.min(mine.return_ns))),
+            max=Typed.at(int(np.max(mine.return_ns))),
+            log_end_offset=log.log_end_offset,
+            epochs_text=log.epochs_text,
         )
 
 

@@ -18,11 +18,12 @@ Source: KIP-966; Kafka's documentation, Replication.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from checkers.anomaly import Found, Proof
+from checkers.anomaly import Found
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
 from checkers.replicas.replica_logs import UNCLEAN, keys_of
 from checkers.table_check import TableCheck
@@ -105,14 +106,20 @@ def _candidates(
         if row["log_end_offset"] >= highest["high_watermark"]:
             yield None
         else:
-            yield Proof(
-                operations=(),
-                offsets=(row["log_end_offset"], highest["high_watermark"]),
-                values=(broker_id,),
-                detail=f"{row['node']} is in the {among} of {history.key} at metadata offset "
-                f"{last.metadata_offset}, and its log ends at {row['log_end_offset']}, below the "
-                f"high watermark {highest['high_watermark']} that {highest['node']} has "
-                "checkpointed",
+            yield Proof.of(
+                "{node} is in the {among} of {key} at metadata offset {metadata_offset}, and "
+                "its log ends at {row_log_end_offset}, below the high watermark "
+                "{highest_high_watermark} that {highest_node} has checkpointed",
+                log_end_offset=Typed.offset(row["log_end_offset"]),
+                high_watermark=Typed.offset(highest["high_watermark"]),
+                broker_id=Typed.of_value(broker_id),
+                node=row["node"],
+                among=among,
+                key=history.key,
+                metadata_offset=last.metadata_offset,
+                row_log_end_offset=row["log_end_offset"],
+                highest_high_watermark=highest["high_watermark"],
+                highest_node=highest["node"],
             )
 
 

@@ -28,11 +28,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.membership import has_repeats
 from checkers.metadata.view import View
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 from history.schema import F, Outcome
 
@@ -131,13 +132,19 @@ def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
         first, second = int(skips[number]), int(skips[number]) + 1
         between = int(position[second] - position[first]) - 1
         values = (int(written.value[first]), int(written.value[second]))
-        return Proof(
-            operations=(int(operation[place[first]]), int(operation[place[second]])),
-            offsets=(int(offset[first]), int(offset[second])),
+        return Proof.of(
+            "transaction {transaction} sent value {values_0} (offset {offset}) and then "
+            "value {values_1} (offset {offset_2}), with {between} records of others in "
+            "between",
             values=values,
-            detail=f"transaction {written.transaction[first]} sent value {values[0]} (offset "
-            f"{offset[first]}) and then value {values[1]} (offset {offset[second]}), with "
-            f"{between} records of others in between",
+            operation=Typed.operation(int(operation[place[first]])),
+            operation_2=Typed.operation(int(operation[place[second]])),
+            offset=Typed.offset(int(offset[first])),
+            offset_2=Typed.offset(int(offset[second])),
+            transaction=written.transaction[first],
+            values_0=values[0],
+            values_1=values[1],
+            between=between,
         )
 
     return found(
@@ -179,13 +186,15 @@ def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbe
 
     def proof(number: int) -> Proof:
         read, one = row[number], int(transaction[number])
-        return Proof(
-            operations=(int(operation[read]),),
-            offsets=(int(offset[read]),),
-            values=(int(value[read]),),
-            detail=f"operation {operation[read]} returned value {value[read]} of transaction {one} "
-            f"by {return_ns[read] / 1e9:.6f} s, and the client called commit or abort only at "
-            f"{end_ns[one] / 1e9:.6f} s",
+        return Proof.of(
+            "operation {operation} returned value {value} of transaction {one} by "
+            "{return_} s, and the client called commit or abort only at {end} s",
+            operation=Typed.operation(int(operation[read])),
+            offset=Typed.offset(int(offset[read])),
+            value=Typed.of_value(int(value[read])),
+            one=one,
+            return_=f"{return_ns[read] / 1e9:.6f}",
+            end=f"{end_ns[one] / 1e9:.6f}",
         )
 
     return found(PRECOMMITTED, key, cases=judged_count, never=np.arange(len(row)), proof=proof)

@@ -25,8 +25,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
 from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof
 from checkers.transactions.open_transactions import OpenTransaction
 
 __all__ = ["HANGING", "hanging_transactions"]
@@ -98,11 +99,11 @@ def _proof(row: Row, left_open: Sequence[OpenTransaction], *, behind: bool) -> P
         said = f"the last stable offset had reached {end} when every producer had ended"
     logs = "; ".join(_words(one) for one in left_open[:_LISTED_MAX])
     offsets = (stable, end, *(one.first_offset for one in left_open[:_LISTED_MAX]))
-    return Proof(
-        operations=(),
+    return Proof.of(
+        "{told}",
         offsets=tuple(dict.fromkeys(offsets)),
         values=tuple(value for one in left_open[:_LISTED_MAX] for value in one.values),
-        detail=f"{said}; {logs}" if logs else said,
+        told=f"{said}; {logs}" if logs else said,
     )
 
 

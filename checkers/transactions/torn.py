@@ -26,8 +26,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof
 from checkers.setting import FinalRead
 from history.schema import Outcome
 
@@ -156,13 +157,16 @@ def _proof(suspect: Suspect, missing: Sequence[int], seen: Mapping[int, Row]) ->
     places = dict(zip(suspect.values, suspect.keys, strict=True))
     operations = {row[name] for row in rows for name in ("send", "read")} - {None}
     how = "was acknowledged" if suspect.outcome is Outcome.OK else "was committed, as reads show"
-    return Proof(
+    return Proof.of(
+        "transaction {index} {how}: {words} was read, and {words_2} was returned by "
+        "no ok read, nor by the complete final read that was called afterwards",
         operations=tuple(sorted(operations)),
         offsets=tuple(row["offset"] for row in rows if row["offset"] is not None),
         values=tuple(shown),
-        detail=f"transaction {suspect.index} {how}: {_words(read, places)} was read, and "
-        f"{_words(missing, places)} was returned by no ok read, nor by the complete final read "
-        "that was called afterwards",
+        index=suspect.index,
+        how=how,
+        words=_words(read, places),
+        words_2=_words(missing, places),
     )
 
 

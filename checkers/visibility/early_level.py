@@ -22,11 +22,11 @@ visibility"; KIP-584.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised
@@ -74,15 +74,21 @@ def _judged(
 
 def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
     stated = rpc.answered("metadata_version")
-    return Proof(
-        offsets=(one.acknowledged, reign.begin_offset),
-        values=(stated, one.broker_epoch),
-        frames=(rpc.frame, rpc.answer_frame or rpc.frame),
-        detail=f"{rpc.target} offered metadata.version {stated} at "
-        f"{clock(rpc.answered_ns or 0)} (frame {rpc.answer_frame}), which metadata offset "
-        f"{reign.begin_offset} sets, and broker {one.broker_id} (broker epoch "
-        f"{one.broker_epoch}), unfenced, had acknowledged no more than "
-        f"{one.acknowledged}",
+    return Proof.of(
+        "{target} offered metadata.version {stated} at {answered} (frame "
+        "{rpc_answer_frame}), which metadata offset {begin_offset} sets, and broker "
+        "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged no "
+        "more than {acknowledged}",
+        acknowledged=Typed.metadata_offset(one.acknowledged),
+        begin_offset=Typed.metadata_offset(reign.begin_offset),
+        stated=Typed.of_value(stated),
+        broker_epoch=Typed.of_value(one.broker_epoch),
+        frame=Typed.frame(rpc.frame),
+        answer_frame=Typed.frame(rpc.answer_frame or rpc.frame),
+        target=rpc.target,
+        answered=Typed.at(rpc.answered_ns or 0),
+        rpc_answer_frame=rpc.answer_frame,
+        broker_id=one.broker_id,
     )
 
 

@@ -25,12 +25,12 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
 
-from checkers.anomaly import Proof
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
-from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 
@@ -80,14 +80,21 @@ def _compared(rpc: Rpc, acknowledged: Acknowledgements) -> Iterator[Proof | None
 
 
 def _lacks(rpc: Rpc, one: Bound, lowest: int) -> Proof:
-    return Proof(
-        offsets=(one.acknowledged, lowest),
-        values=(one.broker_epoch,),
+    return Proof.of(
+        "{target} told {source} at {answered} that every unfenced broker has "
+        "acknowledged metadata offset {lowest} (frame {answer_frame}), and broker "
+        "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged "
+        "{words}",
         frames=_frames(rpc),
-        detail=f"{rpc.target} told {rpc.source} at {clock(rpc.answered_ns or 0)} that every "
-        f"unfenced broker has acknowledged metadata offset {lowest} (frame "
-        f"{rpc.answer_frame}), and broker {one.broker_id} (broker epoch "
-        f"{one.broker_epoch}), unfenced, had acknowledged {_words(one.acknowledged)}",
+        acknowledged=Typed.metadata_offset(one.acknowledged),
+        lowest=Typed.metadata_offset(lowest),
+        broker_epoch=Typed.of_value(one.broker_epoch),
+        target=rpc.target,
+        source=rpc.source,
+        answered=Typed.at(rpc.answered_ns or 0),
+        answer_frame=rpc.answer_frame,
+        broker_id=one.broker_id,
+        words=_words(one.acknowledged),
     )
 
 
@@ -142,14 +149,22 @@ def _back(rpc: Rpc, higher: Rpc) -> Proof:
     low, high = told_lowest(rpc), told_lowest(higher)
     assert low is not None
     assert high is not None
-    return Proof(
-        offsets=(high, low),
+    return Proof.of(
+        "{target} told {source} at {answered} that every unfenced broker has "
+        "acknowledged metadata offset {high} (frame {answer_frame}), and "
+        "{rpc_target}, in the same term or a later one, told {rpc_source} at "
+        "{rpc_answered} that it is {low} (frame {rpc_answer_frame})",
         frames=(*_frames(higher), *_frames(rpc)),
-        detail=f"{higher.target} told {higher.source} at {clock(higher.answered_ns or 0)} that "
-        f"every unfenced broker has acknowledged metadata offset {high} (frame "
-        f"{higher.answer_frame}), and {rpc.target}, in the same term or a later one, told "
-        f"{rpc.source} at {clock(rpc.answered_ns or 0)} that it is {low} (frame "
-        f"{rpc.answer_frame})",
+        high=Typed.metadata_offset(high),
+        low=Typed.metadata_offset(low),
+        target=higher.target,
+        source=higher.source,
+        answered=Typed.at(higher.answered_ns or 0),
+        answer_frame=higher.answer_frame,
+        rpc_target=rpc.target,
+        rpc_source=rpc.source,
+        rpc_answered=Typed.at(rpc.answered_ns or 0),
+        rpc_answer_frame=rpc.answer_frame,
     )
 
 

@@ -19,11 +19,12 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
-from checkers.metadata.view import View, clock, doubtful
+from checkers.metadata.view import View, doubtful
+from checkers.proof import Proof, Typed
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
@@ -62,14 +63,20 @@ def _judged(reads: IsrReads, brokers: Offices) -> Found:
 
 def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
     old, new = reads.newest(stale), reads.oldest(newer)
-    return Proof(
-        offsets=(new.metadata_offset, old.metadata_offset),
-        values=(int(reads.read[newer]), int(reads.read[stale])),
-        detail=f"{reads.node[stale]} showed {reads.words(newer)}, which is of metadata offset "
-        f"{new.metadata_offset} at least, to a read that returned at "
-        f"{clock(int(reads.return_ns[newer]))}; and {reads.words(stale)}, which is of metadata "
-        f"offset {old.metadata_offset} at most, to one that was called at "
-        f"{clock(int(reads.call_ns[stale]))}",
+    return Proof.of(
+        "{node} showed {words}, which is of metadata offset {metadata_offset} at "
+        "least, to a read that returned at {return_}; and {reads_words}, which is of "
+        "metadata offset {old_metadata_offset} at most, to one that was called at "
+        "{call}",
+        metadata_offset=Typed.metadata_offset(new.metadata_offset),
+        old_metadata_offset=Typed.metadata_offset(old.metadata_offset),
+        read=Typed.of_value(int(reads.read[newer])),
+        reads_read=Typed.of_value(int(reads.read[stale])),
+        node=reads.node[stale],
+        words=reads.words(newer),
+        return_=Typed.at(int(reads.return_ns[newer])),
+        reads_words=reads.words(stale),
+        call=Typed.at(int(reads.call_ns[stale])),
     )
 
 

@@ -22,11 +22,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
-from checkers.metadata.view import View, clock, doubtful
+from checkers.metadata.view import View, doubtful
+from checkers.proof import Proof, Typed
 from checkers.quiet import Quiet, quiet
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
@@ -89,13 +90,22 @@ def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) 
     place = int(reads.last[row]) + 1
     newer = reads.history.versions[place]
     since_ns = int(calm.since_ns(reads.return_ns[row : row + 1])[0])
-    return Proof(
-        offsets=(shown.metadata_offset, newer.metadata_offset),
-        values=(int(reads.read[row]),),
-        detail=f"{reads.node[row]}, unfenced, showed {reads.words(row)} to a read that was called "
-        f"at {clock(int(reads.call_ns[row]))}; metadata offset {newer.metadata_offset} (leader "
-        f"{newer.leader}, leader epoch {newer.leader_epoch}, ISR {newer.isr_text}) had replaced "
-        f"that by {clock(int(there_ns[place]))}, and nothing was broken since {clock(since_ns)}",
+    return Proof.of(
+        "{node}, unfenced, showed {words} to a read that was called at {call}; "
+        "metadata offset {newer_metadata_offset} (leader {leader}, leader epoch "
+        "{leader_epoch}, ISR {isr_text}) had replaced that by {there}, and nothing "
+        "was broken since {since}",
+        metadata_offset=Typed.metadata_offset(shown.metadata_offset),
+        newer_metadata_offset=Typed.metadata_offset(newer.metadata_offset),
+        read=Typed.of_value(int(reads.read[row])),
+        node=reads.node[row],
+        words=reads.words(row),
+        call=Typed.at(int(reads.call_ns[row])),
+        leader=newer.leader,
+        leader_epoch=newer.leader_epoch,
+        isr_text=newer.isr_text,
+        there=Typed.at(int(there_ns[place])),
+        since=Typed.at(since_ns),
     )
 
 

@@ -11,6 +11,7 @@ from checkers.anomaly import Anomaly
 from checkers.catalogue import entry_of
 from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
+from checkers.proof import Proof
 from checkers.results import FileAnswers, file_answers, result_of
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, worst, write_verdict
 from history.failure import HarnessError
@@ -49,10 +50,7 @@ def test_one_bad_key_makes_a_check_invalid_and_says_how() -> None:
         check="lost-write",
         key="t-0",
         allowed=False,
-        operations=(1, 2),
-        offsets=(3,),
-        values=(4,),
-        detail="gone",
+        proof=Proof.as_told("gone", operations=(1, 2), offsets=(3,), values=(4,)),
     )
 
 

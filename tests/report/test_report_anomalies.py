@@ -30,11 +30,11 @@ def anomaly(*operations: int, allowed: bool = False, **others: object) -> Anomal
         "values": (),
         "detail": "x",
     }
-    return Anomaly(**content | others)
+    return Anomaly.of_row(content | others)
 
 
 def write(directory: Path, anomalies: list[Anomaly], name: str = "duplicate") -> None:
-    rows = [{field: getattr(a, field) for field in ANOMALIES.names} for a in anomalies]
+    rows = [a.row() for a in anomalies]
     path = directory / f"{name}.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=ANOMALIES), path, row_group_size=7)
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES
+from checkers.anomaly import ANOMALIES, anomalies_of
 from checkers.data_plane.answers import Answer, added_up, judged_rows
 from checkers.data_plane.findings import unknown_rows
 from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
@@ -37,8 +37,9 @@ from checkers.data_plane.large.tasks import (
     SegmentSource,
     SurveyPiece,
 )
-from checkers.data_plane.poll_order import UNMEASURED, ending
+from checkers.data_plane.poll_order import is_unmeasured, measured
 from checkers.data_plane.surroundings import Spans
+from checkers.proof import Proof
 from checkers.rows import joined
 from checkers.runner.tasks import Answer as TaskAnswer
 from checkers.setting import Setting
@@ -221,18 +222,22 @@ def _measured(key: LargeKey, answer: Answer, jobs: Jobs) -> Answer:
     """The answer, with the deltas of steps between segments in its proofs."""
     if answer.found is None:
         return answer
-    rows = answer.found.table.to_pylist()
-    far = [row for row in rows if row["detail"].endswith(UNMEASURED)]
+    found = list(anomalies_of(answer.found.table))
+    far = [one.proof for one in found if is_unmeasured(one.proof)]
     if not far:
         return answer
-    offsets = np.unique([offset for row in far for offset in row["offsets"]])
+    offsets = np.unique([offset for proof in far for offset in proof.offsets])
     position = dict(zip(offsets.tolist(), _positions(key, offsets, jobs), strict=True))
-    for row in far:
-        before, after = row["offsets"]
-        words = ending(position[after] - position[before])
-        row["detail"] = row["detail"].removesuffix(UNMEASURED) + words
+    rows = [replace(one, proof=_with_delta(one.proof, position)).row() for one in found]
     table = pa.Table.from_pylist(rows, schema=ANOMALIES)
     return replace(answer, found=replace(answer.found, table=table))
+
+
+def _with_delta(proof: Proof, position: Mapping[int, int]) -> Proof:
+    if not is_unmeasured(proof):
+        return proof
+    before, after = proof.offsets
+    return measured(proof, position[after] - position[before])
 
 
 def _positions(key: LargeKey, offsets: NDArray[np.int64], jobs: Jobs) -> list[int]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from checkers.anomaly import Anomaly
+from checkers.proof import Proof
 from checkers.verdict import CheckResult, Validity, Verdict
 from harness.series.first_proof import first_proof_seconds
 from history.cluster_schema import WIRE
@@ -66,11 +67,7 @@ def verdict(
             check="lost-write",
             key="t-0",
             allowed=allowed,
-            operations=operations,
-            offsets=(),
-            values=(),
-            frames=frames,
-            detail="",
+            proof=Proof.as_told("", operations=operations, frames=frames),
         )
         for operations in proofs
     )
