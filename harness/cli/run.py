@@ -94,23 +94,32 @@ def with_run_options(command: Any) -> Any:
 @click.option("--nemesis", help="Faults to draw from (kill,pause), or 'none' for no fault at all.")
 @click.option("--rate", type=int, help="Records a second, of all producers; 0: as many as go.")
 @click.option("--concurrency", type=int, help="So many producers and so many consumers.")
+@click.option("--dry-run", is_flag=True, help="Print what a run would do, and start nothing.")
 @with_run_options
-def run(scenario: str, seed: int | None, runs: int, as_json: bool, **flags: Any) -> int:
+def run(
+    scenario: str, seed: int | None, runs: int, dry_run: bool, as_json: bool, **flags: Any
+) -> int:
     """Run SCENARIO (a name or a file): start a cluster, break it, judge what clients saw."""
     loaded = load_scenario(find_scenario(scenario), _overrides(flags))
     if flags["nemesis"] == "none":
         loaded = loaded.without_faults()
-    from harness.cli.running import default_cluster, run_all  # noqa: PLC0415  # see above
+    from harness.prepare.default_cluster import default_cluster  # noqa: PLC0415  # see above
 
     first = seed if seed is not None else new_seed()
 
     def options(progress: Progress) -> Iterator[RunOptions]:
         if flags["cluster"] is None:
-            flags["cluster"] = default_cluster(loaded, progress.say)
+            flags["cluster"] = default_cluster(loaded, progress.say, fetch=not dry_run)
         for number in range(runs):
             this_seed = (first + number - 1) % SEED_MAX + 1
             words = _repeat_words(scenario, this_seed, flags)
             yield options_from(flags, seed=this_seed, command=words)
+
+    if dry_run:
+        from harness.cli.plan import show_plans  # noqa: PLC0415  # see above
+
+        return show_plans(loaded, options, as_json=as_json)
+    from harness.cli.running import run_all  # noqa: PLC0415  # see above
 
     return run_all(loaded, options, alone=runs == 1, as_json=as_json)
 

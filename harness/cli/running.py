@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 
 from harness.cli.options import emit_json
 from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
-from harness.prepare.default_cluster import default_cluster
 from harness.progress import Progress, terminal_progress
 from harness.run.outcome import RunOutcome
 from harness.run.run import run_scenario
@@ -15,7 +14,7 @@ from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import HarnessError, UsageError
 
-__all__ = ["default_cluster", "run_all"]
+__all__ = ["run_all"]
 
 
 def run_all(

@@ -17,7 +17,7 @@ from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
 from harness.interpreter.observer import observed
 from harness.manifest import note
-from harness.prepare.reference import refuse_what_is_kafkas, rules_without
+from harness.prepare.reference import rules_without
 from harness.progress import Progress
 from harness.run.clients import Together, tables_of
 from harness.run.recording import Recording
@@ -33,7 +33,6 @@ from harness.virtual.evidence import (
     recorded_tables,
     testify,
 )
-from history.failure import UsageError
 from history.run_directory import RunDirectory
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
@@ -53,10 +52,7 @@ _METADATA_PROCESSES: Final = 100_000
 
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
-    """The cluster of a scenario, not started yet. UsageError for what cannot be simulated."""
-    refuse_what_is_kafkas(scenario)
-    if scenario.membership is not None:
-        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    """The cluster of a scenario, not started yet."""
     rules = rules_without(options.without_rules)
     return build(of_kafka(scenario.cluster), seed=options.seed, rules=rules)
 

@@ -11,15 +11,15 @@ from clusters.kafka_port import KafkaSpec, TopicSpec, of_kafka
 from clusters.port import ClusterSpec
 from clusters.system import System
 from clusters.systems import system_of
-from harness.scenario.validation import build, mapping, settings
-from history.failure import SpecError
+from harness.scenario.validation import Reader, build, mapping, settings
+from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean
 from workloads.membership_spec import MembershipSpec
 from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import ProducePollSpec
 from workloads.transactions_spec import TransactionsSpec
 
-__all__ = ["RecordsSpec", "Workloads", "parse_workloads", "path_of_records"]
+__all__ = ["RecordsSpec", "Workloads", "kind_of", "parse_workloads", "path_of_records"]
 
 RecordsSpec = ProducePollSpec | TransactionsSpec
 """What writes and reads records."""
@@ -44,16 +44,18 @@ class Workloads:
 
 
 def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]) -> Workloads:
-    """One workload of records, alone or in a list with one of metadata, of membership, or both."""
-    specs = []
+    """One workload of records, alone or in a list with one of metadata, of membership, or both.
+
+    No `topics`: they could not be read.
+    """
+    specs, mistakes = [], Mistakes()
     for index, item in enumerate(value if isinstance(value, list) else [value]):
-        try:
+        with mistakes.below(*([index] if isinstance(value, list) else [])):
             spec = _workload(item, system_of(cluster))
+            specs.append(spec)
             if isinstance(spec, MembershipSpec):
                 _refuse_immovable(spec, of_kafka(cluster), topics)
-        except SpecError as error:
-            raise (error.below(index) if isinstance(value, list) else error) from None
-        specs.append(spec)
+    mistakes.refuse()
     records = [spec for spec in specs if isinstance(spec, ProducePollSpec | TransactionsSpec)]
     metadata = [spec for spec in specs if isinstance(spec, MetadataSpec)]
     membership = [spec for spec in specs if isinstance(spec, MembershipSpec)]
@@ -73,20 +75,23 @@ def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicS
 def _refuse_immovable(
     spec: MembershipSpec, cluster: KafkaSpec, topics: Sequence[TopicSpec]
 ) -> None:
-    if spec.replicas_min >= cluster.brokers:
-        raise SpecError(
-            ("replicas_min",),
-            f"{spec.replicas_min} replicas on {cluster.brokers} brokers have nowhere to go",
-        )
-    if spec.replicas_max is not None and spec.replicas_max > cluster.brokers:
-        raise SpecError(
-            ("replicas_max",), f"{spec.replicas_max} replicas on {cluster.brokers} brokers"
-        )
+    mistakes, brokers = Mistakes(), cluster.brokers
+    if spec.replicas_min >= brokers:
+        found = f"{spec.replicas_min} replicas on {brokers} brokers have nowhere to go"
+        mistakes.note(("replicas_min",), found)
+    if spec.replicas_max is not None and spec.replicas_max > brokers:
+        mistakes.note(("replicas_max",), f"{spec.replicas_max} replicas on {brokers} brokers")
     keys_count = sum(len(topic.keys) for topic in topics)
-    if spec.movers > keys_count:
-        raise SpecError(
-            ("movers",), f"each mover needs a partition of its own, found {keys_count} of them"
-        )
+    if topics and spec.movers > keys_count:
+        found = f"each mover needs a partition of its own, found {keys_count} of them"
+        mistakes.note(("movers",), found)
+    mistakes.refuse()
+
+
+def kind_of(spec: RecordsSpec | MetadataSpec | MembershipSpec) -> str:
+    """The word under `kind` for such a workload."""
+    kinds = {**_RECORD_WORKLOADS, **_WORKLOADS_BESIDE}
+    return next(kind for kind, type_ in kinds.items() if type_ is type(spec))
 
 
 def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:
@@ -107,8 +112,6 @@ def _workload(value: object, system: System) -> RecordsSpec | MetadataSpec | Mem
         raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
     if kind in _WORKLOADS_BESIDE:
         return build(_WORKLOADS_BESIDE[kind], data)
-    try:
-        data["settings"] = settings(data.get("settings"))
-    except SpecError as error:
-        raise error.below("settings") from None
-    return build(_RECORD_WORKLOADS[kind], data)
+    read = Reader(data)
+    data = data | {"settings": read.at("settings", settings, otherwise=dict[str, str]())}
+    return read.mistakes.refuse_after(lambda: build(_RECORD_WORKLOADS[kind], data))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import yaml
 from fake_cluster import NODES, FakeCluster
 from fake_wire import FakeWire
+from sealed_runs import sealed_table
 
 from clusters.abilities import LinkEnd
 from clusters.port import NodeName, NodeState
@@ -21,7 +22,6 @@ from harness.interpreter.performer import Performer
 from harness.interpreter.played import PerformedPlay
 from history.clock import Clock
 from history.journal import FaultJournal
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from nemesis.play import parse_play
 from nemesis.steps import Play
@@ -73,7 +73,7 @@ class Bench:
 
     def faults(self) -> pa.Table:
         self.journal.close()
-        return load_table(self.run, "faults")
+        return sealed_table(self.run, "faults")
 
 
 class PacketCluster(FakeCluster):
