@@ -11,7 +11,7 @@ import pytest
 from harness.cli.main import cli
 from harness.scenario.scenario import load_scenario
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 MANUALS = [ROOT / "README.md", *ROOT.glob("docs/*.md")]
 README_LINES_MAX = 150
