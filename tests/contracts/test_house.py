@@ -14,15 +14,10 @@ TESTS = ROOT / "tests"
 PACKAGES = tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"])
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 50
+"""Of what it does: its parameters and its docstring are read beside it."""
 
 LONGER = {
-    "harness/run/record.py: record",
-    "harness/run/simulated.py: record_simulated",
-    "harness/trials/trial.py: __init__",
-    "harness/trials/trial.py: go",
     "nemesis/simulated/wire.py",
-    "nemesis/verbs/on_nodes.py: node_verb",
-    "nemesis/verbs/rule.py: rule_verb",
 }
 UNTESTED_ALONE = {
     "clusters/node_port": "the border: every node and every shell is tested by it",
@@ -70,6 +65,7 @@ def _too_long() -> Iterator[str]:
             yield name
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[ast.get_docstring(node) is not None :] or node.body
                 assert node.end_lineno is not None
-                if node.end_lineno - node.lineno >= FUNCTION_LINES_MAX:
+                if node.end_lineno - body[0].lineno >= FUNCTION_LINES_MAX:
                     yield f"{name}: {node.name}"
