@@ -19,7 +19,7 @@ from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario
 from history.failure import SpecError
 from nemesis.play import step_word
-from nemesis.simulated.wire import why_no_such_rule
+from nemesis.simulated.refusals import why_no_such_rule
 from nemesis.steps import Choose, Repeat, places
 from nemesis.verbs.registry import EPISODES, verb_of
 from nemesis.verbs.step import Step
