@@ -65,7 +65,7 @@ class There:
         """Why the wire cannot have such a rule; None if it can."""
         if not issubclass(self.cluster, SimulatedCluster):
             return None
-        from nemesis.simulated.wire import why_no_such_rule  # noqa: PLC0415  # it decodes frames
+        from nemesis.simulated.refusals import why_no_such_rule  # noqa: PLC0415  # it decodes frames
 
         return why_no_such_rule(action, match)
 

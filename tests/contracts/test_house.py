@@ -17,7 +17,7 @@ FUNCTION_LINES_MAX = 50
 """Of what it does: its parameters and its docstring are read beside it."""
 
 LONGER = {
-    "nemesis/simulated/wire.py",
+    "harness/run/record.py: record",
 }
 UNTESTED_ALONE = {
     "clusters/node_port": "the border: every node and every shell is tested by it",
