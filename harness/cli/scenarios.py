@@ -1,11 +1,8 @@
 """`fencepost scenarios`: what there is to run."""
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from harness.cli.options import as_json, emit_json
-from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 
 __all__ = ["scenarios"]
@@ -16,6 +13,13 @@ __all__ = ["scenarios"]
 @as_json
 def scenarios(name: str | None, as_json: bool) -> int:
     """List the scenarios that come with Fencepost, or print one (NAME) to start your own from."""
+    if name is not None:
+        find_scenario(name)
+    from rich.console import Console
+    from rich.table import Table
+
+    from harness.scenario.scenario import load_scenario
+
     if name is not None:
         scenario = load_scenario(find_scenario(name), [])
         if as_json:
