@@ -1,22 +1,17 @@
 """What `fencepost doctor` and `fencepost clean` do."""
 
-import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from harness.cli.options import emit_json
+from harness.cli.tables import console, table_of
 from harness.doctor.clean import clean_machine
 from harness.doctor.doctor import examine
 from harness.doctor.finding import Finding
 
 __all__ = ["clean", "doctor"]
-
-
-_WIDTH_MAX = 1000
 
 
 def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
@@ -25,13 +20,11 @@ def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
     if as_json:
         emit_json([finding.as_data() for finding in findings])
     else:
-        table = Table("", "what", "found", "faults", "way out", box=None, pad_edge=False)
+        table = table_of("", "what", "found", "faults", "way out")
         for finding in findings:
             words = (finding.what, finding.found, " ".join(finding.faults), finding.way_out)
             table.add_row(_mark(finding), *map(escape, words))
-        # What is no terminal has no width: a line for each finding, with nothing cut off.
-        width = None if sys.stdout.isatty() else _WIDTH_MAX
-        Console(width=width, soft_wrap=True).print(table)
+        console().print(table)
     return 0 if all(finding.ok for finding in findings if finding.needed) else 255
 
 

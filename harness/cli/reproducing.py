@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from clusters.systems import KAFKA
 from harness.cli.options import emit_json
 from harness.cli.running import host_words, options_from
 from harness.cli.series_table import found_lines, reproduction_json, series_table
+from harness.cli.tables import console
 from harness.progress import terminal_progress
 from harness.scenario.expectation import tried_releases
 from harness.scenario.scenario import load_scenario
@@ -35,8 +35,6 @@ __all__ = ["reproduce", "track_record"]
 
 
 _INTERRUPTED = 255
-_PLAIN_WIDTH = 140
-"""Of a log or a pipe: nobody wraps it, and a table that was cut cannot be read."""
 
 
 def reproduce(
@@ -143,12 +141,10 @@ def _command(words: list[str], flags: dict[str, Any]) -> str:
 
 
 def _say(done: Reproduction, path: Path, *, aside: bool) -> None:
-    console = Console(stderr=aside, soft_wrap=True, highlight=False)
-    if not console.is_terminal:
-        console.width = _PLAIN_WIDTH
-    console.print(series_table(done))
+    out = console(aside=aside)
+    out.print(series_table(done))
     for line in found_lines(done):
-        console.print(line, markup=False)
-    console.print(done.sentence(), markup=False)
-    console.print(f"stored: {path}", markup=False)
-    console.print(f"repeat: {done.command}", markup=False)
+        out.print(line, markup=False)
+    out.print(done.sentence(), markup=False)
+    out.print(f"stored: {path}", markup=False)
+    out.print(f"repeat: {done.command}", markup=False)

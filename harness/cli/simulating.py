@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
 from rich.table import Table
 
 from clusters.provision.java import find_java
 from clusters.reference.nodes.rules import RULES, Rule
 from harness.cli.options import emit_json
+from harness.cli.tables import console
 from harness.prepare.reference import rules_without
 from harness.progress import Progress, terminal_progress
 from harness.scenario.scenario import load_scenario
@@ -68,7 +68,7 @@ def simulate(
     else:
         _say_tally(tally, repeat)
         for root in stored:
-            _console().print(f"stored: {root} (fencepost check {root})", soft_wrap=True)
+            console().print(f"stored: {root} (fencepost check {root})", soft_wrap=True)
     if tally.suspicious:
         return 1
     return _FAILED if tally.crashes else 0
@@ -117,7 +117,7 @@ def selftest(
     if as_json:
         emit_json({"rules": [_detection_json(d) for d in found], "clean": _tally_json(tally)})
     else:
-        _console().print(_matrix(found))
+        console().print(_matrix(found))
         _say_tally(tally, "fencepost simulate storm")
     accused = bool(tally.suspicious or tally.crashes)
     return 0 if all(one.detected for one in found) and not accused else 1
@@ -185,15 +185,15 @@ def _line(tally: "Tally", count: int) -> str:
 
 
 def _say_tally(tally: "Tally", repeat: str) -> None:
-    console = _console()
+    out = console()
     for result in tally.suspicious[:_SHOWN_MAX]:
-        console.print(f"seed {result.seed} ({result.storm}): {result.findings[0]}", style="red")
+        out.print(f"seed {result.seed} ({result.storm}): {result.findings[0]}", style="red")
     for result in tally.crashes[:_SHOWN_MAX]:
-        console.print(f"seed {result.seed} ({result.storm}) failed: {result.crash}", style="red")
+        out.print(f"seed {result.seed} ({result.storm}) failed: {result.crash}", style="red")
     if not tally.trial_count:
         return
     found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
-    console.print(
+    out.print(
         f"{tally.trial_count:,} seeds: {tally.clean_count:,} clean, {tally.excused_count:,} "
         f"excused (no evidence), {len(tally.suspicious):,} found something"
         f"{f': {found}' if found else ''}, {len(tally.crashes):,} failed; "
@@ -201,7 +201,7 @@ def _say_tally(tally: "Tally", repeat: str) -> None:
         f"{tally.virtual_s / max(tally.cpu_s, 1e-9):,.0f} virtual s a core-second"
     )
     for result in (*tally.suspicious, *tally.crashes)[:1]:
-        console.print(f"repeat: {repeat} --first {result.seed} --seeds 1")
+        out.print(f"repeat: {repeat} --first {result.seed} --seeds 1")
 
 
 def _detection_line(one: "Detection") -> str:
@@ -219,7 +219,7 @@ def _detection_line(one: "Detection") -> str:
 def _matrix(found: "Sequence[Detection]") -> Table:
     table = Table(title="rules switched off, and what found them out", title_justify="left")
     for name in ("rule", "checks", "play", "seed", "tried", "oracle: found in", "median seeds"):
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for one in found:
         seeds, attempt = one.seeds_to_detection, one.found
         table.add_row(
@@ -233,11 +233,6 @@ def _matrix(found: "Sequence[Detection]") -> Table:
             style="" if one.detected else "red",
         )
     return table
-
-
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
 
 
 def _detection_json(one: "Detection") -> dict[str, Any]:
