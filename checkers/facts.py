@@ -9,6 +9,7 @@ import pyarrow as pa
 from checkers.anomaly import Found
 from history.clock import ClockSkew
 from history.manifest import Manifest, Promises
+from history.roles import BROKER, CONTROLLER, role_of
 
 __all__ = ["Facts", "Judged", "Tables", "facts_of"]
 
@@ -93,6 +94,16 @@ class Facts:
         """How far wall clock and run clock may be apart: a step, and twice the drift of NTP."""
         return _CLOCK_STEP_NS + abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE
 
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The nodes that vote."""
+        return tuple(node for node in self.node_ids if role_of(node) == CONTROLLER)
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """The nodes that hold partitions."""
+        return tuple(node for node in self.node_ids if role_of(node) == BROKER)
+
     def nodes(self) -> Mapping[int, str]:
         """The name of each Kafka id."""
         return {kafka_id: node for node, kafka_id in self.node_ids.items()}
@@ -113,7 +124,7 @@ def facts_of(manifest: Manifest) -> Facts:
         acks=manifest.promises.acks,
         leases=manifest.promises.leases,
         keys=manifest.keys,
-        skews=tuple(skew for skew in manifest.clock_skews if skew.node.startswith("controller-")),
+        skews=tuple(skew for skew in manifest.clock_skews if role_of(skew.node) == CONTROLLER),
     )
 
 

@@ -187,6 +187,13 @@ class ClusterView:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Topic names by their ids, where the cluster has such."""
 
+    def is_whole(self, members: frozenset[int]) -> bool:
+        """Whether every member is unfenced, and every partition has a leader and its full ISR."""
+        return self.brokers & self.serving >= members and all(
+            partition.leader is not None and set(partition.isr) == set(partition.replicas)
+            for partition in self.partitions.values()
+        )
+
 
 @runtime_checkable
 class BrokerCluster(Cluster, Protocol):

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from clusters.abilities import Route
 from clusters.hosts.place import Host
+from clusters.observation import Parse
 from clusters.port import Cluster, ClusterSpec
 from clusters.provision.java import Java
 from history.clock import Clock
@@ -120,6 +121,8 @@ class System:
     """What its clients can do, by the names of `workloads`."""
     tables: tuple[str, ...]
     """The tables of evidence that each run of it sets out to record."""
+    conditions: Mapping[str, Parse]
+    """What plays may await beside what they may of every system, by their words."""
     keyed: bool = True
     """Its clients write to the partitions of topics, which its scenarios list."""
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from clusters.kafka_conditions import CONDITIONS
 from clusters.kafka_port import KafkaSpec
 from clusters.port import ClusterSpec, NodeName, NodeRole, role_name
 from clusters.system import Make, System
@@ -43,6 +44,7 @@ SYSTEMS: Final[dict[str, System]] = {
             spec=KafkaSpec,
             makes=(KAFKA, REFERENCE, SIMULATED),
             workloads=frozenset({"produce-poll", "transactions", "metadata", "membership"}),
+            conditions=CONDITIONS,
             tables=(
                 *("describes", "metadata_offsets", "quorum_claims"),
                 *("metadata_log", "replicas", "replica_records", "node_settings", "log_findings"),

@@ -6,8 +6,8 @@ is followed, and what only some of them did is uncertain afterwards. So is whate
 that cannot be read or cannot follow, so that one mistake is not found again in later steps.
 """
 
+from clusters.stage import Stage
 from history.failure import Mistakes, SpecError
-from nemesis.stage import Stage
 from nemesis.steps import Choose, Gap, Play, Repeat, Step
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.registry import verb_of

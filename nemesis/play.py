@@ -35,9 +35,9 @@ A step is a mapping of one word and its operand, and modifiers beside it:
 from collections.abc import Mapping
 from dataclasses import replace
 
+from clusters.stage import Stage
 from history.failure import Mistakes, SpecError
 from nemesis.continuity import refuse_contradictions
-from nemesis.stage import Stage
 from nemesis.steps import Choose, Gap, Play, Repeat, Step
 from nemesis.verbs.registry import VERBS, verb_of
 from nemesis.verbs.written import Written

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from clusters.port import NodeName, role_name
+from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.release_words import line_of
-from nemesis.stage import Stage
 from nemesis.targets import Choice, NamedNodes, Target
 
 __all__ = ["ReleaseCourse"]

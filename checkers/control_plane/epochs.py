@@ -21,21 +21,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import METADATA, clock, counted, spelled, view
+from checkers.metadata.view import METADATA, View, clock, counted, spelled
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "epochs_that_went_back"]
+__all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
 
 NAME: Final = "epoch-went-back"
 
 
-def epochs_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def epochs_that_went_back(tables: Tables, seen: View) -> Judged:
     """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
-    seen = view(tables, facts)
     told = [*_heartbeats(wire), *_answers(wire, seen.partitions)]
     proofs = [*_logs(tables["metadata_log"]), *filter(None, told)]
     cases = len(told) + _step_count(tables["metadata_log"])
@@ -156,3 +157,27 @@ def _answers(
 def _key(rpc: Rpc, partitions: Mapping[tuple[str, int], PartitionHistory]) -> str:
     known = partitions.get((rpc.of("topic_id"), rpc.of("partition")))
     return known.key if known is not None else f"{rpc.of('topic')}-{rpc.of('partition')}"
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C5",
+            name=NAME,
+            title="An epoch or a metadata offset went back, or one was skipped",
+            kind=Kind.ANOMALY,
+            rule="These never fall: controller epoch and offset along every metadata log; leader "
+            "epoch and partition epoch of a partition; broker epoch from registration to "
+            "registration, and another incarnation has a higher one; the metadata offset in the "
+            "heartbeats of one incarnation and connection. An AlterPartition is answered with the "
+            "partition epoch that it expected or the next one.",
+            meaning="What fences old leaders and old brokers off does not any more.",
+            case="a step from an epoch or a metadata offset to the next one",
+            source="KIP-101, KIP-497, KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=epochs_that_went_back,
+        tables=("metadata_log", "wire"),
+    ),
+)

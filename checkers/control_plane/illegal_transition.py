@@ -26,20 +26,22 @@ from typing import Final
 from checkers.anomaly import Proof
 from checkers.control_plane.breach import Breach
 from checkers.control_plane.metadata_rules import breaches
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import MetadataState
-from checkers.metadata.view import METADATA, spelled, view
+from checkers.metadata.view import METADATA, View, spelled
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "illegal_transitions"]
+__all__ = ["CHECKS", "NAME", "illegal_transitions"]
 
 NAME: Final = "illegal-transition"
 
 
-def illegal_transitions(tables: Tables, facts: Facts) -> Judged:
+def illegal_transitions(_: Tables, seen: View) -> Judged:
     """Steps that no rule allows, by partition or broker. Reads `metadata_log`."""
-    log = view(tables, facts).log
+    log = seen.log
     found: dict[str, list[Proof]] = {METADATA: []}
     case_counts: Counter[str] = Counter()
     for breaches_of_step in _judged(log):
@@ -106,3 +108,29 @@ def _proof(record: MetadataRecord, breach: Breach) -> Proof:
         values=breach.values,
         detail=f"at metadata offset {record.metadata_offset} {breach.words}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C11",
+            name=NAME,
+            title="The metadata log makes a step that no rule allows",
+            kind=Kind.ANOMALY,
+            rule="The log of record is replayed, record by record, through a model of the "
+            "controller's rules: who is registered, at which level, fenced, unfenced or amended, "
+            "and under which broker epoch; who may be elected, how an unclean election is "
+            "recorded, and who may be in the ISR meanwhile; who comes into the ELR; what a "
+            "reassignment may name; topics, partitions and producer ids are given out once; "
+            "features, and what their levels allow to be written; transactions of the log. No "
+            "record may break one.",
+            meaning="The controller has decided what its own rules forbid, and every broker "
+            "follows it.",
+            case="a record of the metadata log that says anything",
+            source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=illegal_transitions,
+    ),
+)

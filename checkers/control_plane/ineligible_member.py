@@ -17,12 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, by_partition, view
+from checkers.metadata.view import View, by_partition
+from checkers.table_check import TableCheck
 
-__all__ = ["GRACE_MS", "NAME", "ineligible_members"]
+__all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
 
 NAME: Final = "ineligible-member"
 GRACE_MS: Final = 10_000
@@ -32,11 +34,12 @@ _Fenced = tuple[BrokerVersion, int, int]
 """The version that began it, from when and until when, in ms."""
 
 
-def ineligible_members(tables: Tables, facts: Facts) -> Judged:
+def ineligible_members(_: Tables, seen: View) -> Judged:
     """Joins and stays, by partition. Reads `metadata_log`."""
-    seen = view(tables, facts)
     end_ms = seen.log.end_timestamp_ms
-    fenced = {one.broker_id: list(_fenced(one, end_ms, facts)) for one in seen.brokers.values()}
+    fenced = {
+        one.broker_id: list(_fenced(one, end_ms, seen.facts)) for one in seen.brokers.values()
+    }
     return by_partition(NAME, seen, lambda history: _judged(history, fenced, seen))
 
 
@@ -146,3 +149,26 @@ def _stay(
         f"{version.metadata_offset} (ISR {version.isr_text}), both for {stayed_ms / 1000:.1f} s, "
         "though it was not the last member",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C3",
+            name=NAME,
+            title="A broker that may not be in an ISR is in one",
+            kind=Kind.ANOMALY,
+            rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
+            "change, while the metadata log before it has its broker unregistered, fenced or in "
+            "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
+            "not the last.",
+            meaning="Writes wait for a broker that does not answer, or a broker that is out of "
+            "office may be elected.",
+            case="a replica that joined an ISR, or a member of one whose broker was fenced",
+            source="KIP-631, KIP-841, KIP-903",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=ineligible_members,
+    ),
+)

@@ -19,11 +19,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
-from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "lost_metadata_writes"]
+__all__ = ["CHECKS", "NAME", "lost_metadata_writes"]
 
 NAME: Final = "lost-metadata-write"
 
@@ -41,9 +43,8 @@ _Place = tuple[str, str]
 """What was done, and to what: a topic id, a topic's name, or `topic=value`."""
 
 
-def lost_metadata_writes(tables: Tables, facts: Facts) -> Judged:
+def lost_metadata_writes(tables: Tables, seen: View) -> Judged:
     """Acknowledged writes without a record, by topic. Reads `metadata_log`, `metadata_writes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -115,3 +116,25 @@ def _proof(write: _Row, until_ns: int) -> Proof:
         f"{clock(write['return_ns'])} (write {write['index']}), and the metadata log, which goes "
         f"on until {clock(until_ns)}, has no record of it from that time",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C15",
+            name=NAME,
+            title="A write to the metadata was acknowledged and is not in the log",
+            kind=Kind.ANOMALY,
+            rule="A topic was created or deleted, or a setting of it changed, and that was "
+            "acknowledged. The log of record, which goes on beyond that, has no such record (the "
+            "topic id, a removal of the topic, the value) that can have been appended between the "
+            "call and the return. Nothing is judged where the log begins with a snapshot.",
+            meaning="An administrator was told that it is done, and it is not.",
+            case="an acknowledged write that the metadata log goes on beyond",
+            source="KIP-631; KIP-595",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "metadata_writes"),
+        ),
+        kernel=lost_metadata_writes,
+    ),
+)

@@ -31,29 +31,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.rpcs import rpcs
-from checkers.metadata.view import METADATA, clock, spelled, view
+from checkers.metadata.view import METADATA, View, clock, spelled
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "metadata_divergences"]
+__all__ = ["CHECKS", "NAME", "metadata_divergences"]
 
 NAME: Final = "metadata-divergence"
 
 _Row = Mapping[str, Any]
 
 
-def metadata_divergences(tables: Tables, facts: Facts) -> Judged:
+def metadata_divergences(tables: Tables, seen: View) -> Judged:
     """Of the run's nodes, all in one.
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
-    metadata_log, log = tables["metadata_log"], view(tables, facts).log
+    metadata_log, log = tables["metadata_log"], seen.log
     proofs = list(_two_in_one_epoch(metadata_log))
     told: list[Proof | None] = []
     if not log.doubt:
-        told += [*_gone(log, tables, facts), *_creations(log, tables, facts)]
-        proofs += _other_than_applied(log, tables, facts)
+        told += [*_gone(log, tables, seen.facts), *_creations(log, tables, seen.facts)]
+        proofs += _other_than_applied(log, tables, seen.facts)
     cases = _shared_count(metadata_log) + len(told)
     found = [*proofs, *filter(None, told)]
     yield METADATA, spelled(NAME, METADATA, found, cases=cases, doubt=log.doubt)
@@ -194,3 +196,29 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
             f"by {row['node']} at {clock(row['return_ns'])} (write {row['index']}), and the "
             f"metadata log, which goes on until {clock(until_ns)}, does not have it",
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C7",
+            name=NAME,
+            title="Nodes hold different metadata, or committed metadata is gone",
+            kind=Kind.ANOMALY,
+            rule="Two nodes hold different records at one metadata offset of one controller "
+            "epoch; or the record that a majority of the controllers has at an offset that a "
+            "broker had applied was appended after the broker's heartbeat said so; or such a "
+            "broker's own copy holds another record there; or an acknowledged creation of a topic "
+            "is not in the log.",
+            meaning="Topics, configurations or ISRs that were decided are undone, or decided "
+            "twice.",
+            case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
+            "applied, or an acknowledged creation of a topic",
+            source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=metadata_divergences,
+        tables=("metadata_log", "wire", "metadata_offsets", "metadata_writes"),
+    ),
+)

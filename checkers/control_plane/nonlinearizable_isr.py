@@ -37,10 +37,11 @@ from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
     Contradiction,
-    Kind,
     Operation,
+    OperationKind,
     contradiction,
 )
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.isr_changes import (
     NO_REQUESTS,
@@ -51,9 +52,10 @@ from checkers.metadata.isr_changes import (
 )
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "nonlinearizable_isrs"]
+__all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
 
 NAME: Final = "nonlinearizable-isr"
 _REFUSED: Final = "INVALID_UPDATE_VERSION"
@@ -71,9 +73,8 @@ class _Told:
     frames: tuple[int, ...] = ()
 
 
-def nonlinearizable_isrs(tables: Tables, facts: Facts) -> Judged:
+def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
     """The operations on every partition's ISR. Reads `metadata_log`, `wire` and `describes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -131,7 +132,7 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
             continue
         earliest = facts.earliest_ns(version.timestamp_ms)
         yield _Told(
-            operation=Operation(kind=Kind.WRITE, version=place, call=earliest),
+            operation=Operation(kind=OperationKind.WRITE, version=place, call=earliest),
             words=f"the controller appended it at metadata offset {version.metadata_offset}, not "
             f"before {clock(earliest)}",
         )
@@ -162,16 +163,16 @@ def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operati
     returned = rpc.returned_ns
     end = NEVER if returned is None else returned
     if rpc.ok and epoch in places:
-        kind = Kind.READ if made(rpc) is None else Kind.SWAP
+        kind = OperationKind.READ if made(rpc) is None else OperationKind.SWAP
         # What the leader was never told is no read of its.
-        if kind is Kind.READ and returned is None:
+        if kind is OperationKind.READ and returned is None:
             return None
         return Operation(kind=kind, version=places[epoch], call=rpc.asked_ns, end=end)
     if rpc.error == _REFUSED and end < until_ns and expected in places:
         version = places[expected]
-        return Operation(kind=Kind.REFUSED, version=version, call=rpc.asked_ns, end=end)
+        return Operation(kind=OperationKind.REFUSED, version=version, call=rpc.asked_ns, end=end)
     if not rpc.ok and rpc.error != _REFUSED and expected in places:
-        return Operation(kind=Kind.CRASHED, version=places[expected], call=rpc.asked_ns)
+        return Operation(kind=OperationKind.CRASHED, version=places[expected], call=rpc.asked_ns)
     return None
 
 
@@ -222,7 +223,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
         if place is not None:
             yield _Told(
                 operation=Operation(
-                    kind=Kind.READ, version=place, call=ALWAYS, end=row["return_ns"]
+                    kind=OperationKind.READ, version=place, call=ALWAYS, end=row["return_ns"]
                 ),
                 words=f"{row['node']} showed leader {row['leader']} and ISR {row['isr']} in a "
                 f"describe that returned at {clock(row['return_ns'])} (read {row['read']})",
@@ -309,3 +310,31 @@ def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contra
         f"before {clock(found.bound)} ({early.words}), and partition epoch {last.partition_epoch} "
         f"had appeared before that ({late.words})",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C1",
+            name=NAME,
+            title="Changes of the ISR have no order that explains them",
+            kind=Kind.ANOMALY,
+            rule="The leader and ISR of a partition are a register whose versions are its "
+            "partition epochs in the metadata log. An AlterPartition is a compare-and-set (call: "
+            "its request at the proxy; return: its answer passed on), changes of the controller's "
+            "own are writes without a caller, not before their records' timestamps, and a "
+            "describe shows a version that was there when it returned. There are moments at which "
+            "the versions appeared that all of it agrees with; every change that was "
+            "acknowledged stands in the log as it was acknowledged; no version was made twice; "
+            "and every describe shows some version.",
+            meaning="A leader and its controller do not agree about who is in sync, so records "
+            "count as committed that are not.",
+            case="an AlterPartition that tells anything of its partition's ISR",
+            source="Herlihy and Wing 1990; KIP-497, KIP-903",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=nonlinearizable_isrs,
+        tables=("metadata_log", "wire", "describes"),
+    ),
+)

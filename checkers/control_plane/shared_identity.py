@@ -16,16 +16,18 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import clock, counted
+from checkers.metadata.view import View, clock, counted
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "shared_identities"]
+__all__ = ["CHECKS", "NAME", "shared_identities"]
 
 NAME: Final = "shared-identity"
 
 
-def shared_identities(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """Heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
     found: dict[str, list[Proof | None]] = {}
     for broker_id, answer in _judged(tables["wire"]):
@@ -71,3 +73,24 @@ def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
         f"{registration.target} had registered that broker with broker epoch {new} at "
         f"{clock(registration.answered_ns or 0)} (frame {registration.frame})",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C6",
+            name=NAME,
+            title="Two live incarnations hold one broker id",
+            kind=Kind.ANOMALY,
+            rule="A heartbeat that was passed on after a newer registration of its broker id had "
+            "been answered, with the broker epoch of an older one, was answered without an error.",
+            meaning="The controller takes two processes for one broker; each hides that the other "
+            "is gone.",
+            case="an answered heartbeat of an older broker epoch than one that had been given out",
+            source="KIP-631, Broker registration",
+            strength=Strength.NEVER,
+            needs=("wire",),
+        ),
+        kernel=shared_identities,
+    ),
+)

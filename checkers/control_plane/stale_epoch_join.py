@@ -36,15 +36,17 @@ from enum import Enum, auto
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerVersion
 from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
 from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_partition
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
+__all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
 
 NAME: Final = "stale-epoch-join"
 _UNCHECKED: Final = -1
@@ -93,9 +95,8 @@ class JudgedJoins:
     """Why others cannot be judged, or nothing."""
 
 
-def stale_epoch_joins(tables: Tables, facts: Facts) -> Judged:
+def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
     """Every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -249,3 +250,28 @@ def _unseen(history: PartitionHistory, version: PartitionVersion, joined: list[i
         f"broker {joined[0]} joined the ISR of {history.key} at metadata offset "
         f"{version.metadata_offset}, and the AlterPartition that let it in is not on the tape"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C2",
+            name=NAME,
+            title="A replica joined the ISR on the word of an earlier incarnation",
+            kind=Kind.ANOMALY,
+            rule="A replica joins the ISR at metadata offset m by an AlterPartition. The broker "
+            "epoch that the request names for it (version 3), if it names one, is not the one "
+            "that it registered with last before m; or, if it names none, the registration in "
+            "force at m was answered only after the request had been sent, or by then no Fetch of "
+            "a connection that began to fetch after that answer had been passed on to the "
+            "leader. A join whose request alone is not on the tape is unknown.",
+            meaning="A broker that came back without its data counts as in sync. When it is "
+            "elected, acknowledged records are gone, and the other replicas truncate theirs.",
+            case="a replica that joined an ISR by an AlterPartition that is on the tape",
+            source="KIP-903; KAFKA-14139, KAFKA-14617",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=stale_epoch_joins,
+    ),
+)

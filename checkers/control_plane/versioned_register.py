@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-__all__ = ["ALWAYS", "NEVER", "Contradiction", "Kind", "Operation", "contradiction"]
+__all__ = ["ALWAYS", "NEVER", "Contradiction", "Operation", "OperationKind", "contradiction"]
 
 NEVER: Final = 1 << 62
 """The return of an operation whose end was never seen."""
@@ -40,7 +40,7 @@ ALWAYS: Final = -NEVER
 """The call of an operation that may have taken place at any time before its return."""
 
 
-class Kind(Enum):
+class OperationKind(Enum):
     """What an operation did."""
 
     READ = "read"
@@ -59,7 +59,7 @@ class Kind(Enum):
 class Operation:
     """One operation. Writes and crashed swaps have no return."""
 
-    kind: Kind
+    kind: OperationKind
     version: int
     call: int
     end: int = NEVER
@@ -117,12 +117,12 @@ def _bounds(
     upper = [_Bound(NEVER, -1)] * (version_count + 1)
     for place, operation in enumerate(operations):
         version = operation.version
-        if operation.kind in (Kind.REFUSED, Kind.CRASHED):
+        if operation.kind in (OperationKind.REFUSED, OperationKind.CRASHED):
             continue
         assert 0 <= version < version_count, (version, version_count)
         if operation.end < upper[version].time:
             upper[version] = _Bound(operation.end, place)
-        bounded = version + (operation.kind is Kind.READ)
+        bounded = version + (operation.kind is OperationKind.READ)
         if operation.call > lower[bounded].time:
             lower[bounded] = _Bound(operation.call, place)
     return lower, upper
@@ -136,10 +136,10 @@ def _bind_crashed(
     called: Collection[int],
 ) -> None:
     """Lower bounds of versions that only a crashed swap can have made."""
-    made = {one.version for one in operations if one.kind is Kind.SWAP}
+    made = {one.version for one in operations if one.kind is OperationKind.SWAP}
     earliest: dict[int, _Bound] = {}
     for place, operation in enumerate(operations):
-        if operation.kind is Kind.CRASHED:
+        if operation.kind is OperationKind.CRASHED:
             bound = earliest.get(operation.version + 1)
             if bound is None or operation.call < bound.time:
                 earliest[operation.version + 1] = _Bound(operation.call, place)
@@ -163,7 +163,7 @@ def _least(
     refused: dict[int, list[int]] = {}
     for place, operation in enumerate(operations):
         # A version that never was did not hold, and version -1 neither.
-        if operation.kind is Kind.REFUSED and 0 <= operation.version < version_count:
+        if operation.kind is OperationKind.REFUSED and 0 <= operation.version < version_count:
             refused.setdefault(operation.version, []).append(place)
     waiting = sorted(refused)
     while waiting:

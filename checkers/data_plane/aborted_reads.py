@@ -11,13 +11,17 @@ the assumption `sent-values`.
 Source: Adya, Liskov, O'Neil 2000, G1a; Jepsen's Kafka workload (`G1a`).
 """
 
+from typing import Final
+
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
+from checkers.entry import Entry, Kind, Strength
 from checkers.rows import FAIL
 
-__all__ = ["aborted_reads"]
+__all__ = ["CHECKS", "aborted_reads"]
 
 
 def aborted_reads(log: KeyLog) -> Found:
@@ -49,3 +53,26 @@ def aborted_reads(log: KeyLog) -> Found:
         proof=proof,
         order=log.reads.row[row],
     )
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D2",
+            name="aborted-read",
+            title="A failed send, or one of an aborted transaction, was read",
+            kind=Kind.ANOMALY,
+            rule="An ok read returned a value whose send failed. A send of a transaction failed "
+            "if an abort was acknowledged, or if a commit was never asked for; reads are then at "
+            "read_committed.",
+            meaning="The producer was told that the record does not exist, or saw to it, and a "
+            "consumer got it.",
+            case="a record whose send failed, or that an aborted transaction sent",
+            source="Adya, Liskov, O'Neil 2000, G1a; Jepsen, workload `kafka`, `G1a`",
+            strength=Strength.NEVER,
+            rests_on=("unique-values",),
+            needs=("operations", "records"),
+        ),
+        kernel=aborted_reads,
+    ),
+)

@@ -10,15 +10,18 @@
 A broken assumption is unknown, with its proof, and never invalid.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found, none
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
+from checkers.entry import Entry, Kind, Strength
 from checkers.membership import has_repeats
 
-__all__ = ["sent_values", "unique_values"]
+__all__ = ["CHECKS", "KEY_ASSUMPTIONS", "sent_values", "unique_values"]
 
 _SENDS_MAX: Final = 8
 """Sends that a proof names."""
@@ -79,3 +82,42 @@ def sent_values(log: KeyLog) -> Found:
         proof=proof,
         order=log.reads.row[row],
     )
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="A4",
+            name="unique-values",
+            title="Values are unique a key",
+            kind=Kind.ASSUMPTION,
+            rule="No two sends to a key carry one value. Judged key by key.",
+            meaning="Records are told apart by their values.",
+            case="a send",
+            source="history/schema.py",
+            strength=Strength.NEVER,
+            needs=("operations", "records"),
+        ),
+        kernel=unique_values,
+    ),
+    KeyCheck(
+        entry=Entry(
+            id="A5",
+            name="sent-values",
+            title="Every value that was read was sent",
+            kind=Kind.ASSUMPTION,
+            rule="Each value that a poll of whatever outcome returned is the value of some "
+            "recorded send to that key.",
+            meaning="A record of a stranger, a corrupted record or a hole in the recording: the "
+            "history cannot tell which.",
+            case="a record that was read",
+            source="history/schema.py; the recorder writes an invocation down before it is sent",
+            strength=Strength.NEVER,
+            needs=("operations", "records"),
+        ),
+        kernel=sent_values,
+    ),
+)
+
+KEY_ASSUMPTIONS: Final[Mapping[str, KeyCheck]] = {check.entry.name: check for check in CHECKS}
+"""Run first, on the same rows. What a check rests on, its entry says (`rests_on`)."""

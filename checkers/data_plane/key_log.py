@@ -20,8 +20,7 @@ A record takes about 100 bytes here, so that a key of eight million takes less t
 larger key is judged in parts of that size (`checkers.data_plane.large.segment`).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -41,32 +40,9 @@ from checkers.data_plane.steps import (
 from checkers.data_plane.surroundings import Surroundings, bound_of
 from checkers.membership import is_among
 from checkers.rows import INFO, OK, UNKNOWN_OFFSET, Rows, no_rows, split
+from checkers.setting import FinalRead, Setting
 
-__all__ = ["FinalRead", "KeyLog", "Setting", "key_log", "log_of_rows", "rows_at"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalRead:
-    """A final read of a key that is complete; it may have returned nothing at all."""
-
-    operation: int
-    key: str
-    call_ns: int
-    return_ns: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What must be known beside the records of a key to judge it."""
-
-    idempotent: bool = True
-    """Producers were promised that a retry adds nothing and that order is kept."""
-    consume: str = "assign"
-    """How consumers got their keys: "assign", "subscribe" or "both"."""
-    final_reads: tuple[FinalRead, ...] = ()
-    """The complete ones, of all keys."""
-    info_polls: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
-    """Operation indices, ascending, of polls whose records may have been lost, by process."""
+__all__ = ["KeyLog", "key_log", "log_of_rows", "rows_at"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

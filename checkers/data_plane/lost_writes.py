@@ -31,14 +31,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.data_plane.key_log import FinalRead, KeyLog
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, looked_over, missing
 from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
+from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
 from checkers.rows import UNKNOWN_OFFSET
+from checkers.setting import FinalRead
 
-__all__ = ["lost_writes", "unread_below_doubt"]
+__all__ = ["CHECKS", "lost_writes", "unread_below_doubt"]
 
 _AFTERWARDS: Final = 1 << 62
 """What was read once comes after what never was."""
@@ -148,3 +151,29 @@ def _reader_of_the_bound(log: KeyLog) -> int:
     if log.around:
         return log.around.reader
     return reader_of(log.bound, log.reads)
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D1",
+            name="lost-write",
+            title="A record is missing below what was read",
+            kind=Kind.ANOMALY,
+            rule="The bound is the highest position that any ok read reached. Each value at or "
+            "below it that must have happened and that no ok read returned is lost; so is each "
+            "acknowledged value that an ok read returned and a complete final read called after "
+            "both did not. Where no read went over its place and no complete final read followed, "
+            "the key is unknown instead.",
+            meaning="An acknowledged record is gone, while later ones are there.",
+            case="an acknowledged record that was read, or any that must have been written and "
+            "that a read should have returned",
+            source="Jepsen, workload `kafka`, `lost-write`",
+            strength=Strength.NEVER,
+            rests_on=("unique-values", "whole-records"),
+            needs=("operations", "records"),
+        ),
+        kernel=lost_writes,
+        doubt=unread_below_doubt,
+    ),
+)

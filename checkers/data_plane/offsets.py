@@ -16,16 +16,19 @@ Source: Jepsen's Kafka workload (`inconsistent-offsets`, `duplicate`); KIP-98 fo
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found, none
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import processes_that_gave_up
+from checkers.entry import Entry, Kind, Strength
 from checkers.membership import has_repeats, is_among
 
-__all__ = ["duplicates", "inconsistent_offsets"]
+__all__ = ["CHECKS", "duplicates", "inconsistent_offsets"]
 
 _ENTRIES_MAX = 8
 """Operations that a proof names a pair; two would do, all of them may be thousands."""
@@ -175,3 +178,47 @@ def _first_row(entry: NDArray[np.int64], *, size: int) -> NDArray[np.int64]:
 def _words(numbers: tuple[int, ...]) -> str:
     shown = ", ".join(str(number) for number in numbers[:_ENTRIES_MAX])
     return shown if len(numbers) <= _ENTRIES_MAX else f"{shown}, …"
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D3",
+            name="inconsistent-offset",
+            title="One offset, two values",
+            kind=Kind.ANOMALY,
+            rule="Two values stand at one offset, in reads of whatever outcome and in the offsets "
+            "of sends that must have happened.",
+            meaning="Two readers, or a producer and a reader, were shown different logs.",
+            case="an offset that was acknowledged or read more than once",
+            source="Jepsen, workload `kafka`, `inconsistent-offsets`",
+            strength=Strength.NEVER,
+            rests_on=("unique-values", "sent-values"),
+            needs=("operations", "records"),
+        ),
+        kernel=inconsistent_offsets,
+        by_place=True,
+    ),
+    KeyCheck(
+        entry=Entry(
+            id="D4",
+            name="duplicate",
+            title="One value, two offsets",
+            kind=Kind.ANOMALY,
+            rule="One value stands at two offsets.",
+            meaning="A record was appended twice, as a retry may do without idempotence.",
+            case="a value of the log whose producer had given up on no send",
+            source="Jepsen, workload `kafka`, `duplicate`; KIP-98; KIP-360 for epochs that the "
+            "client begins",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="the producers were not idempotent, or the one that sent it had given up "
+            "on a send: its next epoch knows nothing of the one before; or if the logs have each "
+            "copy under a producer epoch of its own: then the client sent it again, and no broker "
+            "could tell",
+            promise="idempotent",
+            rests_on=("unique-values", "sent-values"),
+            needs=("operations", "records"),
+        ),
+        kernel=duplicates,
+    ),
+)

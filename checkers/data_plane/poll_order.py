@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.steps import FAR, Steps
+from checkers.entry import Entry, Kind, Strength
 
-__all__ = ["UNMEASURED", "ending", "nonmonotonic_polls", "skipped_polls", "step_proof"]
+__all__ = ["CHECKS", "UNMEASURED", "ending", "nonmonotonic_polls", "skipped_polls", "step_proof"]
 
 UNMEASURED: Final = "leads out of its segment"
 """The ending of a step from one segment of a key to another, until their positions are known."""
@@ -81,3 +83,46 @@ def _allowed(log: KeyLog, steps: Steps) -> NDArray[np.int64]:
     if log.setting.consume == "assign":
         return np.empty(0, dtype=np.int64)
     return np.flatnonzero(~steps.unbroken)
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D5",
+            name="nonmonotonic-poll",
+            title="A consumer went back",
+            kind=Kind.ANOMALY,
+            rule="Delta below 1 between the last record of a process's last ok poll of the key "
+            "and the first record of its next one. A new assignment forgets.",
+            meaning="A consumer was given records again, without having asked for them.",
+            case="a step from a process's ok poll of the key to its next one, within one session",
+            source="Jepsen, workload `kafka`, `nonmonotonic-poll`",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="consumers subscribed, and the step leads from one session of theirs to "
+            "another or over a poll that crashed",
+            rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
+            needs=("operations", "records"),
+        ),
+        kernel=nonmonotonic_polls,
+        by_place=True,
+    ),
+    KeyCheck(
+        entry=Entry(
+            id="D6",
+            name="skipped-poll",
+            title="A consumer was not given records in between",
+            kind=Kind.ANOMALY,
+            rule="As nonmonotonic-poll, with delta above 1.",
+            meaning="A consumer that goes on polling misses records for ever.",
+            case="a step from a process's ok poll of the key to its next one, within one session",
+            source="Jepsen, workload `kafka`, `poll-skip`",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="consumers subscribed, and the step leads from one session of theirs to "
+            "another or over a poll that crashed",
+            rests_on=("dense-indices", "one-poll-at-a-time", "whole-records"),
+            needs=("operations", "records"),
+        ),
+        kernel=skipped_polls,
+        by_place=True,
+    ),
+)

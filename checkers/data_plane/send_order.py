@@ -11,12 +11,16 @@ are not ok, or whose offset is not known, are left out, which can only hide a st
 Source: Jepsen's Kafka workload (`nonmonotonic-send`); KIP-98: an idempotent producer keeps order.
 """
 
+from typing import Final
+
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
+from checkers.entry import Entry, Kind, Strength
 
-__all__ = ["nonmonotonic_sends"]
+__all__ = ["CHECKS", "nonmonotonic_sends"]
 
 
 def nonmonotonic_sends(log: KeyLog) -> Found:
@@ -45,3 +49,28 @@ def nonmonotonic_sends(log: KeyLog) -> Found:
         proof=proof,
         order=after.row,
     )
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D8",
+            name="nonmonotonic-send",
+            title="A producer's records are not in the order it sent them",
+            kind=Kind.ANOMALY,
+            rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
+            "earlier position.",
+            meaning="The order that a producer relies on within a partition was not kept.",
+            case="a step from a process's ok send to the key to its next one",
+            source="Jepsen, workload `kafka`, `nonmonotonic-send`; KIP-98",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="the producers were not idempotent: with several batches in flight, a retry "
+            "reorders them",
+            promise="idempotent",
+            rests_on=("dense-indices",),
+            needs=("operations", "records"),
+        ),
+        kernel=nonmonotonic_sends,
+        by_place=True,
+    ),
+)

@@ -17,14 +17,18 @@ with acknowledged values and without a complete final read cannot be judged.
 Source: Jepsen's Kafka workload (`unseen`), made exact by the final reads.
 """
 
+from typing import Final
+
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found, none
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, missing
+from checkers.entry import Entry, Kind, Strength
 from checkers.rows import UNKNOWN_OFFSET
 
-__all__ = ["unread_doubt", "unseen"]
+__all__ = ["CHECKS", "unread_doubt", "unseen"]
 
 
 def unseen(log: KeyLog) -> Found:
@@ -67,3 +71,26 @@ def unseen(log: KeyLog) -> Found:
 def unread_doubt(key: str, count: int) -> str:
     """Why a key with so many acknowledged sends and no complete final read is unknown."""
     return f"{key} has {count} acknowledged sends and no complete final read" if count else ""
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D13",
+            name="unseen",
+            title="An acknowledged record is not in the final read",
+            kind=Kind.ANOMALY,
+            rule="A value that was acknowledged before the last complete final read of its key was "
+            "called, that no ok read returned, and that does not stand at or below the bound of "
+            "lost-write. Unknown for a key with acknowledged sends and no complete final read.",
+            meaning="An acknowledged record is gone, at the end of the log or with all of it.",
+            case="an acknowledged record with a complete final read after it",
+            source="Jepsen, workload `kafka`, `unseen`; KIP-207",
+            strength=Strength.NEVER,
+            rests_on=("unique-values", "whole-records"),
+            needs=("operations", "records"),
+        ),
+        kernel=unseen,
+        doubt=unread_doubt,
+    ),
+)

@@ -16,14 +16,19 @@ Source: Kafka's documentation, "Replication" (only committed records are given t
 they are not lost while one in-sync replica lives); KIP-101, KIP-966 for elections that broke it.
 """
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.data_plane.key_log import FinalRead, KeyLog
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
+from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
+from checkers.setting import FinalRead
 
-__all__ = ["vanished", "vanished_before"]
+__all__ = ["CHECKS", "vanished", "vanished_before"]
 
 
 def vanished(log: KeyLog) -> Found:
@@ -89,3 +94,26 @@ def vanished_before(final_read: FinalRead, log: KeyLog) -> NDArray[np.int64]:
     row = row[~is_among(reads.value[row], reads.value[first:end])]
     _, first_row = np.unique(reads.value[row], return_index=True)
     return row[first_row]
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D18",
+            name="vanished",
+            title="A record that was read is not in the final read",
+            kind=Kind.ANOMALY,
+            rule="A value that an ok read returned, and that a complete final read of its key "
+            "which was called afterwards did not return.",
+            meaning="A consumer has acted on a record that the cluster no longer has. The "
+            "consumers' side of a lost write: it asks for no acknowledgement.",
+            case="a record that was read and has a complete final read after it",
+            source="Apache Kafka's documentation, Replication: only committed records are given to "
+            "consumers, and they are not lost; KIP-101, KIP-966",
+            strength=Strength.NEVER,
+            rests_on=("unique-values", "whole-records"),
+            needs=("operations", "records"),
+        ),
+        kernel=vanished,
+    ),
+)

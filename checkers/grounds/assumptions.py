@@ -8,12 +8,14 @@ in `data_plane.key_assumptions`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from checkers.entry import Entry, Kind, Strength
 from checkers.grounds.history_summary import HistorySummary
 from checkers.verdict import CheckResult, Validity
 from history.schema import F
 
-__all__ = ["Assumed", "run_assumptions"]
+__all__ = ["CHECKS", "Assumed", "run_assumptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,3 +68,44 @@ def run_assumptions(
 def _result(name: str, reason: str, *, cases: int = 0) -> CheckResult:
     validity = Validity.UNKNOWN if reason else Validity.VALID
     return CheckResult(check=name, validity=validity, case_count=cases, reason=reason)
+
+
+CHECKS: Final = (
+    Entry(
+        id="A1",
+        name="dense-indices",
+        title="Operation indices are dense",
+        kind=Kind.ASSUMPTION,
+        rule="The indices of the operations are 0, 1, 2, …, each once, in the order of the files.",
+        meaning="A hole means that operations were lost on the way from the client to the history.",
+        case="an operation",
+        source="history/schema.py, OPERATIONS",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+    Entry(
+        id="A2",
+        name="one-poll-at-a-time",
+        title="A process has one poll open at a time",
+        kind=Kind.ASSUMPTION,
+        rule="A poll of a process is called no earlier than its last one returned.",
+        meaning="Otherwise the polls of a process have no order that could be checked.",
+        case="a poll",
+        source="history/schema.py, OPERATIONS",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+    Entry(
+        id="A3",
+        name="whole-records",
+        title="Every record of every operation is in the history",
+        kind=Kind.ASSUMPTION,
+        rule="For each kind of operation, the records in the bucket files are as many as the "
+        "operations count, and every bucket file could be read.",
+        meaning="Otherwise a value that nobody read may have been read and not written down.",
+        case="a record",
+        source="history/schema.py, RECORDS",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+)

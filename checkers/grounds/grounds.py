@@ -21,6 +21,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from checkers.entry import Entry, Kind, Strength
 from checkers.grounds.fault_kinds import FaultKind, figures_of, kind_of_row, kinds_of_run
 from checkers.grounds.history_summary import HistorySummary
 from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
@@ -30,7 +31,7 @@ from history.errors import registry
 from history.manifest import Manifest
 from history.schema import CUT_SEGMENTS, F, Outcome
 
-__all__ = ["course", "fault_windows", "run_grounds"]
+__all__ = ["CHECKS", "course", "fault_windows", "run_grounds"]
 
 _TIMES: Final = ("before", "during", "between", "after")
 _FAULT_FIGURES_MAX: Final = 100
@@ -205,3 +206,65 @@ def _word(f: F) -> str:
 def _result(name: str, reason: str) -> CheckResult:
     validity = Validity.UNKNOWN if reason else Validity.VALID
     return CheckResult(check=name, validity=validity, reason=reason)
+
+
+CHECKS: Final = (
+    Entry(
+        id="G0",
+        name="as-planned",
+        title="The run went as planned, to its end",
+        kind=Kind.GROUND,
+        rule="The manifest has the end of the run and no shortfall: every step of the play was "
+        "done, every await was met, no node or client died by itself, the cluster recovered "
+        "after healing, every key was read to its end, and no client's recording is cut short.",
+        meaning="A schedule that was not performed proves nothing about what it would have done.",
+        case="a run that was recorded to its end",
+        source="history/manifest.py, shortfalls",
+        strength=Strength.NEVER,
+    ),
+    Entry(
+        id="G1",
+        name="statistics",
+        title="What was done, and how it went",
+        kind=Kind.GROUND,
+        rule="Operations by kind and outcome before, during, between and after the faults and "
+        "during each fault, each counted where it was called; errors by name, and how many are not "
+        "in the error registry; latencies.",
+        meaning="Figures for people; they decide nothing.",
+        case="an operation",
+        source="Jepsen, checkers `stats` and `perf`",
+        strength=Strength.FIGURE,
+        needs=("operations", "records"),
+    ),
+    Entry(
+        id="G2",
+        name="fault-effects",
+        title="The faults that were asked for took effect",
+        kind=Kind.GROUND,
+        rule="Of the kinds of fault that the run was asked for, some fault has the time at which "
+        "its effect was seen; so has one of each kind that the scenario demands (`require: "
+        "{faults: […]}`), and each step of a play. A drawn fault without effect is counted, and no "
+        "more.",
+        meaning="A run whose faults did nothing proves nothing about faults.",
+        case="a fault that began",
+        source="history/schema.py, FAULTS",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+    Entry(
+        id="G3",
+        name="evidence",
+        title="Enough was done to tell",
+        kind=Kind.GROUND,
+        rule="There are acknowledged sends, ok polls that returned something and complete final "
+        "reads; and for each kind of fault that took effect, or of these each that the scenario "
+        "names (`require: {served: […]}`), acknowledged sends and non-empty ok polls among the "
+        "operations called during one, from its effect to its heal being seen.",
+        meaning="A cluster that does nothing breaks no promise.",
+        case="something that has to be there: acknowledged sends, reads, final reads, and both "
+        "during each kind of fault",
+        source="Jepsen, checker `stats`",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+)

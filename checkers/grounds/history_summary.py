@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.key_log import FinalRead
+from checkers.setting import FinalRead
 from history.schema import F, Outcome
 
 __all__ = ["Called", "HistorySummary", "history_summary"]

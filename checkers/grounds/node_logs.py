@@ -25,11 +25,13 @@ from typing import Any, Final
 
 from checkers.anomaly import Found, Proof
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.log_of_record import controllers_of
-from checkers.metadata.view import clock, spelled
+from checkers.metadata.view import View, clock, spelled
+from checkers.table_check import TableCheck
 
 __all__ = [
+    "CHECKS",
     "FATAL",
     "HEALTHY",
     "UNREADABLE",
@@ -52,26 +54,26 @@ Row = Mapping[str, Any]
 """Of LOG_FINDINGS."""
 
 
-def fatal_faults(tables: Tables, facts: Facts) -> Judged:
+def fatal_faults(tables: Tables, seen: View) -> Judged:
     """Fatal faults, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=DISK_FAULTS)
     refused = _targets(tables, faults=DISK_REFUSALS)
-    controllers = controllers_of(facts)
-    for node, proofs in _proofs(tables, facts, findings=_FATAL):
+    controllers = seen.facts.controllers
+    for node, proofs in _proofs(tables, seen.facts, findings=_FATAL):
         allowed = node in refused or not changed.isdisjoint({node, *controllers})
         yield node, _found(FATAL, node, proofs, allowed=allowed)
 
 
-def unreadable_disks(tables: Tables, facts: Facts) -> Judged:
+def unreadable_disks(tables: Tables, seen: View) -> Judged:
     """Disks on which a node did not start, by node. Reads `log_findings` and `faults`."""
     changed = _targets(tables, faults=(DISK_FAULTS | DISK_REFUSALS) - _SOUND)
-    for node, proofs in _proofs(tables, facts, findings=_UNREADABLE):
+    for node, proofs in _proofs(tables, seen.facts, findings=_UNREADABLE):
         yield node, _found(UNREADABLE, node, proofs, allowed=node in changed)
 
 
-def sick_processes(tables: Tables, facts: Facts) -> Judged:
+def sick_processes(tables: Tables, seen: View) -> Judged:
     """JVMs out of memory or crashed, by node. Reads `log_findings`."""
-    for node, proofs in _proofs(tables, facts, findings=_SICK):
+    for node, proofs in _proofs(tables, seen.facts, findings=_SICK):
         yield node, _found(HEALTHY, node, proofs, allowed=False)
 
 
@@ -108,3 +110,62 @@ def _proof(row: Row) -> Proof:
         values=(row["line"],),
         detail=f"{row['node']} logged{when} ({row['file']}, line {row['line']}): {row['text']}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="G4",
+            name=HEALTHY,
+            title="No JVM ran out of memory or crashed",
+            kind=Kind.GROUND,
+            rule="No line of a node's log names an OutOfMemoryError or a fatal error of the JVM.",
+            meaning="A run on too small a heap, or on a broken machine, proves nothing about "
+            "Kafka.",
+            case="a node whose log was looked through",
+            source="history/cluster_schema.py, LOG_FINDINGS",
+            strength=Strength.NEVER,
+            needs=("log_findings",),
+        ),
+        kernel=sick_processes,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="G5",
+            name=FATAL,
+            title="A node met what its own code holds impossible",
+            kind=Kind.ANOMALY,
+            rule='No line of a node\'s log says "Encountered fatal fault".',
+            meaning="The node is gone or useless until somebody looks, and may be so after each "
+            "restart.",
+            case="a node whose log was looked through",
+            source="Kafka, `org.apache.kafka.server.fault.FaultHandler`",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="the run changed the disk of this node or of a controller (wiped it, or "
+            "put an old copy in its place), or let this node's disk fill up, fail or stall",
+            needs=("log_findings",),
+        ),
+        kernel=fatal_faults,
+        tables=("log_findings", "faults"),
+    ),
+    TableCheck(
+        entry=Entry(
+            id="G6",
+            name=UNREADABLE,
+            title="A node does not start on the disk that it has",
+            kind=Kind.ANOMALY,
+            rule="No node says at its start that what identifies its disk or its cluster is not "
+            "there, or cannot be read.",
+            meaning="What formatted the disk, or the node itself, left behind what a loss of "
+            "power makes unreadable: the node is down until somebody formats it anew.",
+            case="a node whose log was looked through",
+            source="Kafka, `BootstrapDirectory`, `MetaPropertiesEnsemble`",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="the run changed the node's disk in another way than by a loss of power or "
+            "by formatting it",
+            needs=("log_findings",),
+        ),
+        kernel=unreadable_disks,
+        tables=("log_findings", "faults"),
+    ),
+)

@@ -62,7 +62,6 @@ SUMMARY: Final = pa.schema(
     [
         pa.field("path", pa.string(), nullable=False),
         # Why the file could not be summed up; then everything else is null.
-        pa.field("unreadable", pa.string()),
         pa.field("row_count", pa.int64()),
         pa.field("first_index", pa.int64()),
         # The first index that does not follow the one before it in the file; null: none.
@@ -154,7 +153,6 @@ def summary_of_operations(
     gap = ops.index[1:][np.diff(ops.index) != 1]
     row = {
         "path": path,
-        "unreadable": None,
         "row_count": len(ops.index),
         "first_index": int(ops.index[0]) if len(ops.index) else None,
         "gap_at": int(gap[0]) if len(gap) else None,

@@ -13,13 +13,14 @@ clients ask for beside their sends and polls, and lines of trouble in logs.
 from collections.abc import Mapping
 from typing import Final
 
+from checkers.entry import Entry, Kind, Strength
 from checkers.runner.tables import cluster_file, row_count
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["NAME", "recordings"]
+__all__ = ["CHECKS", "NAME", "recordings"]
 
 NAME: Final = "recordings"
 _FILLED: Final[Mapping[str, str]] = {
@@ -53,3 +54,21 @@ def _row_count(run: RunDirectory, manifest: Manifest, name: str) -> int | None:
     counts = [row_count(cluster_file(run, manifest, name, bucket=bucket)) for bucket in buckets]
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
+
+
+CHECKS: Final = (
+    Entry(
+        id="G7",
+        name=NAME,
+        title="What the run set out to record of its cluster is there",
+        kind=Kind.GROUND,
+        rule="Of a run that came to its end, each table that it set out to record and that such a "
+        "run always fills holds something: the tape, the metadata log, metadata offsets, "
+        "metadata reads, claims to lead the quorum, replicas, their records, settings.",
+        meaning="A run whose tape is lost looks like one in which nothing went wrong.",
+        case="a table that the run set out to record and has to fill",
+        source="checkers/grounds/recordings.py",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+)

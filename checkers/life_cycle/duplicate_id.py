@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from checkers.anomaly import Proof
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc
@@ -27,25 +28,25 @@ from checkers.metadata.sessions import (
     term_at,
     terms_of,
 )
-from checkers.metadata.view import clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "duplicate_ids"]
+__all__ = ["CHECKS", "NAME", "duplicate_ids"]
 
 NAME: Final = "duplicate-id"
 
 
-def duplicate_ids(tables: Tables, facts: Facts) -> Judged:
+def duplicate_ids(tables: Tables, seen: View) -> Judged:
     """Registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
-    seen = view(tables, facts)
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
     if doubt:
         yield from doubtful(NAME, doubt)
         return
-    terms, contacts = terms_of(seen.log, facts), contacts_of(tables["wire"])
+    terms, contacts = terms_of(seen.log, seen.facts), contacts_of(tables["wire"])
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, facts))
+        yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, seen.facts))
 
 
 def _judged(
@@ -100,3 +101,26 @@ def _proof(
         f"lasted: {last.target} accepted its heartbeat of {clock(last.reached_ns or 0)} (frame "
         f"{last.frame})",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L3",
+            name=NAME,
+            title="A broker id was given away while its holder lived",
+            kind=Kind.ANOMALY,
+            rule="Another incarnation registered under the id of an unfenced broker that was not "
+            "leaving, and the latest that this can have been decided is less than the session "
+            "time-out after the earliest that the same controller can have taken the holder's "
+            "last heartbeat.",
+            meaning="Two processes take themselves for one broker.",
+            case="a registration of a broker id whose holder had sent a heartbeat that is on the "
+            "tape",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=duplicate_ids,
+    ),
+)

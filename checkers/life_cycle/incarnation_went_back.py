@@ -14,18 +14,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
-from checkers.metadata.view import counted, doubtful, view
+from checkers.metadata.view import View, counted, doubtful
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "incarnations_that_went_back"]
+__all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
 
 NAME: Final = "incarnation-went-back"
 
 
-def incarnations_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def incarnations_that_went_back(_: Tables, seen: View) -> Judged:
     """Registrations out of the past, by broker. Reads `metadata_log`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -58,3 +59,23 @@ def _proof(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> 
         f"incarnation {by.incarnation_id} had taken its place at metadata offset "
         f"{by.metadata_offset}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L7",
+            name=NAME,
+            title="An incarnation registered again after another took its place",
+            kind=Kind.ANOMALY,
+            rule="In the registrations of a broker id, no incarnation comes again after another "
+            "one.",
+            meaning="A registration out of the past replaces the broker that lives now.",
+            case="a registration of a broker id after its first one",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=incarnations_that_went_back,
+    ),
+)

@@ -18,17 +18,19 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import clock, counted
+from checkers.metadata.view import View, clock, counted
 from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "refused_but_running"]
+__all__ = ["CHECKS", "NAME", "refused_but_running"]
 
 NAME: Final = "refused-but-running"
 
 
-def refused_but_running(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def refused_but_running(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """What refused incarnations did, by node. Reads `wire`."""
     registrations = _by_source(tables["wire"], "BrokerRegistration")
     works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")
@@ -69,3 +71,24 @@ def _proof(refused: Rpc, work: Rpc) -> Proof:
         f"{refused.frame}), and without another try it sent a {work.api} at "
         f"{clock(work.asked_ns)} (frame {work.frame})",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L1",
+            name=NAME,
+            title="A broker that was refused goes on",
+            kind=Kind.ANOMALY,
+            rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
+            "AlterPartition before it tried again; none of its tries was accepted or left "
+            "unanswered.",
+            meaning="A broker that nobody knows takes part.",
+            case="a refusal of a registration",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("wire",),
+        ),
+        kernel=refused_but_running,
+    ),
+)

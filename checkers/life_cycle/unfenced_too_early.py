@@ -22,13 +22,15 @@ from typing import Final
 import pyarrow as pa
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "unfenced_too_early"]
+__all__ = ["CHECKS", "NAME", "unfenced_too_early"]
 
 NAME: Final = "unfenced-too-early"
 
@@ -36,9 +38,8 @@ _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
 """Those that were passed on, by (broker id, broker epoch), in the order of their arrival."""
 
 
-def unfenced_too_early(tables: Tables, facts: Facts) -> Judged:
+def unfenced_too_early(tables: Tables, seen: View) -> Judged:
     """Unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -108,3 +109,24 @@ def _later(first: Rpc | None, needed: int) -> str:
         f"the first one that said {needed} or more was passed on at "
         f"{clock(first.reached_ns or 0)} (frame {first.frame})"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L8",
+            name=NAME,
+            title="A broker was unfenced before it had applied its own registration",
+            kind=Kind.ANOMALY,
+            rule="The metadata log unfences a broker, and by the latest that this can have been "
+            "written, no heartbeat of its registration had been passed on that says it has applied "
+            "the offset of that registration.",
+            meaning="A broker serves clients, and may lead, by metadata from before its own start.",
+            case="an unfencing of a registration of which a heartbeat is on the tape",
+            source="KIP-631, Broker state machine",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=unfenced_too_early,
+    ),
+)

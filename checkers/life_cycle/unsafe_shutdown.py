@@ -17,13 +17,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, counted, doubtful, view
+from checkers.metadata.view import View, clock, counted, doubtful
 from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "unsafe_shutdowns"]
+__all__ = ["CHECKS", "NAME", "unsafe_shutdowns"]
 
 NAME: Final = "unsafe-shutdown"
 
@@ -31,13 +33,12 @@ _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
 """From when to when, surely; of which partition; by which version."""
 
 
-def unsafe_shutdowns(tables: Tables, facts: Facts) -> Judged:
+def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
     """Brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    leads, log_end_ns = _leads(seen), facts.earliest_ns(seen.log.end_timestamp_ms)
+    leads, log_end_ns = _leads(seen), seen.facts.earliest_ns(seen.log.end_timestamp_ms)
     told: dict[int, list[Proof | None]] = {broker_id: [] for broker_id in seen.brokers}
     for rpc in rpcs(tables["wire"], "BrokerHeartbeat"):
         if _may_go(rpc, log_end_ns) and _was_unfenced(rpc, seen):
@@ -92,3 +93,24 @@ def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
                 f"{history.key} since metadata offset {version.metadata_offset} and until after "
                 f"{clock(end_ns)}",
             )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L6",
+            name=NAME,
+            title="A broker was told that it may go while it led a partition",
+            kind=Kind.ANOMALY,
+            rule="The answer to a heartbeat told a broker that it may go, and from before its "
+            "request had been passed on until after its answer had arrived the broker led some "
+            "partition.",
+            meaning="A planned restart takes partitions off line.",
+            case="an answer that tells a broker that it may go",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=unsafe_shutdowns,
+    ),
+)

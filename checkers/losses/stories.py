@@ -31,6 +31,7 @@ from checkers.losses.words import sentence_of
 from checkers.metadata.isr_changes import proposals
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View
 from checkers.ranges import stretches
 from checkers.replicas.first_reads import first_reads
 from checkers.replicas.min_isr import enough, min_isr
@@ -50,7 +51,7 @@ def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
     Reads `metadata_log`, `wire`, `replicas`, `faults`, `node_settings`, and of the key's bucket
     `records` and `replica_records`.
     """
-    case = case_of(lost, tables, facts)
+    case = case_of(lost, tables, View(facts=facts, metadata_log=tables["metadata_log"]))
     found = [
         _loss(case, story.take(places))
         for story in lost_rows(case).stories()

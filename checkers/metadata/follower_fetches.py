@@ -22,6 +22,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from history.roles import BROKER, role_of
+
 __all__ = ["FollowerFetches", "Told", "follower_fetches"]
 
 _EPOCHS_FROM: Final = 15
@@ -139,5 +141,5 @@ def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:
     requests = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
     mine = wire.filter(requests).select(list(_COLUMNS))
     for row in mine.sort_by([("frame", "ascending")]).to_pylist():
-        if all(row[end].startswith("broker-") for end in ("source", "target")):
+        if all(role_of(row[end]) == BROKER for end in ("source", "target")):
             yield row

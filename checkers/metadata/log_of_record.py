@@ -20,7 +20,7 @@ for nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +30,7 @@ from numpy.typing import NDArray
 from checkers.facts import Facts
 from checkers.metadata.records import MetadataRecord, records_in
 
-__all__ = ["LogOfRecord", "controllers_of", "log_of_record", "majority_of"]
-
-_CONTROLLER: Final = "controller-"
+__all__ = ["LogOfRecord", "log_of_record", "majority_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,26 +54,21 @@ class LogOfRecord:
         return bool(self.records) and self.records[0].snapshot
 
 
-def controllers_of(facts: Facts) -> tuple[str, ...]:
-    """The nodes that vote."""
-    return tuple(node for node in facts.node_ids if node.startswith(_CONTROLLER))
-
-
 def majority_of(facts: Facts) -> int:
     """How many voters decide."""
-    return len(controllers_of(facts)) // 2 + 1
+    return len(facts.controllers) // 2 + 1
 
 
 def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
     """The log of record out of METADATA_LOG of all nodes."""
     copies = _copies(metadata_log)
-    voters = {node: copies[node] for node in controllers_of(facts) if node in copies}
+    voters = {node: copies[node] for node in facts.controllers if node in copies}
     majority = majority_of(facts)
     if len(voters) < majority:
         return LogOfRecord(
             records=(),
             rows=metadata_log.slice(0, 0),
-            doubt=f"{len(voters)} of {len(controllers_of(facts))} controllers left a metadata "
+            doubt=f"{len(voters)} of {len(facts.controllers)} controllers left a metadata "
             f"log, and {majority} are needed",
         )
     chosen = max(sorted(voters), key=lambda node: voters[node].last)

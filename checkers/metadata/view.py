@@ -3,24 +3,25 @@
 A check of it judges nothing where there is no log of record: it answers with that doubt.
 
 Every check asks for the same view of the same table, and to replay the log of a long night takes
-seconds. So a view is kept as long as its table is; nobody changes either.
+seconds. So a view is built once by whoever asks several checks (`checkers.table_pass`), and given
+to each.
 """
 
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from checkers.anomaly import Found, Proof, found, none
-from checkers.facts import Facts, Tables
+from checkers.facts import Facts
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion, broker_histories
 from checkers.metadata.log_of_record import LogOfRecord, log_of_record
 from checkers.metadata.partition_states import PartitionHistory, partition_histories
 
-__all__ = ["METADATA", "View", "by_partition", "clock", "counted", "doubtful", "spelled", "view"]
+__all__ = ["METADATA", "View", "by_partition", "clock", "counted", "doubtful", "spelled"]
 
 METADATA: Final = "metadata"
 """The key of what concerns no partition and no broker alone."""
@@ -28,15 +29,28 @@ METADATA: Final = "metadata"
 _NS_A_SECOND: Final = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class View:
-    """The log of record and what it says of partitions and brokers."""
+    """The facts of the run, and the log of record with what it says of partitions and brokers."""
 
-    log: LogOfRecord
-    partitions: Mapping[tuple[str, int], PartitionHistory]
-    """By (topic id, partition)."""
-    brokers: Mapping[int, BrokerHistory]
     facts: Facts
+    metadata_log: pa.Table
+    """Replayed when it is first asked for; nobody changes it."""
+
+    @cached_property
+    def log(self) -> LogOfRecord:
+        """The log of record."""
+        return log_of_record(self.metadata_log, self.facts)
+
+    @cached_property
+    def partitions(self) -> Mapping[tuple[str, int], PartitionHistory]:
+        """By (topic id, partition)."""
+        return partition_histories(self.log.records)
+
+    @cached_property
+    def brokers(self) -> Mapping[int, BrokerHistory]:
+        """By broker id."""
+        return broker_histories(self.log.records)
 
     def doubt_at_the_end(self) -> str:
         """Why the last versions may not be those of the end of the run, or nothing.
@@ -59,32 +73,6 @@ class View:
         """A broker as it was just before this offset; None if nothing is known."""
         history = self.brokers.get(broker_id)
         return None if history is None else history.before(metadata_offset)
-
-
-_KEPT: Final[dict[int, View]] = {}
-"""By the identity of the table, which ends with the table."""
-
-
-def view(tables: Tables, facts: Facts) -> View:
-    """The view of the run's metadata log."""
-    metadata_log = tables["metadata_log"]
-    known = _KEPT.get(id(metadata_log))
-    if known is None:
-        weakref.finalize(metadata_log, _KEPT.pop, id(metadata_log), None)
-    elif known.facts == facts:
-        return known
-    _KEPT[id(metadata_log)] = replayed = _replayed(metadata_log, facts)
-    return replayed
-
-
-def _replayed(metadata_log: pa.Table, facts: Facts) -> View:
-    log = log_of_record(metadata_log, facts)
-    return View(
-        log=log,
-        partitions=partition_histories(log.records),
-        brokers=broker_histories(log.records),
-        facts=facts,
-    )
 
 
 def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:

@@ -23,28 +23,29 @@ import numpy as np
 import pyarrow as pa
 
 from checkers.anomaly import Found, Proof, none
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.ranges import range_text, stretches
 from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
 from checkers.replicas.replica_logs import keys_of
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "acknowledged_below_min_isr"]
+__all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
 
 NAME: Final = "acknowledged-below-min-isr"
 
 
-def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
     keys = keys_of(tables["records"])
-    if facts.acks not in ("all", "-1") or not keys:
+    if seen.facts.acks not in ("all", "-1") or not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -102,3 +103,28 @@ def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[P
             f"{version.metadata_offset}: leader {version.leader} with ISR {version.isr_text} of "
             f"replicas {list(version.replicas)}, and {SETTING} is {wanted}",
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D20",
+            name=NAME,
+            title="A record was acknowledged by fewer replicas than were asked for",
+            kind=Kind.ANOMALY,
+            rule="A record was acknowledged under acks=all, and one version of its partition was "
+            "in force from the call to the return, with an ISR smaller than the topic's "
+            "min.insync.replicas, of which the leader had said a second before the call that it "
+            "had applied it.",
+            meaning="An acknowledged record lies on fewer disks than it was paid for.",
+            case="an acknowledged send under an ISR that its leader surely knew, where more than "
+            "the leader was asked for",
+            source="Apache Kafka's documentation, min.insync.replicas; KIP-497",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=acknowledged_below_min_isr,
+        tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
+        by_bucket=True,
+    ),
+)

@@ -24,17 +24,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, none
-from checkers.facts import Facts, Judged, Tables
-from checkers.metadata.view import spelled, view
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import View, spelled
 from checkers.ranges import range_text, stretches
-from checkers.replicas.replica_logs import NO_VALUE, ReplicaLog, keys_of, replica_logs
+from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "divergent_replicas"]
+__all__ = ["CHECKS", "NAME", "divergent_replicas"]
 
 NAME: Final = "divergent-replicas"
 
 
-def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
+def divergent_replicas(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
     replicas, records = tables["replicas"], tables["replica_records"]
     for key in keys_of(records):
@@ -42,13 +44,12 @@ def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
         pairs = list(starmap(_compared, combinations(logs, 2)))
         proofs = [proof for pair in pairs for proof in _proofs(pair)]
         cases = sum(pair.held_count for pair in pairs)
-        yield key, _found(key, proofs, cases, tables, facts)
+        yield key, _found(key, proofs, cases, seen)
 
 
-def _found(key: str, proofs: Sequence[Proof], cases: int, tables: Tables, facts: Facts) -> Found:
+def _found(key: str, proofs: Sequence[Proof], cases: int, seen: View) -> Found:
     if not proofs:
         return none(NAME, key, cases=cases)
-    seen = view(tables, facts)
     if seen.log.doubt:
         doubt = f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
         return none(NAME, key, cases=cases, doubt=doubt)
@@ -136,3 +137,27 @@ def _record(log: ReplicaLog, offset: int) -> str:
     value = int(log.value[place])
     what = "a record that is none of ours" if value == NO_VALUE else f"value {value}"
     return f"{what} of leader epoch {log.leader_epoch[place]}"
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D16",
+            name=NAME,
+            title="Two replicas hold different records that both call committed",
+            kind=Kind.ANOMALY,
+            rule="At an offset below the checkpointed high watermarks of two replicas, and above "
+            "both log starts, one holds a record that the other does not: another key or value, "
+            "another leader epoch, or none. Unknown where no metadata log tells of elections.",
+            meaning="What a consumer reads depends on who leads.",
+            case="an offset below the high watermarks of two replicas",
+            source="KIP-101, KIP-279",
+            strength=Strength.ALLOWED_IF,
+            allowed_if=UNCLEAN,
+            needs=("replicas", "replica_records"),
+        ),
+        kernel=divergent_replicas,
+        tables=("replicas", "replica_records", "metadata_log"),
+        by_bucket=True,
+    ),
+)

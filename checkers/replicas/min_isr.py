@@ -46,8 +46,7 @@ def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
 def _default(node_settings: pa.Table, seen: View) -> int:
     """Of topics that say nothing: as the brokers were started, or were told since."""
     stated = node_settings.filter(pc.equal(node_settings["name"], SETTING))
-    brokers = [node for node in seen.facts.node_ids if node.startswith("broker-")]
-    silent = set(brokers) - set(stated["node"].to_pylist())
+    silent = set(seen.facts.brokers) - set(stated["node"].to_pylist())
     told = [
         record.value
         for record in seen.log.records

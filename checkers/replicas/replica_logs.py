@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["NO_VALUE", "ReplicaLog", "keys_of", "replica_logs"]
+__all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "keys_of", "replica_logs"]
 
 NO_VALUE: Final = int(np.iinfo(np.int64).min)
 """Of a record that is none of ours: a marker, a stranger's."""
+
+UNCLEAN: Final = "an election of the partition was recorded as unclean"
+"""When what a check finds of the replicas of a key is legal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,28 +31,29 @@ import numpy as np
 
 from checkers.anomaly import Proof, none
 from checkers.disk_faults import last_disk_fault_ns
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
-from checkers.metadata.view import View, clock, doubtful, spelled, view
+from checkers.metadata.view import View, clock, doubtful, spelled
 from checkers.ranges import range_text, stretches
 from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import Commitment, Sends
-from checkers.replicas.replica_logs import ReplicaLog, keys_of, replica_logs
+from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, keys_of, replica_logs
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "truncated_replicas"]
+__all__ = ["CHECKS", "NAME", "truncated_replicas"]
 
 NAME: Final = "truncated-below-high-watermark"
 
 
-def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
+def truncated_replicas(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket.
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """
     keys = keys_of(tables["records"])
-    if facts.acks != "all" or not keys:
+    if seen.facts.acks != "all" or not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -140,3 +141,30 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
             f"log, which ends at {log.log_end_offset} (leader epochs: {log.epochs_text}), does not "
             "hold them, and no fault changed its disk",
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D17",
+            name=NAME,
+            title="A replica cut off records that were committed",
+            kind=Kind.ANOMALY,
+            rule="A record was acknowledged under acks=all while a broker was in the ISR all "
+            "through the send. The broker's log, read whole, does not hold it at its offset, "
+            "though no fault changed that disk since, and it has been a replica ever since. Or "
+            "along the way: the broker fetched from that offset or below, or led and took a "
+            "record there, after the acknowledgement.",
+            meaning="A broker that had the data threw it away: the copies are gone with it.",
+            case="an acknowledged record that a replica held, or an end of such a replica's log "
+            "that was seen along the way",
+            source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",
+            strength=Strength.ALLOWED_IF,
+            allowed_if=UNCLEAN,
+            needs=("metadata_log", "replicas", "replica_records"),
+        ),
+        kernel=truncated_replicas,
+        tables=("replicas", "replica_records", "records", "metadata_log", "wire", "faults"),
+        by_bucket=True,
+    ),
+)

@@ -1,9 +1,8 @@
 """How sealed tables reach the kernels: the only place that reads them.
 
-The unit of work is a file. A DataFrame of paths has a row a file; inside the task pyarrow reads
-the file, so that no record goes through the JVM. A file of `records` is handed on key by key, row
-group by row group: what is in memory is the largest key and one row group, never the file. A task
-costs a tenth of a second whatever it does, so small files share one, one after the other.
+The unit of work is a file, which pyarrow reads inside the task, so that no record goes through a
+JVM. A file of `records` is handed on key by key, row group by row group: what is in memory is the
+largest key and one row group, never the file.
 
 A file is judged as it was sealed or not at all: its digest is compared with the manifest's, its
 schema with `history.schema`, name by name and type by type.
@@ -11,22 +10,16 @@ schema with `history.schema`, name by name and type by type.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Timer
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from checkers.runner.in_process import InProcessFrame, InProcessSession
 from checkers.runner.memory import out_of_memory
 from checkers.runner.storage import file_size, parquet_file, sha256
+from checkers.runner.tasks import Answer, Session, run_tasks
 from history.failure import HarnessError
 from history.manifest import Manifest
 from history.models import MODEL_TABLES
@@ -36,12 +29,9 @@ from history.schema import RECORD_BUCKET_COUNT, TABLES, with_later_columns
 from history.writer import bucket_file
 
 __all__ = [
-    "JobError",
     "SealedFile",
     "byte_count",
     "cluster_file",
-    "collected",
-    "file_frame",
     "keys_in",
     "load_faults",
     "load_samples",
@@ -51,20 +41,13 @@ __all__ = [
     "record_files",
     "row_count",
     "rows_in",
-    "scanned",
+    "run_files",
     "stretches_of",
-    "task_count",
 ]
 
+Content = TypeVar("Content")
+
 _WORDS: Final = ("key", "f", "outcome", "error")
-_REASON_LENGTH_MAX: Final = 400
-_TASK_BYTES: Final = 1 << 20
-"""Of Parquet: what takes much longer to judge than a task takes to start."""
-_DEAD_WORKER: Final = "Python worker exited unexpectedly"
-
-
-class JobError(Exception):
-    """A Spark job that did not answer: why, in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,60 +91,17 @@ def load_samples(run: RunDirectory) -> pa.Table:
     return load_table(run, "samples")
 
 
-def file_frame(spark: SparkSession, files: Sequence[SealedFile]) -> DataFrame:
-    """One row a file: path, digest. Large files have a partition each."""
-    if isinstance(spark, InProcessSession):
-        return cast("DataFrame", spark.rows([asdict(file) for file in files]))
-    number = F.col("id") + 1
-    paths = F.array(*(F.lit(file.path) for file in files))
-    digests = F.array(*(F.lit(file.digest) for file in files))
-    tasks = task_count(spark, len(files), bytes_in_all=sum(map(byte_count, files)))
-    return spark.range(0, len(files), 1, tasks).select(
-        F.element_at(paths, number.cast("int")).alias("path"),
-        F.element_at(digests, number.cast("int")).alias("digest"),
-    )
-
-
-def task_count(spark: SparkSession, pieces: int, *, bytes_in_all: int) -> int:
-    """How many tasks these pieces of work are worth: enough for every core, at most one each."""
-    enough = max(spark.sparkContext.defaultParallelism, bytes_in_all // _TASK_BYTES)
-    return max(1, min(pieces, enough))
-
-
-def scanned(
-    files: DataFrame, kernel: Callable[[SealedFile], Iterator[pa.Table]], *, schema: pa.Schema
-) -> DataFrame:
-    """What `kernel` makes of each file, as rows of `schema`.
-
-    `kernel` is called in a task, with one file, which fits in memory as its own docstring says.
-    """
-    return files.mapInArrow(_Task(kernel), from_arrow_schema(schema))
-
-
-def collected(frame: DataFrame, *, schema: pa.Schema, budget_s: float) -> pa.Table:
-    """The rows of a small frame. Raises JobError if the job dies or outlasts its budget."""
-    if isinstance(frame, InProcessFrame):
-        found = frame.toArrow()
-        return found.cast(schema) if found.num_columns else schema.empty_table()
-    context = frame.sparkSession.sparkContext
-    tag, ran_out = "fencepost-check", Event()
-
-    def give_up() -> None:
-        ran_out.set()
-        context.cancelJobsWithTag(tag)
-
-    timer = Timer(budget_s, give_up)
-    context.addJobTag(tag)
-    timer.start()
-    try:
-        return frame.toArrow().cast(schema)
-    except (PySparkException, Py4JError) as error:
-        if ran_out.is_set():
-            raise JobError(f"it did not end within its budget of {budget_s:g} s") from error
-        raise JobError(_reason(str(error))) from error
-    finally:
-        timer.cancel()
-        context.removeJobTag(tag)
+def run_files(
+    session: Session,
+    files: Sequence[SealedFile],
+    work: Callable[[SealedFile], Content],
+    *,
+    budget_s: float,
+    apart: bool = True,
+) -> list[Answer[SealedFile, Content]]:
+    """Run the work on each file (`run_tasks`); large files have a worker each."""
+    size = sum(map(byte_count, files))
+    return run_tasks(session, files, work, budget_s=budget_s, bytes_in_all=size, apart=apart)
 
 
 def operations_in(file: SealedFile, columns: Sequence[str]) -> pa.Table:
@@ -214,19 +154,6 @@ def keys_in(file: SealedFile, columns: Sequence[str]) -> Iterator[tuple[str, pa.
             yield key, rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A kernel of files, as `mapInArrow` calls it: batches of paths in, batches of rows out."""
-
-    kernel: Callable[[SealedFile], Iterator[pa.Table]]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for row in batch.to_pylist():
-                for table in self.kernel(SealedFile(**row)):
-                    yield from table.to_batches()
-
-
 def _runs(parquet: Any, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
     """Stretches of equal keys, each whole, over the bounds of row groups."""
     waiting: list[pa.Table] = []
@@ -268,7 +195,7 @@ def opened(file: SealedFile, name: str) -> Iterator[Any]:
     except MemoryError as error:
         raise HarnessError(f"cannot read {file.path}: {out_of_memory(error)}") from error
     except (OSError, pa.ArrowException) as error:
-        raise HarnessError(f"cannot read {file.path}: {_reason(str(error))}") from error
+        raise HarnessError(f"cannot read {file.path}: {str(error).splitlines()[0]}") from error
 
 
 def _refuse_other_schema(schema: pa.Schema, file: SealedFile, name: str) -> None:
@@ -283,13 +210,6 @@ def _refuse_other_schema(schema: pa.Schema, file: SealedFile, name: str) -> None
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _reason(text: str) -> str:
-    """What went wrong, of an error message that goes on with stack traces."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = next((line for line in lines if _DEAD_WORKER in line), lines[0] if lines else text)
-    return found[:_REASON_LENGTH_MAX]
 
 
 def _sealed(run: RunDirectory, manifest: Manifest, paths: Iterable[Path]) -> tuple[SealedFile, ...]:

@@ -27,10 +27,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.data_plane.key_log import FinalRead
+from checkers.entry import Entry, Kind, Strength
+from checkers.setting import FinalRead
 from history.schema import Outcome
 
-__all__ = ["Suspect", "suspects", "torn_transactions", "whole_transactions"]
+__all__ = ["TORN", "Suspect", "suspects", "torn_transactions", "whole_transactions"]
+
+TORN: Final = Entry(
+    id="D11",
+    name="torn-transaction",
+    title="Half of a transaction is readable",
+    kind=Kind.ANOMALY,
+    rule="Of a transaction whose commit was acknowledged, or of which a value was read though its "
+    "commit was not, an ok read at read_committed returned one value, and no ok read another; of "
+    "that one's key a complete final read was called after the acknowledgement (or after the read "
+    "that shows that it was committed). Where there was no such final read, the key is unknown.",
+    meaning="Consumers acted on a part of what was to happen as a whole.",
+    case="a committed transaction of which some value was read and several ought to be",
+    source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
+    strength=Strength.NEVER,
+    needs=("transactions",),
+)
 
 _LISTED_MAX: Final = 8
 
@@ -164,7 +181,7 @@ def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int], *, cases: i
             f"read and others were not, and no complete final read of {key} followed"
         )
     return found(
-        "torn-transaction",
+        TORN.name,
         key,
         cases=cases,
         never=np.arange(len(torn)),

@@ -26,7 +26,12 @@ from checkers.metadata.rpcs import Rpc
 from checkers.metadata.sessions import Term, term_of_node, terms_of
 from checkers.metadata.view import View
 
-__all__ = ["Acknowledgements", "Bound"]
+__all__ = ["SOURCE", "Acknowledgements", "Bound"]
+
+SOURCE: Final = (
+    "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"
+)
+"""Of the rules about what brokers acknowledge."""
 
 _NOTHING: Final = -1
 

@@ -26,13 +26,15 @@ from heapq import heappop, heappush
 from typing import Final
 
 from checkers.anomaly import Proof
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
-from checkers.metadata.view import clock, doubtful, spelled, view
-from checkers.visibility.acknowledgements import Acknowledgements, Bound
+from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.table_check import TableCheck
+from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 
-__all__ = ["NAME", "false_lowest_offsets", "told_lowest"]
+__all__ = ["CHECKS", "NAME", "false_lowest_offsets", "told_lowest"]
 
 NAME: Final = "false-lowest-acknowledged-offset"
 
@@ -45,11 +47,10 @@ def told_lowest(rpc: Rpc) -> int | None:
     return int(told) if rpc.ok and told is not None and rpc.reached_ns is not None else None
 
 
-def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
+def false_lowest_offsets(tables: Tables, seen: View) -> Judged:
     """What brokers were told, by broker. Reads `metadata_log` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
-    seen = view(tables, facts)
     if telling and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -60,7 +61,7 @@ def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
         answers = list(_compared(rpc, acknowledged))
         judged[rpc.source] |= {rpc.frame} if answers else set()
         told[rpc.source] += [one for one in answers if one is not None][:1]
-    for rpc, highest in _told_before(telling, terms_of(seen.log, facts)):
+    for rpc, highest in _told_before(telling, terms_of(seen.log, seen.facts)):
         judged[rpc.source].add(rpc.frame)
         if (told_lowest(rpc) or 0) < (told_lowest(highest) or 0):
             told[rpc.source].append(_back(rpc, highest))
@@ -154,3 +155,29 @@ def _back(rpc: Rpc, higher: Rpc) -> Proof:
 
 def _frames(rpc: Rpc) -> tuple[int, ...]:
     return (rpc.frame,) if rpc.answer_frame is None else (rpc.frame, rpc.answer_frame)
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V4",
+            name=NAME,
+            title="A broker is told that all have acknowledged what some have not",
+            kind=Kind.ANOMALY,
+            rule="The answer to a heartbeat named a lowest acknowledged metadata offset, and a "
+            "broker that its controller held for unfenced, from the request's being passed on to "
+            "the answer's arriving, had not acknowledged it by then in a heartbeat of its "
+            "registration; or a higher one had been told before the request was passed on, in the "
+            "same term of a controller or an earlier one. Where nothing is told, nothing is "
+            "judged.",
+            meaning="Brokers show metadata that others do not know yet, or hide what they had "
+            "shown.",
+            case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker "
+            "or an earlier answer to hold it against",
+            source=SOURCE,
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=false_lowest_offsets,
+    ),
+)

@@ -20,20 +20,21 @@ from typing import Final
 import numpy as np
 
 from checkers.anomaly import Found, Proof, found
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
-from checkers.metadata.view import clock, doubtful, view
+from checkers.metadata.view import View, clock, doubtful
+from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
 
-__all__ = ["NAME", "isr_reads_that_went_back"]
+__all__ = ["CHECKS", "NAME", "isr_reads_that_went_back"]
 
 NAME: Final = "isr-read-went-back"
 
 
-def isr_reads_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def isr_reads_that_went_back(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log` and `describes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -70,3 +71,28 @@ def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
         f"offset {old.metadata_offset} at most, to one that was called at "
         f"{clock(int(reads.call_ns[stale]))}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V6",
+            name=NAME,
+            title="A broker shows an older ISR than it had shown",
+            kind=Kind.ANOMALY,
+            rule="Two reads of a partition were answered by one incarnation of a broker, the "
+            "first one had returned before the second one was called, and every version of the "
+            "partition that the second one may have shown is older than every one that the first "
+            "one may have shown. A read may have shown the versions, by the metadata log, that "
+            "have the leader, the leader epoch, the ISR and the replicas that it showed; of "
+            "several, the one in force at the metadata offset that the answer tells.",
+            meaning="A broker undid metadata that it had applied.",
+            case="a read of a partition, after one of the same incarnation of its broker that "
+            "showed more than the first version",
+            source="KIP-631, the broker's metadata cache",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "describes"),
+        ),
+        kernel=isr_reads_that_went_back,
+    ),
+)

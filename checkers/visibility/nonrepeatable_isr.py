@@ -22,16 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
-from checkers.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
-from checkers.metadata.view import View, clock, doubtful, view
+from checkers.metadata.view import View, clock, doubtful
 from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
+from checkers.visibility.acknowledgements import SOURCE
 from checkers.visibility.false_lowest import told_lowest
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
 from checkers.visibility.reigns import Reign, promising, raised
 
-__all__ = ["NAME", "nonrepeatable_isr_reads"]
+__all__ = ["CHECKS", "NAME", "nonrepeatable_isr_reads"]
 
 NAME: Final = "nonrepeatable-isr-read"
 
@@ -39,12 +42,11 @@ _Span = tuple[int, int]
 """From when until when the promise holds."""
 
 
-def nonrepeatable_isr_reads(tables: Tables, facts: Facts) -> Judged:
+def nonrepeatable_isr_reads(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log`, `describes` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     if all(told_lowest(rpc) is None for rpc in heartbeats):
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -117,3 +119,27 @@ def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
         f"{reads.words(stale)}, which is of metadata offset {old.metadata_offset} at most, to one "
         f"that was called at {clock(int(reads.call_ns[stale]))}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V8",
+            name=NAME,
+            title="Reads of the ISR through different brokers go back",
+            kind=Kind.ANOMALY,
+            rule="As isr-read-went-back, of two brokers, the second one unfenced from the call to "
+            "the return. Judged of reads that are called once a broker was told a lowest "
+            "acknowledged offset at or above the record of the level of metadata.version, while "
+            "that level reigns. Where nothing is told, nothing is judged.",
+            meaning="A client that changes its broker is put back in time, where that is promised "
+            "not to happen.",
+            case="a read of a partition, after one through another broker that showed more than "
+            "the first version, where brokers are told the lowest acknowledged offset",
+            source=SOURCE,
+            strength=Strength.NEVER,
+            needs=("metadata_log", "describes", "wire"),
+        ),
+        kernel=nonrepeatable_isr_reads,
+    ),
+)

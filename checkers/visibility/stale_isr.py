@@ -23,29 +23,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.anomaly import Found, Proof, found
+from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
-from checkers.metadata.view import clock, doubtful, view
+from checkers.metadata.view import View, clock, doubtful
 from checkers.quiet import Quiet, quiet
+from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
 from checkers.visibility.offices import Offices, offices
 
-__all__ = ["NAME", "stale_isr_reads"]
+__all__ = ["CHECKS", "NAME", "stale_isr_reads"]
 
 NAME: Final = "stale-isr-read"
 
 
-def stale_isr_reads(tables: Tables, facts: Facts) -> Judged:
+def stale_isr_reads(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log`, `describes` and `faults`."""
-    if not facts.metadata_settle_ns:
+    if not seen.facts.metadata_settle_ns:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
     brokers, calm = offices(seen), quiet(tables["faults"])
     for reads in isr_reads(tables["describes"], seen):
-        yield reads.history.key, _judged(reads, brokers, calm, facts)
+        yield reads.history.key, _judged(reads, brokers, calm, seen.facts)
 
 
 def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Found:
@@ -96,3 +97,28 @@ def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) 
         f"{newer.leader}, leader epoch {newer.leader_epoch}, ISR {newer.isr_text}) had replaced "
         f"that by {clock(int(there_ns[place]))}, and nothing was broken since {clock(since_ns)}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V7",
+            name=NAME,
+            title="A broker shows an ISR that was replaced long ago, though nothing is broken",
+            kind=Kind.ANOMALY,
+            rule="A read of a partition was called when nothing had been broken, and its broker "
+            "had been unfenced, for the time that the scenario gives brokers to catch up; and "
+            "every version of the partition that it may have shown had been replaced for longer "
+            "than the greatest age. The workload of metadata promises both (`settle_ms`, "
+            "`settled_age_max_ms`); where it does not, both are the scenario's `recovery_limit`. "
+            "Which versions a read may have shown is said at isr-read-went-back.",
+            meaning="A broker has stopped to follow the metadata log, and serves on.",
+            case="a read of a partition that had another version before, while nothing is broken",
+            source="KIP-500; KIP-1243",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "describes"),
+        ),
+        kernel=stale_isr_reads,
+        tables=("metadata_log", "describes", "faults"),
+    ),
+)

@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from clusters.stage import Stage
 from harness.scenario.validation import Reader, build, known_words, mapping, span_s
 from history.failure import Mistakes, SpecError
 from nemesis.mix import MixSpec
-from nemesis.stage import Stage
 from nemesis.targets import parse_target
 from nemesis.verbs.registry import EPISODES
 

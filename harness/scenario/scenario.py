@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from clusters.kafka_port import TopicSpec, of_kafka
 from clusters.port import ClusterSpec
+from clusters.stage import Stage
 from clusters.system import System
 from clusters.systems import system_of
 from harness.scenario.cluster import parse_cluster
@@ -29,7 +30,6 @@ from history.failure import SpecError
 from history.manifest import Promises
 from nemesis.mix import MixSpec
 from nemesis.play import parse_play
-from nemesis.stage import Stage
 from nemesis.steps import Play, flat, kinds_of_play, takes_of, uses_clients
 from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.reassign import Reassign
@@ -280,6 +280,7 @@ def _stage(
     """
     stage = Stage(
         nodes=cluster.nodes,
+        system=system_of(cluster).name,
         roles=cluster.roles,
         keys=tuple(key for topic in topics for key in topic.keys) or _AnyKeys(),
         broker_ids=cluster.member_ids,

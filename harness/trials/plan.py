@@ -19,7 +19,7 @@ from harness.prepare.abilities import There, refuse_missing_abilities
 from harness.prepare.reference import refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.trials.stage import why_not_tried
+from harness.trials.directing import why_not_tried
 from history.failure import SpecError, UsageError
 from nemesis.late_fetches import REPLICAS_MIN
 from nemesis.mix import MixSpec

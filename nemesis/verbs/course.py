@@ -12,10 +12,10 @@ from enum import StrEnum
 from typing import Self
 
 from clusters.port import NodeName
+from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.clients import ClientChoice
 from nemesis.release_course import ReleaseCourse
-from nemesis.stage import Stage
 from nemesis.targets import NamedNodes, Target
 from nemesis.words import did_you_mean
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from clusters.port import CLIENTS, NodeName, role_name
+from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.drawn_cuts import drawn_cut
-from nemesis.stage import Stage
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
 from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
 from nemesis.verbs.course import PlayCourse

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clusters.port import CLIENTS
+from clusters.stage import Stage
 from history.failure import SpecError, UsageError
-from nemesis.stage import Stage
 from nemesis.targets import Choice, Target, parse_target, target_data
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode

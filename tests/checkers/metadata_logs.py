@@ -55,11 +55,14 @@ from typing import Any
 import pyarrow as pa
 
 from checkers.anomaly import Anomaly, anomalies_of
-from checkers.facts import Facts, Judged
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.view import View
+from checkers.table_check import TableKernel
 from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
 
 __all__ = [
     "FACTS",
+    "asked",
     "case_count",
     "describes",
     "doubts",
@@ -140,6 +143,12 @@ def tables(log: str | pa.Table, frames: str = "", **others: pa.Table) -> dict[st
     """The two tables that most checks are given, and what else is said."""
     records = metadata_log(log) if isinstance(log, str) else log
     return {"metadata_log": records, "wire": wire(frames), "describes": describes(), **others}
+
+
+def asked(kernel: TableKernel, given: Tables, facts: Facts) -> Judged:
+    """What a check finds in these tables; a run without a metadata log has an empty one."""
+    log = given.get("metadata_log", METADATA_LOG.empty_table())
+    return kernel(given, View(facts=facts, metadata_log=log))
 
 
 def never(judged: Judged) -> dict[str, list[Anomaly]]:

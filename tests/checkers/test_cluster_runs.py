@@ -10,19 +10,16 @@ import pyarrow as pa
 import pytest
 from histories import history
 from metadata_logs import FACTS, describes, metadata_log, wire
-from pyspark.sql import SparkSession
 from replica_disks import disks
 
-from checkers.catalogue import CATALOGUE
+from checkers.catalogue import CATALOGUE, TABLE_CHECKS, entry_of
 from checkers.check import check_run
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.cluster_checks import ClusterCheck, ClusterKernel, cluster_group
-from checkers.control_plane.entries import CONTROL_PLANE_ENTRIES
-from checkers.control_plane.group import CONTROL_PLANE
-from checkers.control_plane.illegal_isr import EMPTY, NOT_IN_REPLICAS, empty_isrs
+from checkers.control_plane.illegal_isr import CHECKS, EMPTY, NOT_IN_REPLICAS
 from checkers.facts import Facts, Judged, Tables
 from checkers.losses.forensics import Fate, read_forensics
-from checkers.replicas.group import REPLICAS
+from checkers.runner.tasks import Session
+from checkers.table_check import TableCheck, TableKernel
 from checkers.verdict import CheckResult, Validity
 from history.cluster_schema import NODE_SETTINGS
 from history.manifest import Manifest, Promises, RunState, write_manifest
@@ -52,7 +49,6 @@ SENT = """
     r1 final t-0 -> []
 """
 RECORDED = ("wire", "metadata_log", "replicas", "replica_records")
-GROUPS = (REPLICAS, CONTROL_PLANE)
 
 
 def stored(
@@ -93,9 +89,12 @@ def stored(
 
 
 def results(
-    run: RunDirectory, spark: SparkSession, groups: Iterable[CheckGroup] = GROUPS
+    run: RunDirectory, spark: Session, tables: Iterable[TableCheck] = TABLE_CHECKS
 ) -> dict[str, CheckResult]:
-    return {one.check: one for one in check_run(run, spark=spark, groups=tuple(groups)).checks}
+    return {
+        one.check: one
+        for one in check_run(run, session=spark, tables=tuple(tables), groups=()).checks
+    }
 
 
 SENT_TWICE = """
@@ -110,7 +109,7 @@ SENT_TWICE = """
     ("epoch", "validity"), [(1, Validity.VALID), (0, Validity.INVALID)], ids=["client", "broker"]
 )
 def test_the_logs_say_whose_a_duplicate_is(
-    tmp_path: Path, spark: SparkSession, epoch: int, validity: Validity
+    tmp_path: Path, spark: Session, epoch: int, validity: Validity
 ) -> None:
     kept = f"17@0 by 7/0 18@1 by 7/0 17@2 by 7/{epoch} hw 3"
     run = stored(tmp_path, sent=SENT_TWICE, lines=f"broker-1: {kept}\nbroker-2: {kept}")
@@ -118,7 +117,7 @@ def test_the_logs_say_whose_a_duplicate_is(
 
 
 def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     run = stored(tmp_path)
     found = results(run, spark)
@@ -135,7 +134,7 @@ def test_a_stale_join_is_found_with_its_truncation_and_the_story_of_the_loss(
     assert loss.join is None  # nobody wrote after the election, so no disk tells of it
 
 
-def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: SparkSession) -> None:
+def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: Session) -> None:
     run = stored(tmp_path, recorded=("metadata_log",))
     found = results(run, spark)
     assert found["two-leaders"].validity is Validity.VALID
@@ -144,7 +143,7 @@ def test_what_was_not_recorded_is_not_asked(tmp_path: Path, spark: SparkSession)
 
 
 def test_an_empty_metadata_log_that_was_to_be_recorded_is_unknown(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     found = results(stored(tmp_path, log=""), spark)
     for name in ("stale-epoch-join", "truncated-below-high-watermark", "metadata-divergence"):
@@ -153,7 +152,7 @@ def test_an_empty_metadata_log_that_was_to_be_recorded_is_unknown(
 
 
 def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     taped = {entry.name for entry in CATALOGUE if "wire" in entry.needs}
     kept = "17@0 18@1 hw 2"
@@ -170,7 +169,7 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
         describes=describes("broker-1 showed t-0 leader 1 isr 1 at 100..110"),
         node_settings=shown,
     )
-    verdict = check_run(run, spark=spark, groups=GROUPS)
+    verdict = check_run(run, session=spark, groups=())
     found = {one.check: one for one in verdict.checks}
     assert verdict.validity is Validity.UNKNOWN
     assert found["recordings"].validity is Validity.UNKNOWN
@@ -185,7 +184,7 @@ def test_a_lost_tape_judges_nothing_and_leaves_the_run_unknown(
     assert not any(found[name].case_count for name in taped)
 
 
-def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: Session) -> None:
     recorded = ("wire", "metadata_log", "replicas")
     assert results(stored(tmp_path, recorded=recorded), spark)["recordings"] == CheckResult(
         check="recordings", validity=Validity.VALID, case_count=3
@@ -193,7 +192,7 @@ def test_a_tape_that_was_kept_is_no_reason_to_doubt(tmp_path: Path, spark: Spark
 
 
 def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     run = stored(tmp_path)
     path = run.table_path("wire")
@@ -203,19 +202,17 @@ def test_a_damaged_tape_is_unknown_for_the_checks_that_read_it(
     assert found["ineligible-member"].validity is Validity.VALID
 
 
-def _results_with(kernel: ClusterKernel, path: Path, spark: SparkSession) -> dict[str, CheckResult]:
+def _results_with(kernel: TableKernel, path: Path, spark: Session) -> dict[str, CheckResult]:
     """A good check and one with this kernel, defined in a test as workers import no tests."""
-    entries = {entry.name: entry for entry in CONTROL_PLANE_ENTRIES}
-    good = ClusterCheck(entry=entries[EMPTY], kernel=empty_isrs, tables=("metadata_log",))
-    bad = replace(good, entry=entries[NOT_IN_REPLICAS], kernel=kernel)
-    found = results(stored(path), spark, [cluster_group("two", [good, bad])])
+    good, other, _ = CHECKS
+    found = results(stored(path), spark, [good, replace(other, kernel=kernel)])
     assert found[EMPTY].validity is Validity.VALID
     assert found[NOT_IN_REPLICAS].validity is Validity.UNKNOWN
     return found
 
 
 def test_a_check_that_crashes_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def crash(_: Tables, __: Facts) -> Judged:
         raise ZeroDivisionError("no luck")
@@ -225,7 +222,7 @@ def test_a_check_that_crashes_is_unknown_and_the_others_answer(
 
 
 def test_a_check_that_kills_its_process_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def kill(_: Tables, __: Facts) -> Judged:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -237,14 +234,13 @@ def test_a_check_that_kills_its_process_is_unknown_and_the_others_answer(
 
 
 def test_a_group_that_crashes_as_a_whole_leaves_its_checks_unknown(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def crash(_: Question) -> GroupAnswers:
         raise ZeroDivisionError("no luck")
 
-    broken = replace(CONTROL_PLANE, answer=crash)
-    found = results(stored(tmp_path), spark, [REPLICAS, broken])
-    assert found["stale-epoch-join"].reason == (
-        "the checks of the control plane crashed: ZeroDivisionError: no luck"
-    )
+    broken = CheckGroup(name="luck", entries=(entry_of("real-time-lag"),), answer=crash)
+    verdict = check_run(stored(tmp_path), session=spark, groups=[broken])
+    found = {one.check: one for one in verdict.checks}
+    assert found["real-time-lag"].reason == "the checks of luck crashed: ZeroDivisionError: no luck"
     assert found["truncated-below-high-watermark"].validity is Validity.INVALID

@@ -8,6 +8,7 @@ from histories import history
 from judging import summary
 
 from checkers.anomaly import Anomaly
+from checkers.catalogue import entry_of
 from checkers.finding_rows import FINDINGS
 from checkers.grounds.assumptions import run_assumptions
 from checkers.results import FileAnswers, file_answers, result_of
@@ -34,7 +35,7 @@ def _row(key: str, **columns: object) -> dict[str, object]:
 def _result(*rows: dict[str, object], **options: object) -> CheckResult:
     table = FINDINGS.empty_table().from_pylist(list(rows), schema=FINDINGS)
     settled = {"files": WHOLE, "broken": frozenset(), "died": "", **options}
-    return result_of("lost-write", table, **settled)
+    return result_of(entry_of("lost-write"), table, **settled)
 
 
 BAD = _row("t-0", never_count=2, anomalies=[PROOF, PROOF])

@@ -4,26 +4,24 @@ A file is verified once, by a task of its own, while others survey its keys; unt
 that was found in it counts. Its other keys, which are small, share one more task.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
-from time import perf_counter
 from typing import Any, Final
 
 import pyarrow as pa
 
-from checkers.data_plane.checks import Kernel
 from checkers.data_plane.findings import key_findings
-from checkers.data_plane.key_log import Setting
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.keys import LargeKey, large_key_rows, surveys_wanted
 from checkers.data_plane.large.survey import Grain
-from checkers.data_plane.large.tasks import Failure, Piece
-from checkers.finding_rows import FINDINGS, findings_table
+from checkers.data_plane.large.tasks import Piece, SurveyPiece
+from checkers.finding_rows import findings_table
 from checkers.rows import COLUMNS
 from checkers.runner.table_pieces import Stretch, outline, some_keys_in, verify
 from checkers.runner.tables import SealedFile
-from history.failure import HarnessError
+from checkers.setting import Setting
 
 __all__ = ["KEY_ROWS_MAX", "Limits", "large_file_findings", "large_keys_of"]
 
@@ -45,28 +43,20 @@ class _Outline:
 
     file: SealedFile
 
-    def __call__(self) -> tuple[Stretch, ...] | Failure:
+    def __call__(self) -> tuple[Stretch, ...]:
         """See the class."""
-        try:
-            return outline(self.file)
-        except HarnessError as error:
-            return Failure(reason=str(error))
+        return outline(self.file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verified:
-    """How many seconds it took to see that a file is the one that was sealed."""
+    """That a file is the one that was sealed."""
 
     file: SealedFile
 
-    def __call__(self) -> float | Failure:
+    def __call__(self) -> None:
         """See the class."""
-        started = perf_counter()
-        try:
-            verify(self.file)
-        except HarnessError as error:
-            return Failure(reason=str(error))
-        return perf_counter() - started
+        verify(self.file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,32 +66,27 @@ class _SmallKeys:
     file: SealedFile
     stretches: tuple[Stretch, ...]
     setting: Setting
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
 
-    def __call__(self) -> pa.Table | Failure:
+    def __call__(self) -> pa.Table:
         """See the class."""
-        tables = [FINDINGS.empty_table()]
-        try:
-            for key, records in some_keys_in(self.file, self.stretches, COLUMNS):
-                tables.append(
-                    key_findings(self.file, key, records, setting=self.setting, checks=self.checks)
-                )
-        except HarnessError as error:
-            return Failure(reason=str(error))
-        return pa.concat_tables(tables)
+        return pa.concat_tables(
+            key_findings(self.file, key, records, setting=self.setting, checks=self.checks)
+            for key, records in some_keys_in(self.file, self.stretches, COLUMNS)
+        )
 
 
 def large_file_findings(
     files: Sequence[SealedFile],
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
     jobs: Jobs,
     limits: Limits,
 ) -> pa.Table:
     """FINDINGS of these files of `records`: a row a key and check, and one a file."""
-    outlines = dict(zip(files, jobs.results([_Outline(file=file) for file in files]), strict=True))
-    told = {file: found for file, found in outlines.items() if not isinstance(found, Failure)}
+    outlines = jobs.answers([_Outline(file=file) for file in files])
+    told = {one.task.file: one.content for one in outlines if one.content is not None}
     keys = [key for file, found in told.items() for key in large_keys_of(file, found, limits)]
     large = {key.name for key in keys}
     small = [
@@ -109,29 +94,24 @@ def large_file_findings(
         for file, found in told.items()
         if (rest := tuple(stretch for stretch in found if stretch.key not in large))
     ]
-    verified = [_Verified(file=file) for file in told]
-    surveys = surveys_wanted(keys, setting, limits.grain)
-    tasks: list[Callable[[], Any]] = [*verified, *small, *surveys]
-    results = jobs.results(tasks)
-    of_small = results[len(verified) : len(results) - len(surveys)]
-    rows = large_key_rows(
-        keys,
-        results[len(results) - len(surveys) :],
-        setting=setting,
-        checks=checks,
-        jobs=jobs,
-        grain=limits.grain,
+    tasks: list[Callable[[], Any]] = [_Verified(file=file) for file in told]
+    answers = jobs.answers([*tasks, *small, *surveys_wanted(keys, setting, limits.grain)])
+    surveys = [one for one in answers if isinstance(one.task, SurveyPiece)]
+    rows = [
+        row
+        for one in answers
+        if isinstance(one.task, _SmallKeys) and one.content is not None
+        for row in one.content.to_pylist()
+    ]
+    rows += large_key_rows(
+        keys, surveys, setting=setting, checks=checks, jobs=jobs, grain=limits.grain
     )
-    tables = [table for table in of_small if not isinstance(table, Failure)]
-    found_rows = [row for table in tables for row in table.to_pylist()] + list(rows)
-    failures = {file.path: found for file, found in outlines.items()}
-    failures |= {task.file.path: found for task, found in zip(verified, results, strict=False)}
-    failures |= {
-        task.file.path: found
-        for task, found in zip(small, of_small, strict=True)
-        if isinstance(found, Failure)
+    failures = {
+        one.task.file.path: one.failure
+        for one in (*outlines, *answers)
+        if one.failure and not isinstance(one.task, SurveyPiece)
     }
-    return _table(outlines, failures, found_rows)
+    return _table(files, told, failures, rows)
 
 
 def large_keys_of(file: SealedFile, stretches: Sequence[Stretch], limits: Limits) -> list[LargeKey]:
@@ -157,20 +137,17 @@ def _pieces(file: SealedFile, stretches: Sequence[Stretch]) -> tuple[Piece, ...]
 
 
 def _table(
-    outlines: Mapping[SealedFile, tuple[Stretch, ...] | Failure],
-    failures: Mapping[str, object],
+    files: Iterable[SealedFile],
+    outlines: Mapping[SealedFile, tuple[Stretch, ...]],
+    failures: Mapping[str, str],
     found_rows: Sequence[dict[str, Any]],
 ) -> pa.Table:
     """All rows of the files that could be read and are what was sealed, and one row a file."""
     rows: list[dict[str, Any]] = []
-    for file, stretches in outlines.items():
-        failure = failures[file.path]
-        reason = failure.reason if isinstance(failure, Failure) else None
+    for file in files:
+        reason = failures.get(file.path)
         mine = [] if reason else [row for row in found_rows if row["path"] == file.path]
-        count = 0 if isinstance(stretches, Failure) else sum(one.count for one in stretches)
-        seconds = sum(row["seconds"] for row in mine)
-        rows += mine
-        rows.append(
-            {"path": file.path, "record_count": count, "unknown": reason, "seconds": seconds}
-        )
+        own = {"path": file.path, "unknown": reason, "seconds": sum(one["seconds"] for one in mine)}
+        count = sum(stretch.count for stretch in outlines.get(file, ()))
+        rows += [*mine, own | {"record_count": count}]
     return findings_table(rows)

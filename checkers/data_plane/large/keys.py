@@ -20,14 +20,13 @@ from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES
 from checkers.data_plane.answers import Answer, added_up, judged_rows
-from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
 from checkers.data_plane.findings import unknown_rows
-from checkers.data_plane.key_log import Setting
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.large.jobs import Jobs
 from checkers.data_plane.large.plan import disorder_of, happened_among, planned, shared_values
 from checkers.data_plane.large.survey import Grain, PieceSurvey
 from checkers.data_plane.large.tasks import (
-    Failure,
     JudgeSegment,
     JudgeSegmentAgain,
     JudgeShared,
@@ -41,6 +40,8 @@ from checkers.data_plane.large.tasks import (
 from checkers.data_plane.poll_order import UNMEASURED, ending
 from checkers.data_plane.surroundings import Spans
 from checkers.rows import joined
+from checkers.runner.tasks import Answer as TaskAnswer
+from checkers.setting import Setting
 
 __all__ = ["LargeKey", "large_key_rows", "surveys_wanted"]
 
@@ -76,10 +77,10 @@ def surveys_wanted(keys: Sequence[LargeKey], setting: Setting, grain: Grain) -> 
 
 def large_key_rows(
     keys: Sequence[LargeKey],
-    surveys: Sequence[PieceSurvey | Failure],
+    surveys: Sequence[TaskAnswer[SurveyPiece, PieceSurvey]],
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
     jobs: Jobs,
     grain: Grain,
 ) -> Iterator[dict[str, Any]]:
@@ -101,11 +102,11 @@ def large_key_rows(
             yield row | {"path": key.pieces[0].file.path, "key": key.name}
 
 
-def _rows_of(key: LargeKey, checks: Mapping[str, Kernel], jobs: Jobs) -> Iterable[dict[str, Any]]:
+def _rows_of(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> Iterable[dict[str, Any]]:
     answers = {} if key.failure else _answers(key, checks, jobs)
     if key.failure:
         return unknown_rows(key.name, checks, key.failure)
-    return judged_rows(key.name, tuple(checks), answers)
+    return judged_rows(key.name, checks, answers)
 
 
 def _decide(keys: Sequence[LargeKey], jobs: Jobs) -> None:
@@ -117,7 +118,7 @@ def _decide(keys: Sequence[LargeKey], jobs: Jobs) -> None:
         for values in [np.unique(joined([one.undecided for one in key.surveys]).value)]
         for piece in key.pieces
     ]
-    for key, mine in zip(unsure, _dealt(unsure, jobs.results(tasks)), strict=True):
+    for key, mine in zip(unsure, _dealt(unsure, jobs.answers(tasks)), strict=True):
         key.returned = np.unique(np.concatenate([key.returned, *_kept(key, mine)]))
 
 
@@ -142,19 +143,19 @@ def _sources(key: LargeKey, setting: Setting, grain: Grain) -> tuple[SegmentSour
     )
 
 
-def _judge(keys: Sequence[LargeKey], checks: Mapping[str, Kernel], jobs: Jobs) -> None:
+def _judge(keys: Sequence[LargeKey], checks: Mapping[str, KeyCheck], jobs: Jobs) -> None:
     tasks = [JudgeSegment(source=source, checks=checks) for key in keys for source in key.sources]
-    results = iter(jobs.results(tasks))
+    answers = iter(jobs.answers(tasks))
     for key in keys:
-        key.answers = _kept(key, [next(results) for _ in key.sources])
+        key.answers = _kept(key, [next(answers) for _ in key.sources])
 
 
 def _judge_shared(
-    keys: Sequence[LargeKey], setting: Setting, checks: Mapping[str, Kernel], jobs: Jobs
+    keys: Sequence[LargeKey], setting: Setting, checks: Mapping[str, KeyCheck], jobs: Jobs
 ) -> None:
     """Judge shared values by themselves, and their segments without them."""
     tasks: list[JudgeSegmentAgain] = []
-    of_task: list[tuple[int, int]] = []
+    places: list[tuple[LargeKey, int]] = []
     key_of_bucket: list[int] = []
     for number, key in enumerate(keys):
         shared = shared_values([answer.ranges for answer in key.answers if answer.ranges])
@@ -163,13 +164,12 @@ def _judge_shared(
         # As many buckets as segments: then none holds more than a segment, by and large.
         key_of_bucket += [number] * len(concerned)
         for place in concerned:
-            of_task.append((number, place))
+            places.append((key, place))
             tasks.append(
                 JudgeSegmentAgain(
                     source=key.sources[place],
                     checks=checks,
                     shared=shared,
-                    number=-len(of_task),
                     first_bucket=first,
                     buckets=len(concerned),
                 )
@@ -183,13 +183,13 @@ def _judge_shared(
         key_of_bucket=tuple(key_of_bucket),
         checks=checks,
     )
-    found = jobs.exchanged(tasks, judge)
-    for task, (number, place) in enumerate(of_task):
-        for answer in _kept(keys[number], [found[-task - 1]]):
-            keys[number].answers[place] = answer
-    for bucket, number in enumerate(key_of_bucket):
-        if bucket in found:
-            keys[number].of_shared += _kept(keys[number], [found[bucket]])
+    answers, of_buckets = jobs.exchanged(tasks, judge)
+    for (key, place), answer in zip(places, answers, strict=True):
+        for again in _kept(key, [answer]):
+            key.answers[place] = again
+    for bucket, answer in sorted(of_buckets.items()):
+        key = keys[key_of_bucket[bucket]]
+        key.of_shared += _kept(key, [answer])
 
 
 def _meets(ranges: Spans | None, shared: Spans) -> bool:
@@ -200,11 +200,11 @@ def _meets(ranges: Spans | None, shared: Spans) -> bool:
     return bool(np.any(inside & (place < len(ranges.start))))
 
 
-def _answers(key: LargeKey, checks: Mapping[str, Kernel], jobs: Jobs) -> dict[str, Answer]:
+def _answers(key: LargeKey, checks: Mapping[str, KeyCheck], jobs: Jobs) -> dict[str, Answer]:
     """The answers on the whole key; may find that it cannot be judged after all."""
     added = {
         name: added_up(
-            name,
+            check,
             key.name,
             (
                 answer.answers[name]
@@ -212,7 +212,7 @@ def _answers(key: LargeKey, checks: Mapping[str, Kernel], jobs: Jobs) -> dict[st
                 if name in answer.answers
             ),
         )
-        for name in (*KEY_ASSUMPTIONS, *checks)
+        for name, check in {**KEY_ASSUMPTIONS, **checks}.items()
     }
     return {name: _measured(key, answer, jobs) for name, answer in added.items()}
 
@@ -242,7 +242,7 @@ def _positions(key: LargeKey, offsets: NDArray[np.int64], jobs: Jobs) -> list[in
     asked = np.unique(segment).tolist()
     tasks = [Positions(source=key.sources[one], offsets=offsets[segment == one]) for one in asked]
     before = list(accumulate((answer.held for answer in key.answers), initial=0))
-    parts = _kept(key, jobs.results(tasks))
+    parts = _kept(key, jobs.answers(tasks))
     if key.failure:
         return [0] * len(offsets)
     whole = [part + before[one] for part, one in zip(parts, asked, strict=True)]
@@ -253,15 +253,15 @@ def _sound(keys: Sequence[LargeKey]) -> list[LargeKey]:
     return [key for key in keys if not key.failure]
 
 
-def _dealt(keys: Sequence[LargeKey], results: Sequence[Result]) -> list[list[Result]]:
-    """The results of tasks that were one a piece, by key."""
-    rest = iter(results)
+def _dealt(keys: Sequence[LargeKey], answers: Sequence[Result]) -> list[list[Result]]:
+    """The answers of tasks that were one a piece, by key."""
+    rest = iter(answers)
     return [[next(rest) for _ in key.pieces] for key in keys]
 
 
-def _kept(key: LargeKey, results: Sequence[Result | Failure]) -> list[Result]:
-    """The results that are no failures; the key keeps the first of these."""
-    for result in results:
-        if isinstance(result, Failure) and not key.failure:
-            key.failure = result.reason
-    return [result for result in results if not isinstance(result, Failure)]
+def _kept(key: LargeKey, answers: Sequence[TaskAnswer[Any, Result]]) -> list[Result]:
+    """What the tasks that did not fail answered; the key keeps the first failure."""
+    for answer in answers:
+        if answer.failure and not key.failure:
+            key.failure = f"{key.name}: {answer.failure}"
+    return [answer.content for answer in answers if answer.content is not None]

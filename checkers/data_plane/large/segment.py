@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.key_log import KeyLog, Setting, log_of_rows
+from checkers.data_plane.key_log import KeyLog, log_of_rows
 from checkers.data_plane.large.plan import Segment
 from checkers.data_plane.large.survey import read_homes, send_homes
 from checkers.data_plane.log import Log
@@ -42,6 +42,7 @@ from checkers.data_plane.steps import (
 )
 from checkers.data_plane.surroundings import Spans, Surroundings
 from checkers.rows import UNKNOWN_OFFSET, Rows, joined, split
+from checkers.setting import Setting
 
 __all__ = [
     "PieceRows",

@@ -1,22 +1,21 @@
 """What tasks do of a large key: each reads some of its rows, and answers in little.
 
-A file that cannot be read, or a kernel that crashes, is an answer like any other (`Failure`): it
-leaves its key unknown, and the job goes on.
+A task that fails leaves its key unknown, and the job goes on.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.data_plane.answers import Answer, answers_of, crash
-from checkers.data_plane.checks import BY_PLACE, KEY_ASSUMPTIONS, Kernel
-from checkers.data_plane.key_log import KeyLog, Setting
-from checkers.data_plane.large.jobs import Parcel
+from checkers.data_plane.answers import Answer, answers_of
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.large.jobs import Dealt
 from checkers.data_plane.large.plan import Segment
 from checkers.data_plane.large.segment import (
     PieceRows,
@@ -35,10 +34,9 @@ from checkers.membership import is_among
 from checkers.rows import COLUMNS, split
 from checkers.runner.table_pieces import Stretch, stretch_rows
 from checkers.runner.tables import SealedFile
-from history.failure import HarnessError
+from checkers.setting import Setting
 
 __all__ = [
-    "Failure",
     "JudgeSegment",
     "JudgeSegmentAgain",
     "JudgeShared",
@@ -49,15 +47,6 @@ __all__ = [
     "SegmentSource",
     "SurveyPiece",
 ]
-
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a task has no answer."""
-
-    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,16 +84,13 @@ class SurveyPiece:
     info_polls: Mapping[int, NDArray[np.int64]]
     grain: Grain
 
-    def __call__(self) -> PieceSurvey | Failure:
+    def __call__(self) -> PieceSurvey:
         """See the class."""
-        return _tried(
-            self.piece.stretch.key,
-            lambda: survey(
-                self.piece.rows(),
-                first_row=self.piece.first_row,
-                info_polls=self.info_polls,
-                grain=self.grain,
-            ),
+        return survey(
+            self.piece.rows(),
+            first_row=self.piece.first_row,
+            info_polls=self.info_polls,
+            grain=self.grain,
         )
 
 
@@ -115,11 +101,8 @@ class ReturnedValues:
     piece: Piece
     values: NDArray[np.int64]
 
-    def __call__(self) -> NDArray[np.int64] | Failure:
+    def __call__(self) -> NDArray[np.int64]:
         """See the class."""
-        return _tried(self.piece.stretch.key, self._returned)
-
-    def _returned(self) -> NDArray[np.int64]:
         _, reads, _ = split(self.piece.rows())
         return self.values[is_among(self.values, reads.value[reads.ok])]
 
@@ -157,13 +140,10 @@ class JudgeSegment:
     """What a segment answers if no other has its values."""
 
     source: SegmentSource
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
 
-    def __call__(self) -> SegmentAnswer | Failure:
+    def __call__(self) -> SegmentAnswer:
         """See the class."""
-        return _tried(self.source.key, self._answer)
-
-    def _answer(self) -> SegmentAnswer:
         started = perf_counter()
         log = self.source.log(self.source.rows())
         return SegmentAnswer(
@@ -179,19 +159,13 @@ class JudgeSegmentAgain:
     """What a segment answers without its shared values, and the rows of these, for others."""
 
     source: SegmentSource
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
     shared: Spans
-    number: int
-    """Under which the answer is passed on; below 0."""
     first_bucket: int
     buckets: int
 
-    def __call__(self) -> list[Parcel]:
+    def __call__(self) -> Dealt:
         """See the class."""
-        found = _tried(self.source.key, self._dealt)
-        return [(self.number, found)] if isinstance(found, Failure) else found
-
-    def _dealt(self) -> list[Parcel]:
         started = perf_counter()
         rows = self.source.rows()
         log = self.source.log(rows)
@@ -203,8 +177,7 @@ class JudgeSegmentAgain:
             seconds=perf_counter() - started,
         )
         dealt = shares(rows, self.shared, buckets=self.buckets)
-        parcels = [(self.first_bucket + bucket, part) for bucket, part in dealt]
-        return [(self.number, answer), *parcels]
+        return answer, [(self.first_bucket + bucket, part) for bucket, part in dealt]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,15 +189,11 @@ class JudgeShared:
     around: tuple[Surroundings, ...]
     """Of each key."""
     key_of_bucket: tuple[int, ...]
-    checks: Mapping[str, Kernel]
+    checks: Mapping[str, KeyCheck]
 
-    def __call__(self, bucket: int, parts: Sequence[SegmentRows]) -> SegmentAnswer | Failure:
+    def __call__(self, bucket: int, parts: Sequence[SegmentRows]) -> SegmentAnswer:
         """See the class."""
-        number = self.key_of_bucket[bucket]
-        return _tried(self.keys[number], lambda: self._answer(number, parts))
-
-    def _answer(self, number: int, parts: Sequence[SegmentRows]) -> SegmentAnswer:
-        started = perf_counter()
+        started, number = perf_counter(), self.key_of_bucket[bucket]
         key, around = self.keys[number], self.around[number]
         log = log_of_shared(key, self.setting, parts, around=around)
         answers = answers_of(log, _by_value(self.checks))
@@ -238,30 +207,16 @@ class Positions:
     source: SegmentSource
     offsets: NDArray[np.int64]
 
-    def __call__(self) -> NDArray[np.int64] | Failure:
+    def __call__(self) -> NDArray[np.int64]:
         """See the class."""
-        return _tried(
-            self.source.key,
-            lambda: self.source.log(self.source.rows()).log.positions(self.offsets),
-        )
+        return self.source.log(self.source.rows()).log.positions(self.offsets)
 
 
-def _tried(key: str, work: Callable[[], Result]) -> Result | Failure:
-    try:
-        return work()
-    except HarnessError as error:
-        return Failure(reason=str(error))
-    except Exception as error:  # noqa: BLE001  # whatever it is, this key alone is unknown
-        return Failure(reason=crash(key, error))
+def _by_place(checks: Mapping[str, KeyCheck]) -> dict[str, KeyCheck]:
+    return {name: check for name, check in checks.items() if check.by_place}
 
 
-def _by_place(checks: Mapping[str, Kernel]) -> dict[str, Kernel]:
-    return {name: kernel for name, kernel in checks.items() if name in BY_PLACE}
-
-
-def _by_value(checks: Mapping[str, Kernel]) -> dict[str, Kernel]:
+def _by_value(checks: Mapping[str, KeyCheck]) -> dict[str, KeyCheck]:
     return {
-        name: kernel
-        for name, kernel in {**KEY_ASSUMPTIONS, **checks}.items()
-        if name not in BY_PLACE
+        name: check for name, check in {**KEY_ASSUMPTIONS, **checks}.items() if not check.by_place
     }

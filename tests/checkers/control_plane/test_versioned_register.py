@@ -11,26 +11,26 @@ from checkers.control_plane.versioned_register import (
     ALWAYS,
     NEVER,
     Contradiction,
-    Kind,
     Operation,
+    OperationKind,
     contradiction,
 )
 
 
 def read(version: int, call: int, end: int) -> Operation:
-    return Operation(kind=Kind.READ, version=version, call=call, end=end)
+    return Operation(kind=OperationKind.READ, version=version, call=call, end=end)
 
 
 def swap(version: int, call: int, end: int = NEVER) -> Operation:
-    return Operation(kind=Kind.SWAP, version=version, call=call, end=end)
+    return Operation(kind=OperationKind.SWAP, version=version, call=call, end=end)
 
 
 def refused(version: int, call: int, end: int) -> Operation:
-    return Operation(kind=Kind.REFUSED, version=version, call=call, end=end)
+    return Operation(kind=OperationKind.REFUSED, version=version, call=call, end=end)
 
 
 def crashed(version: int, call: int) -> Operation:
-    return Operation(kind=Kind.CRASHED, version=version, call=call)
+    return Operation(kind=OperationKind.CRASHED, version=version, call=call)
 
 
 def wrong(*operations: Operation, versions: int = 3, called: Collection[int] = ()) -> bool:
@@ -83,7 +83,7 @@ def test_a_refusal_may_go_back_to_a_version_that_nobody_saw() -> None:
 
 
 def test_a_version_is_not_there_before_it_was_written_by_whomever() -> None:
-    write = Operation(kind=Kind.WRITE, version=1, call=5)
+    write = Operation(kind=OperationKind.WRITE, version=1, call=5)
     assert wrong(write, read(1, 0, 4))
     assert not wrong(write, read(1, 0, 5))
     assert wrong(read(1, 0, 6), write, crashed(0, 7), called={1})
@@ -105,13 +105,13 @@ VERSIONS = 3
 def histories(draw: st.DrawFn) -> tuple[list[Operation], frozenset[int]]:
     operations = []
     for _ in range(draw(st.integers(0, 7))):
-        kind = draw(st.sampled_from(list(Kind)))
+        kind = draw(st.sampled_from(list(OperationKind)))
         call = draw(st.integers(0, LAST))
         end = min(LAST, call + draw(st.integers(0, 3)))
         version = draw(st.integers(0, VERSIONS - 1))
         operations.append(
             Operation(kind=kind, version=version, call=call)
-            if kind in (Kind.CRASHED, Kind.WRITE)
+            if kind in (OperationKind.CRASHED, OperationKind.WRITE)
             else Operation(kind=kind, version=version, call=call, end=end)
         )
     return operations, frozenset(draw(st.sets(st.integers(1, VERSIONS - 1))))
@@ -124,14 +124,14 @@ def explained(operations: Sequence[Operation], moments: Sequence[int]) -> bool:
 
 def _explains(operation: Operation, moments: Sequence[int]) -> bool:
     version, call, end = operation.version, operation.call, operation.end
-    if operation.kind is Kind.SWAP:
+    if operation.kind is OperationKind.SWAP:
         return call <= moments[version] <= end
-    if operation.kind is Kind.WRITE:
+    if operation.kind is OperationKind.WRITE:
         return call <= moments[version]
     held = range(moments[version], min(moments[version + 1], LAST + 1) + 1)
-    if operation.kind is Kind.READ:
+    if operation.kind is OperationKind.READ:
         return any(call <= moment <= end for moment in held)
-    if operation.kind is Kind.REFUSED:
+    if operation.kind is OperationKind.REFUSED:
         return moments[version] >= call or moments[version + 1] <= end
     return True
 
@@ -142,7 +142,7 @@ def slow(operations: Sequence[Operation], called: Collection[int]) -> bool:
         version: [one.call for one in operations if _may_have_made(one, version)]
         for version in range(VERSIONS + 1)
     }
-    made = {one.version for one in operations if one.kind is Kind.SWAP}
+    made = {one.version for one in operations if one.kind is OperationKind.SWAP}
     for moments in combinations_with_replacement([*range(-1, LAST + 1), NEVER], VERSIONS + 1):
         bound = [version for version in called if version not in made and calls[version]]
         if any(moments[version] < min(calls[version]) for version in bound):
@@ -156,7 +156,7 @@ def slow(operations: Sequence[Operation], called: Collection[int]) -> bool:
 
 
 def _may_have_made(operation: Operation, version: int) -> bool:
-    return operation.kind is Kind.CRASHED and operation.version + 1 == version
+    return operation.kind is OperationKind.CRASHED and operation.version + 1 == version
 
 
 @settings(max_examples=5 * settings().max_examples)

@@ -5,7 +5,8 @@ from histories import history
 from judging import found_in
 
 from checkers.anomaly import Found
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
+from checkers.catalogue import KEY_CHECKS
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
 
 SENT = """
     p1 send t-0 v1 -> ok @0
@@ -99,7 +100,7 @@ def _found(check: str, text: str) -> Found:
 
 
 def test_every_check_of_the_data_plane_is_in_the_table() -> None:
-    assert set(CASES) == set(KEY_ASSUMPTIONS) | set(CHECKS)
+    assert set(CASES) == set(KEY_ASSUMPTIONS) | set(KEY_CHECKS)
 
 
 @pytest.mark.parametrize("check", CASES)

@@ -1,6 +1,7 @@
 """G4 and G5: what the logs of the nodes say of their processes."""
 
 import pyarrow as pa
+from metadata_logs import asked
 
 from checkers.anomaly import Found
 from checkers.facts import Facts
@@ -36,7 +37,7 @@ def tables(
 
 
 def fatal(given: dict[str, pa.Table]) -> dict[str, Found]:
-    return dict(fatal_faults(given, FACTS))
+    return dict(asked(fatal_faults, given, FACTS))
 
 
 def test_a_fatal_fault_is_told_with_its_place() -> None:
@@ -81,7 +82,7 @@ def test_a_node_has_to_start_on_what_a_loss_of_power_leaves() -> None:
         ((("flip_bit", "broker-2"),), False),
     ):
         given = tables(("broker-1", "unreadable-disk"), faults=faults)
-        one = dict(unreadable_disks(given, FACTS))["broker-1"]
+        one = dict(asked(unreadable_disks, given, FACTS))["broker-1"]
         assert (one.never_count, one.allowed_count) == (not allowed, allowed), faults
 
 
@@ -89,7 +90,7 @@ def test_a_jvm_in_trouble_is_no_ground_for_a_verdict() -> None:
     given = tables(
         ("broker-1", "out-of-memory"), ("broker-2", "jvm-crash"), ("broker-2", "fatal-fault")
     )
-    found = dict(sick_processes(given, FACTS))
+    found = dict(asked(sick_processes, given, FACTS))
     assert {node: one.never_count for node, one in found.items()} == {
         "broker-1": 1,
         "broker-2": 1,
@@ -100,4 +101,4 @@ def test_a_jvm_in_trouble_is_no_ground_for_a_verdict() -> None:
 def test_each_node_is_one_case_whatever_its_log_says() -> None:
     given = tables(("broker-1", "fatal-fault"), ("broker-1", "fatal-fault"))
     for kernel in (fatal_faults, unreadable_disks, sick_processes):
-        assert [one.case_count for _, one in kernel(given, FACTS)] == [1, 1, 1]
+        assert [one.case_count for _, one in asked(kernel, given, FACTS)] == [1, 1, 1]

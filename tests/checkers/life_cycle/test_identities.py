@@ -3,7 +3,7 @@
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import FACTS, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, said, sentence, tables
 
 from checkers.life_cycle.duplicate_id import duplicate_ids
 from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
@@ -25,16 +25,16 @@ SETTINGS = pa.Table.from_pylist(
 
 
 def refused(frames: str) -> list[str]:
-    return said(refused_but_running(tables("0 noop", frames), FACTS)).get("broker-1", [])
+    return said(asked(refused_but_running, tables("0 noop", frames), FACTS)).get("broker-1", [])
 
 
 def duplicates(frames: str, *, log: str = LOG, at_ms: int = 7000) -> list[str]:
     given_tables = tables(log.format(at_ms), frames, node_settings=SETTINGS)
-    return said(duplicate_ids(given_tables, FACTS)).get("broker 1", [])
+    return said(asked(duplicate_ids, given_tables, FACTS)).get("broker 1", [])
 
 
 def went_back(log: str) -> list[str]:
-    return said(incarnations_that_went_back(tables(log), FACTS)).get("broker 1", [])
+    return said(asked(incarnations_that_went_back, tables(log), FACTS)).get("broker 1", [])
 
 
 def test_a_refused_broker_goes_on() -> None:
@@ -133,10 +133,10 @@ def test_an_incarnation_comes_back_where_it_occurs_in_two_stretches(names: list[
 
 
 def test_without_tables_no_identity_is_judged() -> None:
-    assert doubts(incarnations_that_went_back(tables(""), FACTS))
-    assert doubts(duplicate_ids(tables("", node_settings=SETTINGS), FACTS))
+    assert doubts(asked(incarnations_that_went_back, tables(""), FACTS))
+    assert doubts(asked(duplicate_ids, tables("", node_settings=SETTINGS), FACTS))
     empty = NODE_SETTINGS.empty_table()
     assert (
         "settings"
-        in doubts(duplicate_ids(tables("0 noop", node_settings=empty), FACTS))["metadata"]
+        in doubts(asked(duplicate_ids, tables("0 noop", node_settings=empty), FACTS))["metadata"]
     )

@@ -1,7 +1,7 @@
 """L5: reads through brokers that may not serve."""
 
 import pyarrow as pa
-from metadata_logs import FACTS, describes, doubts, facts, never, said, sentence, tables
+from metadata_logs import FACTS, asked, describes, doubts, facts, never, said, sentence, tables
 
 from checkers.anomaly import anomalies_of
 from checkers.life_cycle.served_while_fenced import served_while_fenced
@@ -24,7 +24,7 @@ def given(frames: str, reads: str | pa.Table) -> dict[str, pa.Table]:
 
 
 def served(frames: str, reads: str | pa.Table) -> list[str]:
-    return said(served_while_fenced(given(frames, reads), LEASES)).get("broker-1", [])
+    return said(asked(served_while_fenced, given(frames, reads), LEASES)).get("broker-1", [])
 
 
 def test_a_broker_answers_after_its_lease() -> None:
@@ -85,13 +85,15 @@ def test_a_read_without_an_answer_is_none() -> None:
 
 def test_brokers_that_keep_no_lease_may_serve() -> None:
     judged = list(
-        served_while_fenced(given(BEAT, WOKE + READ.format("5000..5003")), facts(leases=False))
+        asked(
+            served_while_fenced, given(BEAT, WOKE + READ.format("5000..5003")), facts(leases=False)
+        )
     )
     assert not never(judged)
     assert [one.allowed for _, found in judged for one in anomalies_of(found.table)] == [True]
 
 
 def test_without_heartbeats_or_settings_nothing_is_judged() -> None:
-    assert not list(served_while_fenced(given("", WOKE), LEASES))
+    assert not list(asked(served_while_fenced, given("", WOKE), LEASES))
     silent = given(BEAT, WOKE) | {"node_settings": NODE_SETTINGS.empty_table()}
-    assert "settings" in doubts(served_while_fenced(silent, FACTS))["metadata"]
+    assert "settings" in doubts(asked(served_while_fenced, silent, FACTS))["metadata"]

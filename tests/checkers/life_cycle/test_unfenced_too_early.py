@@ -1,6 +1,6 @@
 """L8: what a broker had said it has applied when it was unfenced."""
 
-from metadata_logs import FACTS, case_count, doubts, never, said, sentence, tables
+from metadata_logs import FACTS, asked, case_count, doubts, never, said, sentence, tables
 
 from checkers.facts import Judged
 from checkers.life_cycle.unfenced_too_early import unfenced_too_early
@@ -18,7 +18,7 @@ CAUGHT_UP = "at {} broker-2 heartbeat epoch 33 offset 33 -> ok at 20501"
 
 
 def judged(*frames: str, log: str = LOG) -> Judged:
-    return unfenced_too_early(tables(log, "\n".join(frames)), FACTS)
+    return asked(unfenced_too_early, tables(log, "\n".join(frames)), FACTS)
 
 
 def test_a_broker_unfenced_before_it_said_that_it_has_its_registration() -> None:
@@ -69,4 +69,4 @@ def test_a_registration_that_comes_unfenced_was_not_unfenced_by_anything() -> No
 
 
 def test_without_a_log_of_record_nobody_can_say() -> None:
-    assert doubts(unfenced_too_early(tables("", LAGS), FACTS))
+    assert doubts(asked(unfenced_too_early, tables("", LAGS), FACTS))

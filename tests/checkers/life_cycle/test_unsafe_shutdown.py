@@ -1,6 +1,6 @@
 """L6: a broker that is told it may go leads nothing."""
 
-from metadata_logs import FACTS, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, said, sentence, tables
 
 from checkers.life_cycle.unsafe_shutdown import unsafe_shutdowns
 
@@ -18,7 +18,9 @@ TOLD = "at {} broker-1 heartbeat epoch 1 asking leave -> {} told leave at {}"
 
 def unsafe(change: str = "", *, answer: str = "ok", at_ms: int = 5000, log: str = LOG) -> list[str]:
     frames = TOLD.format(at_ms, answer, at_ms + 2)
-    return said(unsafe_shutdowns(tables(log.format(change), frames), FACTS)).get("broker 1", [])
+    return said(asked(unsafe_shutdowns, tables(log.format(change), frames), FACTS)).get(
+        "broker 1", []
+    )
 
 
 def test_a_broker_is_let_go_while_it_leads() -> None:
@@ -45,9 +47,9 @@ def test_what_changes_near_the_answer_is_not_told_of() -> None:
 def test_only_an_answer_that_says_so_counts() -> None:
     assert not unsafe(answer="NOT_CONTROLLER")
     staying = TOLD.format(5000, "ok", 5002).replace(" told leave", "")
-    assert not said(unsafe_shutdowns(tables(LOG.format(""), staying), FACTS))
+    assert not said(asked(unsafe_shutdowns, tables(LOG.format(""), staying), FACTS))
     crashed = "at 5000 broker-1 heartbeat epoch 1 asking leave -> nothing"
-    assert not said(unsafe_shutdowns(tables(LOG.format(""), crashed), FACTS))
+    assert not said(asked(unsafe_shutdowns, tables(LOG.format(""), crashed), FACTS))
 
 
 def test_a_registration_that_never_served_is_left_out() -> None:
@@ -55,4 +57,4 @@ def test_a_registration_that_never_served_is_left_out() -> None:
 
 
 def test_without_a_log_nothing_is_judged() -> None:
-    assert doubts(unsafe_shutdowns(tables(""), FACTS))
+    assert doubts(asked(unsafe_shutdowns, tables(""), FACTS))

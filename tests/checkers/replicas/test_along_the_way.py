@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import FACTS, case_count, never, said, sentence, tables, wire
+from metadata_logs import FACTS, asked, case_count, never, said, sentence, tables, wire
 from replica_disks import disks, faults, sends
 
 from checkers.facts import Facts
@@ -41,7 +41,7 @@ def unsafe(
     acknowledged: str = SENDS, log: str = LOG, frames: str = "", facts: Facts = FACTS
 ) -> tuple[list[str], int]:
     """What is said of candidates, and how many cases there were."""
-    judged = list(unsafe_candidates(given_tables(acknowledged, log, frames), facts))
+    judged = list(asked(unsafe_candidates, given_tables(acknowledged, log, frames), facts))
     return said(judged).get("t-0", []), case_count(judged)
 
 
@@ -49,7 +49,9 @@ def cut(
     acknowledged: str = SENDS, log: str = LOG, frames: str = "", *events: Event
 ) -> tuple[list[str], int]:
     """What is said of truncations, and how many cases there were."""
-    judged = list(truncated_replicas(given_tables(acknowledged, log, frames, *events), FACTS))
+    judged = list(
+        asked(truncated_replicas, given_tables(acknowledged, log, frames, *events), FACTS)
+    )
     return said(judged).get("t-0", []), case_count(judged)
 
 
@@ -97,7 +99,7 @@ def test_a_send_whose_end_nobody_saw_or_that_overlaps_proves_nothing() -> None:
     open_["records"] = pa.concat_tables(
         [open_["records"], sends("19@1 at 5000..5100", outcome="info")]
     )
-    assert not never(unsafe_candidates(open_, FACTS))
+    assert not never(asked(unsafe_candidates, open_, FACTS))
     assert unsafe("17@0 at 1000..1100\n18@2 at 4500..5200\n19@1 at 5000..5100") == ([], 1)
     assert not cut(SENDS + "19@1 at 3900..4500")[0]  # an old leader may have taken it
 

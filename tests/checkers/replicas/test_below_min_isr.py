@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 from histories import history
-from metadata_logs import doubts, facts, said, sentence, tables
+from metadata_logs import asked, doubts, facts, said, sentence, tables
 
 from checkers.replicas.below_min_isr import acknowledged_below_min_isr
 from history.cluster_schema import METADATA_OFFSETS, NODE_SETTINGS
@@ -64,7 +64,7 @@ def judged(
         metadata_offsets=offsets,
         node_settings=settings(default),
     )
-    return said(acknowledged_below_min_isr(given, facts(acks=acks)))
+    return said(asked(acknowledged_below_min_isr, given, facts(acks=acks)))
 
 
 def test_a_record_is_acknowledged_while_the_isr_is_too_small() -> None:
@@ -131,4 +131,4 @@ def test_two_partitions_of_one_name_are_not_told_apart() -> None:
         metadata_offsets=knowing(1500),
         node_settings=settings(None),
     )
-    assert "2 partitions" in doubts(acknowledged_below_min_isr(given, facts()))["t-0"]
+    assert "2 partitions" in doubts(asked(acknowledged_below_min_isr, given, facts()))["t-0"]

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from histories import history
-from metadata_logs import doubts, facts, metadata_log, said, sentence, tables
+from metadata_logs import asked, doubts, facts, metadata_log, said, sentence, tables
 
 from checkers.anomaly import Found
 from checkers.facts import Facts
@@ -62,7 +62,7 @@ def judged(
         metadata_offsets=pa.Table.from_pylist(beats, schema=METADATA_OFFSETS),
         node_settings=NODE_SETTINGS.empty_table(),
     )
-    return list(kernel(given, facts()))
+    return list(asked(kernel, given, facts()))
 
 
 def committed(read: pa.Table, **others: Any) -> list[tuple[str, Found]]:
@@ -145,5 +145,5 @@ def test_without_a_log_of_record_or_any_record_nothing_is_judged() -> None:
             metadata_offsets=METADATA_OFFSETS.empty_table(),
             node_settings=NODE_SETTINGS.empty_table(),
         )
-        assert list(doubts(kernel(given, facts()))) == ["metadata"]
-        assert not list(kernel({**given, "records": records().slice(0, 0)}, facts()))
+        assert list(doubts(asked(kernel, given, facts()))) == ["metadata"]
+        assert not list(asked(kernel, {**given, "records": records().slice(0, 0)}, facts()))

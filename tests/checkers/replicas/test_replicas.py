@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from metadata_logs import FACTS, case_count, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, case_count, doubts, said, sentence, tables
 from replica_disks import disks, faults, sends
 
 from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
@@ -22,7 +22,7 @@ UNCLEAN = LOG.replace("isr 2 leader 2", "isr 2 leader 2 recovering")
 
 
 def differ(lines: str, log: str = LOG) -> list[str]:
-    return said(divergent_replicas(tables(log, **disks(lines)), FACTS)).get("t-0", [])
+    return said(asked(divergent_replicas, tables(log, **disks(lines)), FACTS)).get("t-0", [])
 
 
 def test_replicas_hold_different_records_below_both_high_watermarks() -> None:
@@ -63,9 +63,9 @@ def test_after_an_unclean_election_replicas_may_differ() -> None:
 
 def test_where_no_log_tells_of_elections_nobody_can_say_whether_replicas_may_differ() -> None:
     given = tables("", **disks("broker-1: 17@0 hw 1\nbroker-2: 18@0:1 hw 1"))
-    assert "hold different records" in doubts(divergent_replicas(given, FACTS))["t-0"]
+    assert "hold different records" in doubts(asked(divergent_replicas, given, FACTS))["t-0"]
     given = tables("", **disks("broker-1: 17@0 hw 1\nbroker-2: 17@0 hw 1"))
-    assert not doubts(divergent_replicas(given, FACTS))
+    assert not doubts(asked(divergent_replicas, given, FACTS))
 
 
 SENDS = "17@0 at 1000..1100\n18@1 at 2000..2100"
@@ -78,7 +78,7 @@ def cut(
     events: tuple[tuple[str, str, int], ...] = (),
 ) -> list[str]:
     given = tables(log, **disks(lines), records=sends(acknowledged), faults=faults(*events))
-    return said(truncated_replicas(given, FACTS)).get("t-0", [])
+    return said(asked(truncated_replicas, given, FACTS)).get("t-0", [])
 
 
 def test_a_replica_that_had_acknowledged_records_and_has_them_no_more_has_cut_them() -> None:
@@ -136,12 +136,12 @@ def test_after_an_unclean_election_records_may_be_cut() -> None:
 
 def test_without_acks_all_an_acknowledgement_proves_no_copy() -> None:
     given = tables(LOG, **disks("broker-1: nothing"), records=sends(SENDS), faults=faults())
-    assert not said(truncated_replicas(given, replace(FACTS, acks="1")))
+    assert not said(asked(truncated_replicas, given, replace(FACTS, acks="1")))
 
 
 def test_without_a_log_of_record_no_truncation_is_judged() -> None:
     given = tables("", **disks("broker-1: nothing"), records=sends(SENDS), faults=faults())
-    assert doubts(truncated_replicas(given, FACTS))
+    assert doubts(asked(truncated_replicas, given, FACTS))
 
 
 def test_a_topic_that_was_created_again_is_a_doubt() -> None:
@@ -151,7 +151,7 @@ def test_a_topic_that_was_created_again_is_a_doubt() -> None:
         given = tables(
             log, **disks("broker-1: nothing hw 0"), records=sends(SENDS), faults=faults()
         )
-        assert doubts(truncated_replicas(given, FACTS)) == {
+        assert doubts(asked(truncated_replicas, given, FACTS)) == {
             "t-0": f"{count} partitions of the metadata log were called t-0"
         }
 
@@ -163,7 +163,7 @@ def test_every_kind_of_fault_is_known_to_change_disks_or_to_leave_them() -> None
 
 def candidates(lines: str, log: str = LOG) -> list[str]:
     given = tables(log, **disks(lines), records=sends(SENDS))
-    return said(unsafe_candidates(given, FACTS)).get("t-0", [])
+    return said(asked(unsafe_candidates, given, FACTS)).get("t-0", [])
 
 
 def test_a_member_of_the_last_isr_lacks_committed_records() -> None:
@@ -194,22 +194,22 @@ def test_an_unclean_election_and_a_damaged_log_accuse_nobody() -> None:
 def test_a_candidate_whose_log_was_not_read_is_a_doubt() -> None:
     both = LOG + "95 change t-0 isr 1,2 at 9600"
     given = tables(both, **disks("broker-1: 17@0 hw 1"), records=sends(SENDS))
-    assert doubts(unsafe_candidates(given, FACTS))["t-0"] == (
+    assert doubts(asked(unsafe_candidates, given, FACTS))["t-0"] == (
         "the log of broker 2, a candidate of t-0, could not be read whole"
     )
     whole = disks("broker-1: 17@0 hw 1\nbroker-2: 17@0 hw 1")
     given = tables(both, **whole, records=sends(SENDS))
-    assert not doubts(unsafe_candidates(given, FACTS))
+    assert not doubts(asked(unsafe_candidates, given, FACTS))
 
 
 def test_a_metadata_log_that_ends_before_the_run_does_not_tell_its_end() -> None:
     lines = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1"
     given = tables(LOG, **disks(lines), records=sends(SENDS), faults=faults())
     for kernel in (unsafe_candidates, truncated_replicas):
-        assert said(kernel(given, replace(FACTS, end_ns=9_000_000_000)))
+        assert said(asked(kernel, given, replace(FACTS, end_ns=9_000_000_000)))
         late = replace(FACTS, end_ns=10_000_000_000)
-        assert not said(kernel(given, late))
-        assert "the metadata log ends at 9.109 s" in doubts(kernel(given, late))["t-0"]
+        assert not said(asked(kernel, given, late))
+        assert "the metadata log ends at 9.109 s" in doubts(asked(kernel, given, late))["t-0"]
 
 
 EQUAL = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1 hw 2"
@@ -217,7 +217,7 @@ EQUAL = "broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 18@1 hw 2"
 
 def test_offsets_below_both_high_watermarks_are_the_cases_of_divergence() -> None:
     def counted(lines: str) -> int:
-        return case_count(divergent_replicas(tables(LOG, **disks(lines)), FACTS))
+        return case_count(asked(divergent_replicas, tables(LOG, **disks(lines)), FACTS))
 
     assert counted(EQUAL) == 2
     assert counted("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 28@1:1 hw 2") == 2
@@ -230,7 +230,7 @@ def test_records_that_a_replica_should_still_hold_are_the_cases_of_truncation() 
     def counted(acknowledged: str, lines: str = EQUAL, *events: tuple[str, str, int]) -> int:
         records = sends(acknowledged)
         given = tables(LOG, **disks(lines), records=records, faults=faults(*events))
-        return case_count(truncated_replicas(given, FACTS))
+        return case_count(asked(truncated_replicas, given, FACTS))
 
     assert counted(SENDS) == 4
     assert counted(SENDS, "broker-1: nothing hw 0\nbroker-2: 17@0 18@1 hw 2") == 4
@@ -243,7 +243,7 @@ def test_members_whose_logs_were_read_are_the_cases_of_candidates() -> None:
     def counted(lines: str) -> int:
         both = LOG + "95 change t-0 isr 1,2 at 9600"
         given = tables(both, **disks(lines), records=sends("17@0 at 1000..1100"))
-        return case_count(unsafe_candidates(given, FACTS))
+        return case_count(asked(unsafe_candidates, given, FACTS))
 
     assert counted(EQUAL) == 2
     assert counted("broker-1: 17@0 18@1 hw 2\nbroker-2: 17@0 hw 1") == 2

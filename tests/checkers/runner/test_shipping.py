@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 _ELSEWHERE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import checkers.check, checkers.groups
+import checkers.check, checkers.catalogue
 from history.errors import registry
 assert registry()
 print(checkers.check.__file__)

@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-from metadata_logs import describes, doubts, facts, metadata_log, never, said, sentence, tables
+from metadata_logs import (
+    asked,
+    describes,
+    doubts,
+    facts,
+    metadata_log,
+    never,
+    said,
+    sentence,
+    tables,
+)
 
 from checkers.facts import Judged
 from checkers.visibility.isr_went_back import isr_reads_that_went_back
@@ -34,7 +44,7 @@ def count(judged: Judged) -> int:
 
 
 def back(reads: str, log: str = LOG) -> Judged:
-    return list(isr_reads_that_went_back(tables(log, describes=describes(reads)), facts()))
+    return list(asked(isr_reads_that_went_back, tables(log, describes=describes(reads)), facts()))
 
 
 def stale(reads: str, log: str = LOG, faults: Sequence[tuple[int, int | None]] = ()) -> Judged:
@@ -51,11 +61,13 @@ def stale(reads: str, log: str = LOG, faults: Sequence[tuple[int, int | None]] =
     given = tables(
         log, describes=describes(reads), faults=pa.Table.from_pylist(broken, schema=FAULTS)
     )
-    return list(stale_isr_reads(given, BOUNDS))
+    return list(asked(stale_isr_reads, given, BOUNDS))
 
 
 def nonrepeatable(reads: str, log: str = LOG, frames: str = TOLD) -> Judged:
-    return list(nonrepeatable_isr_reads(tables(log, frames, describes=describes(reads)), facts()))
+    return list(
+        asked(nonrepeatable_isr_reads, tables(log, frames, describes=describes(reads)), facts())
+    )
 
 
 WENT_BACK = """
@@ -126,7 +138,7 @@ def test_a_read_that_failed_shows_nothing() -> None:
     failed = describes(WENT_BACK)
     place = failed.schema.get_field_index("error")
     failed = failed.set_column(place, failed.schema.field(place), pa.array(["NONE", "TIMED_OUT"]))
-    judged = list(isr_reads_that_went_back(tables(LOG, describes=failed), facts()))
+    judged = list(asked(isr_reads_that_went_back, tables(LOG, describes=failed), facts()))
     assert not never(judged)
 
 
@@ -221,7 +233,7 @@ def test_a_fenced_broker_is_held_to_no_age() -> None:
 
 
 def test_a_run_without_any_bound_judges_no_age() -> None:
-    assert not list(stale_isr_reads(tables(LOG, describes=describes(FOR_GOOD)), facts()))
+    assert not list(asked(stale_isr_reads, tables(LOG, describes=describes(FOR_GOOD)), facts()))
 
 
 TWO_BROKERS = """

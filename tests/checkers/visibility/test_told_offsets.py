@@ -1,7 +1,7 @@
 """V4 and V5: what brokers are told that all have acknowledged, and what they offer by it."""
 
 import pytest
-from metadata_logs import FACTS, doubts, facts, metadata_log, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, facts, metadata_log, said, sentence, tables
 
 from checkers.visibility.early_level import early_offers
 from checkers.visibility.false_lowest import false_lowest_offsets
@@ -24,11 +24,11 @@ ONE = "at 2000 broker-1 heartbeat epoch 1 offset 10 -> ok lowest {} at 2002\n"
 
 def told(frames: str, *, log: str = LOG, controllers: int = 1) -> dict[str, list[str]]:
     logs = metadata_log(**{f"controller_{n}": log for n in range(1, controllers + 1)})
-    return said(false_lowest_offsets(tables(logs, frames), facts(controllers)))
+    return said(asked(false_lowest_offsets, tables(logs, frames), facts(controllers)))
 
 
 def offered(frames: str, *, log: str = LOG) -> dict[str, list[str]]:
-    return said(early_offers(tables(log, frames), FACTS))
+    return said(asked(early_offers, tables(log, frames), FACTS))
 
 
 def test_what_an_unfenced_broker_lacks_is_told_as_known_to_all() -> None:
@@ -75,10 +75,10 @@ def test_a_controller_is_held_only_against_what_it_knew() -> None:
 def test_the_log_tells_of_no_time_behind_its_end() -> None:
     short = LOG.replace("at 20000", "at 2000").replace("14 at 3000", "14 at 2000")
     assert not told(BEATS + ONE.format(10), log=short)
-    assert doubts(false_lowest_offsets(tables("", BEATS), FACTS))
-    assert not doubts(false_lowest_offsets(tables(""), FACTS))
+    assert doubts(asked(false_lowest_offsets, tables("", BEATS), FACTS))
+    assert not doubts(asked(false_lowest_offsets, tables(""), FACTS))
     untold = BEATS.replace("lowest 4 ", "").replace("lowest 9 ", "")
-    assert not doubts(false_lowest_offsets(tables("", untold), FACTS))
+    assert not doubts(asked(false_lowest_offsets, tables("", untold), FACTS))
 
 
 def test_what_is_told_goes_back() -> None:
@@ -150,5 +150,5 @@ def test_a_level_under_which_nothing_is_told_promises_nothing() -> None:
 
 
 def test_without_a_log_no_offer_is_judged() -> None:
-    assert doubts(early_offers(tables("", OFFER.format(3)), FACTS))
-    assert not doubts(early_offers(tables("", RAISED.format(39)), FACTS))
+    assert doubts(asked(early_offers, tables("", OFFER.format(3)), FACTS))
+    assert not doubts(asked(early_offers, tables("", RAISED.format(39)), FACTS))

@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from sealed_runs import sealed_table
 
 from harness.cli.main import WRONG_USE, main
 from history.manifest import read_manifest
 from history.models import Model
-from history.reader import load_table
 from history.run_directory import find_run
 
 
@@ -33,7 +33,7 @@ def test_a_made_up_history_goes_out_and_comes_in_again(
     into = ["--format", "edn", "--model", "register", "--independent", "--results", results]
     assert called("import", file, *into) == 0
     again = find_run("imported", tmp_path / "results")
-    tables = [load_table(run, "model_operations").sort_by("index") for run in (made, again)]
+    tables = [sealed_table(run, "model_operations").sort_by("index") for run in (made, again)]
     assert tables[0].equals(tables[1])
 
 
@@ -44,7 +44,7 @@ def test_a_history_can_come_from_standard_input(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line)))
     words = ["--format", "jsonl", "--model", "counter", "--results", str(tmp_path)]
     assert called("import", "-", *words) == 0
-    table = load_table(find_run("imported", tmp_path), "model_operations")
+    table = sealed_table(find_run("imported", tmp_path), "model_operations")
     assert table["value"].to_pylist() == [3]
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from sealed_runs import sealed_table
 
 from harness.histories.built_run import KAFKA
 from harness.histories.exported import exported
@@ -22,7 +23,6 @@ from history.manifest import read_manifest
 from history.models import MODEL_TABLES, Isolation, Model
 from history.open.edn import edn_text
 from history.open.scalars import ORIGINALS_FILE, Originals
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.schema import MODEL_OPERATIONS
 from history.seal import seal
@@ -69,7 +69,7 @@ def out(run: RunDirectory, notation: Format, *, events: bool = False) -> bytes:
 def told(run: RunDirectory) -> list[Line]:
     """The operations by index, with their values as they were before they were numbered."""
     model = Model(read_manifest(run.manifest_path).model)
-    table = load_table(run, MODEL_TABLES[model])
+    table = sealed_table(run, MODEL_TABLES[model])
     order = [(name, "ascending") for name in table.column_names[:2]]
     kept = run.history / ORIGINALS_FILE
     originals = Originals(pq.read_table(kept) if kept.is_file() else None)
@@ -392,7 +392,7 @@ KAFKA_EDN = b"""
 
 def test_clients_of_kafka_become_operations_and_records(tmp_path: Path) -> None:
     run = take_in(KAFKA_EDN, tmp_path, model=KAFKA, notation=Format.EDN)
-    operations = load_table(run, "operations").to_pylist()
+    operations = sealed_table(run, "operations").to_pylist()
     assert [
         (row["index"], row["f"], row["key"], row["outcome"], row["record_count"])
         for row in operations
@@ -404,7 +404,7 @@ def test_clients_of_kafka_become_operations_and_records(tmp_path: Path) -> None:
         (4, "poll", None, "ok", 1),
         (5, "final-read", "5", "ok", 0),
     ]
-    records = load_table(run, "records").to_pylist()
+    records = sealed_table(run, "records").to_pylist()
     assert {
         (row["operation"], row["key"], row["offset"], row["value"], row["session"])
         for row in records
@@ -433,9 +433,9 @@ def test_clients_of_kafka_come_back_the_same(
     again = take_in(written, tmp_path / "again", model=KAFKA, notation=notation)
     # A process that sent and polled in one transaction does so in two operations now, which no
     # process has open at once: the one goes to another.
-    lanes = {row["operation"] for row in load_table(run, "records").to_pylist()} & {4}
+    lanes = {row["operation"] for row in sealed_table(run, "records").to_pylist()} & {4}
     for name in ("operations", "records"):
-        table, other = load_table(run, name), load_table(again, name)
+        table, other = sealed_table(run, name), sealed_table(again, name)
         if events or notation is Format.EDN:
             assert lanes
             kept = [column for column in table.column_names if column not in ("process", "session")]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from commands import Fencepost
+from sealed_runs import sealed_table
 
 from history.manifest import RunState, read_manifest
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.schema import RUN_TABLES
 
@@ -140,7 +140,7 @@ def test_a_random_run_is_valid_and_the_same_again_bit_for_bit(tmp_path: Path) ->
     assert one.recorded == other.recorded
     assert found[0][1].play_path.read_text() == found[1][1].play_path.read_text()
     for table in ("wire", "metadata_log", "describes", "metadata_writes", "replica_records"):
-        assert load_table(found[0][1], table).num_rows > 0, table
+        assert sealed_table(found[0][1], table).num_rows > 0, table
 
 
 IDLE = """\

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from sealed_runs import sealed_table
 
 from checkers.anomaly import anomalies_of
-from checkers.cluster_checks import ClusterKernel
 from checkers.control_plane.stuck_isr import stuck_isrs
 from checkers.control_plane.stuck_replica import stuck_replicas
 from checkers.facts import facts_of
+from checkers.metadata.view import View
+from checkers.table_check import TableKernel
 from clusters.reference.nodes.replicas.fetchers import Fetchers
 from clusters.reference.nodes.replicas.log import PartitionLog
 from clusters.systems import SIMULATED
@@ -19,7 +21,6 @@ from harness.run.run import record_scenario
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from history.manifest import read_manifest
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.seal import seal
 
@@ -51,9 +52,10 @@ def recorded(directory: Path) -> RunDirectory:
     return run
 
 
-def said(kernel: ClusterKernel, run: RunDirectory) -> list[str]:
-    tables = {name: load_table(run, name) for name in ("metadata_log", "replicas", "faults")}
-    judged = kernel(tables, facts_of(read_manifest(run.manifest_path)))
+def said(kernel: TableKernel, run: RunDirectory) -> list[str]:
+    tables = {name: sealed_table(run, name) for name in ("metadata_log", "replicas", "faults")}
+    facts = facts_of(read_manifest(run.manifest_path))
+    judged = kernel(tables, View(facts=facts, metadata_log=tables["metadata_log"]))
     return [one.detail for _, found in judged for one in anomalies_of(found.table)]
 
 

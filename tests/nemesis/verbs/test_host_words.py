@@ -4,9 +4,9 @@ import pytest
 
 from clusters.abilities import Skew
 from clusters.port import NodeName
+from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.play import parse_play, step_data
-from nemesis.stage import Stage
 from nemesis.steps import Play, takes_of
 from nemesis.targets import NamedNodes
 from nemesis.verbs.skew import SkewClock

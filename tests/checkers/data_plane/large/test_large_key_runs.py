@@ -10,15 +10,15 @@ import pyarrow.parquet as pq
 import pytest
 from histories import History
 from judging import setting_of
-from pyspark.sql import SparkSession
 
 from checkers.anomaly import Found
-from checkers.data_plane.checks import CHECKS
+from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.large.files import Limits
 from checkers.data_plane.large.survey import Grain
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.runner.tables import SealedFile
+from checkers.runner.tasks import Session
 from generators.kafka import LIES, Recipe, Synthetic, synthetic_history
 
 pytestmark = pytest.mark.spark
@@ -38,14 +38,14 @@ def _files(made: Synthetic, directory: Path) -> list[SealedFile]:
 
 
 def _passed(
-    spark: SparkSession,
+    spark: Session,
     made: Synthetic,
     files: list[SealedFile],
     limits: Limits,
     **options: Any,
 ) -> RecordsPass:
     setting = setting_of(History(operations=made.operations, records=made.records))
-    checks = options.get("checks", CHECKS)
+    checks = options.get("checks", KEY_CHECKS)
     return records_pass(spark, files, setting=setting, checks=checks, budget_s=300, limits=limits)
 
 
@@ -58,11 +58,11 @@ def _rows(found: RecordsPass) -> list[dict[str, Any]]:
 
 def _unequal(seed: int) -> Synthetic:
     """A history of a large key and of small ones, with every lie that leaves keys comparable."""
-    lies = tuple(name for name in LIES if name in CHECKS)
+    lies = tuple(name for name in LIES if name in KEY_CHECKS)
     return synthetic_history(Recipe(sends=2000, keys=3, lies=lies, crash_rate=0.05, seed=seed))
 
 
-def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: SparkSession) -> None:
+def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: Session) -> None:
     made = _unequal(seed=3)
     files = _files(made, tmp_path)
     found = _passed(spark, made, files, _LIMITS)
@@ -74,7 +74,7 @@ def test_segments_on_spark_answer_as_whole_keys_do(tmp_path: Path, spark: SparkS
 
 
 def test_a_large_file_that_is_not_what_was_sealed_has_no_findings(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     made = _unequal(seed=3)
     full, empty = _files(made, tmp_path)
@@ -85,14 +85,22 @@ def test_a_large_file_that_is_not_what_was_sealed_has_no_findings(
 
 
 def test_a_kernel_that_crashes_in_segments_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def crash(_: KeyLog) -> Found:
         raise ZeroDivisionError("no luck")
 
     made = _unequal(seed=3)
     full, _ = _files(made, tmp_path)
-    found = _rows(_passed(spark, made, [full], _LIMITS, checks={**CHECKS, "vanished": crash}))
+    found = _rows(
+        _passed(
+            spark,
+            made,
+            [full],
+            _LIMITS,
+            checks={**KEY_CHECKS, "vanished": replace(KEY_CHECKS["vanished"], kernel=crash)},
+        )
+    )
     usual = _rows(_passed(spark, made, [full], _LIMITS))
     crashed = [row for row in found if row["check"] == "vanished"]
     assert len(crashed) == made.recipe.keys

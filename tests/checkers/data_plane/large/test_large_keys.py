@@ -13,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judging import setting_of
 from numpy.typing import NDArray
-from segment_judging import HereJobs, rows_in_segments
+from segment_judging import HereTasks, rows_in_segments
 from small_histories import KEY, histories
 
+from checkers.catalogue import KEY_CHECKS
 from checkers.data_plane.answers import answers_of, judged_rows
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
-from checkers.data_plane.key_log import Setting, key_log
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_log import key_log
 from checkers.data_plane.large.survey import Grain
+from checkers.setting import Setting
 from generators.kafka import LIES, Recipe, synthetic_history
 
 pytestmark = pytest.mark.slow
@@ -34,8 +36,8 @@ def _whole(records: pa.Table, setting: Setting) -> list[Row]:
     rows: list[Row] = []
     for key in dict.fromkeys(records["key"].to_pylist()):
         mine = records.filter(pc.equal(records["key"], key))
-        answers = answers_of(key_log(key, mine, setting), KEY_ASSUMPTIONS | CHECKS)
-        rows += [row | {"key": key} for row in judged_rows(key, tuple(CHECKS), answers)]
+        answers = answers_of(key_log(key, mine, setting), KEY_ASSUMPTIONS | KEY_CHECKS)
+        rows += [row | {"key": key} for row in judged_rows(key, KEY_CHECKS, answers)]
     return [{name: row[name] for name in row if name != "seconds"} for row in rows]
 
 
@@ -80,16 +82,16 @@ def test_every_lie_is_found_in_segments_as_in_the_whole_key(lie: str) -> None:
 
 def test_without_shared_values_two_jobs_judge_a_key() -> None:
     made = synthetic_history(Recipe(sends=600, keys=1, crash_rate=0.0))
-    jobs = HereJobs()
+    session = HereTasks()
     past = History(operations=made.operations, records=made.records)
     _cut(
         made.records,
         setting_of(past),
         piece_rows=100,
         grain=Grain(block_offsets=8, segment_rows=150),
-        jobs=jobs,
+        session=session,
     )
-    assert (jobs.exchange_count, jobs.job_count) == (0, 2)
+    assert (session.exchange_count, session.job_count) == (0, 2)
 
 
 def _made(recipe: Recipe) -> tuple[pa.Table, Setting]:
@@ -108,9 +110,9 @@ _COARSE = Grain(block_offsets=8, segment_rows=150)
 
 def test_a_value_that_stands_in_two_segments_is_exchanged() -> None:
     records, setting = _made(Recipe(sends=600, keys=1, crash_rate=0.0, lies=("duplicate",)))
-    jobs = HereJobs()
-    found = _cut(records, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
-    assert jobs.exchange_count == 1
+    session = HereTasks()
+    found = _cut(records, setting, piece_rows=100, grain=_COARSE, session=session)
+    assert session.exchange_count == 1
     assert [row["check"] for row in found if row["never_count"]] == ["duplicate"]
 
 
@@ -120,9 +122,9 @@ def test_values_without_any_order_are_all_exchanged_and_judged_the_same() -> Non
     # Odd multiples of different numbers differ, modulo a power of two.
     mixed = records["value"].to_numpy() * np.int64(0x9E3779B97F4A7C1)
     scrambled = _with_values(records, mixed)
-    jobs = HereJobs()
-    found = _cut(scrambled, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
-    assert jobs.exchange_count == 1
+    session = HereTasks()
+    found = _cut(scrambled, setting, piece_rows=100, grain=_COARSE, session=session)
+    assert session.exchange_count == 1
     assert found == _whole(scrambled, setting)
     assert {row["check"] for row in found if row["never_count"]} >= set(lies)
 
@@ -149,9 +151,9 @@ def test_acknowledgements_that_were_taken_back_are_decided_by_the_reads_of_all_s
     outcome = pc.if_else(unsure, pa.scalar("info"), records["outcome"])
     place = records.column_names.index("outcome")
     changed = records.set_column(place, records.schema.field("outcome"), outcome)
-    jobs = HereJobs()
-    found = _cut(changed, setting, piece_rows=100, grain=_COARSE, jobs=jobs)
-    assert jobs.job_count == 3
+    session = HereTasks()
+    found = _cut(changed, setting, piece_rows=100, grain=_COARSE, session=session)
+    assert session.job_count == 3
     assert found == _whole(changed, setting)
 
 
@@ -159,5 +161,5 @@ def test_rows_in_another_order_than_that_of_the_history_are_not_judged() -> None
     records, setting = _made(Recipe(sends=200, keys=1))
     shuffled = records.sort_by([("value", "descending")])
     found = _cut(shuffled, setting, piece_rows=100, grain=_COARSE)
-    assert len(found) == len(KEY_ASSUMPTIONS | CHECKS)
+    assert len(found) == len(KEY_ASSUMPTIONS | KEY_CHECKS)
     assert all("t-0: records are not sorted by operation" in row["unknown"] for row in found)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from far_machines import far_machines, inventory_of, why_no_machines
+from sealed_runs import sealed_table
 from sshd import Sshd
 
 from harness.cli.main import main
 from history.manifest import read_manifest
-from history.reader import load_table
 from history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def test_a_smoke_run_over_ssh_is_valid_and_leaves_nothing_over_there(
     assert manifest.versions["host"] == "ssh"
     # Known only from what went over the proxy on this machine.
     assert {"broker-1", "broker-2", "broker-3"} <= set(
-        load_table(run, "wire")["source"].to_pylist()
+        sealed_table(run, "wire")["source"].to_pylist()
     )
     for one in machines:
         left = list((Path(one.machine.directory) / "runs").iterdir())

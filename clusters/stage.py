@@ -13,6 +13,8 @@ class Stage:
     """The cast of a play, known before anything starts."""
 
     nodes: tuple[NodeName, ...]
+    system: str = "kafka"
+    """The name of the cluster's system, whose conditions a play may await."""
     roles: tuple[NodeRole, ...] = ()
     """What they are; of what none is, plays cannot say anything."""
     keys: tuple[str, ...] = ()
