@@ -14,7 +14,6 @@ from clusters.evolution import ChangesMembers
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.packets import why_no_rules
 from clusters.port import Cluster
-from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario
 from history.failure import Mistakes, SpecError
@@ -52,8 +51,7 @@ class There:
     @property
     def why_no_clients(self) -> str | None:
         """Why nothing can be done to client processes; None if it can."""
-        in_time = issubclass(self.cluster, SimulatedCluster)
-        return "its clients are no processes" if in_time else None
+        return "its clients are no processes" if self._in_virtual_time else None
 
     @property
     def why_not_here(self) -> str | None:
@@ -63,11 +61,17 @@ class There:
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
         """Why the wire cannot have such a rule; None if it can."""
-        if not issubclass(self.cluster, SimulatedCluster):
+        if not self._in_virtual_time:
             return None
         from nemesis.simulated.refusals import why_no_such_rule  # noqa: PLC0415  # it decodes frames
 
         return why_no_such_rule(action, match)
+
+    @property
+    def _in_virtual_time(self) -> bool:
+        from clusters.reference.simulated.cluster import SimulatedCluster  # noqa: PLC0415  # large
+
+        return issubclass(self.cluster, SimulatedCluster)
 
     @property
     def why_no_packets(self) -> str | None:

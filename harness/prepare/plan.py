@@ -74,11 +74,11 @@ def planned(scenario: Scenario, options: RunOptions, say: Callable[[str], None])
     _refuse_full_disk(options.results)
     _refuse_make(scenario, options)
     refuse_unplaceable(options)
-    plan = Plan(scenario=scenario, options=options)
-    refuse_missing_abilities(scenario, plan.there)
-    scenario = with_disks(scenario, options, say)
-    scenario = with_hardships(_fitted(scenario, options, say), options)
-    return replace(plan, scenario=scenario)
+    # Before the cluster's class is imported, which says what can be done to it.
+    plan = Plan(scenario=_fitted(scenario, options, say), options=options)
+    refuse_missing_abilities(plan.scenario, plan.there)
+    scenario = with_disks(plan.scenario, options, say)
+    return replace(plan, scenario=with_hardships(scenario, options))
 
 
 def _refuse_make(scenario: Scenario, options: RunOptions) -> None:

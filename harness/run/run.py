@@ -21,7 +21,7 @@ from clusters.provision.java import Java
 from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
 from harness.prepare.hosts import with_release_of_image
-from harness.prepare.plan import planned
+from harness.prepare.plan import Plan, planned
 from harness.prepare.reference import rules_without
 from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
@@ -44,7 +44,7 @@ from history.failure import HarnessError, SpecError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["InterruptedRunError", "record_scenario", "run_scenario"]
+__all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenario"]
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -56,8 +56,13 @@ class InterruptedRunError(KeyboardInterrupt):
 
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
+    """Plan it and run it."""
+    return run_planned(planned(scenario, options, progress.say), progress)
+
+
+def run_planned(plan: Plan, progress: Progress) -> RunOutcome:
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
-    plan = planned(scenario, options, progress.say)
+    options = plan.options
     _make_directory(options.results)
     scenario = with_release_of_image(plan.scenario, options, progress.say)
     with _interruptible(), _alone(scenario, options):
