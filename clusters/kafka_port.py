@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from clusters.port import KEY, Cluster, ClusterSpec, NodeName, NodeRole, role_name
-from history.failure import SpecError
+from history.failure import Mistakes
 
 __all__ = [
     "Administers",
@@ -141,17 +141,20 @@ class KafkaSpec(ClusterSpec):
         return frozenset(node for node in self.nodes if role_of(node) is Role.CONTROLLER)
 
     def check(self) -> None:
-        """Raise SpecError, with the path of the key, for a cluster that cannot be."""
+        """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
+        mistakes = Mistakes()
         if self.controllers not in (1, 3):
-            raise SpecError(("controllers",), f"1 or 3 controllers, found {self.controllers}")
+            mistakes.note(("controllers",), f"1 or 3 controllers, found {self.controllers}")
         if not 1 <= self.brokers <= _BROKERS_MAX:
-            raise SpecError(("brokers",), f"1 to {_BROKERS_MAX} brokers, found {self.brokers}")
-        for key, most in (("spare_controllers", 4), ("spare_brokers", _BROKERS_MAX - self.brokers)):
+            mistakes.note(("brokers",), f"1 to {_BROKERS_MAX} brokers, found {self.brokers}")
+        spare_max = max(0, _BROKERS_MAX - self.brokers)
+        for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
             if not 0 <= getattr(self, key) <= most:
-                raise SpecError((key,), f"0 to {most} of them, found {getattr(self, key)}")
+                mistakes.note((key,), f"0 to {most} of them, found {getattr(self, key)}")
         if self.spare_controllers and self.quorum is Quorum.STATIC:
             found = "the voters of a static quorum are fixed: dynamic"
-            raise SpecError(("spare_controllers",), found)
+            mistakes.note(("spare_controllers",), found)
+        mistakes.refuse()
 
 
 def of_kafka(spec: ClusterSpec) -> KafkaSpec:

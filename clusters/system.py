@@ -117,8 +117,6 @@ class System:
     """Its fields are the other keys under `cluster`, its roles the nodes that plays may name."""
     makes: tuple[Make, ...]
     """The first is what `--cluster` need not name."""
-    workloads: frozenset[str]
-    """What its clients can do, by the names of `workloads`."""
     tables: tuple[str, ...]
     """The tables of evidence that each run of it sets out to record."""
     conditions: Mapping[str, Parse]

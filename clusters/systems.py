@@ -43,7 +43,6 @@ SYSTEMS: Final[dict[str, System]] = {
             name="kafka",
             spec=KafkaSpec,
             makes=(KAFKA, REFERENCE, SIMULATED),
-            workloads=frozenset({"produce-poll", "transactions", "metadata", "membership"}),
             conditions=CONDITIONS,
             tables=(
                 *("describes", "metadata_offsets", "quorum_claims"),

@@ -15,6 +15,9 @@ class Time(Protocol):
     def sleep(self, seconds: float) -> None:
         """Return when so much time has passed."""
 
+    def sleep_until(self, moment_s: float) -> None:
+        """Return at this moment of the clock, or at once if it has passed."""
+
 
 class RealTime:
     """The machine's."""
@@ -26,3 +29,7 @@ class RealTime:
     def sleep(self, seconds: float) -> None:
         """Do nothing for so long."""
         time.sleep(seconds)
+
+    def sleep_until(self, moment_s: float) -> None:
+        """Do nothing until then."""
+        time.sleep(max(0.0, moment_s - self.now_s()))

@@ -75,6 +75,11 @@ class ReleaseCourse:
                 )
         self.finalised = frozenset({version})
 
+    def doubt(self) -> None:
+        """Any node may be of any release from here on, and any metadata.version may count."""
+        self.runs = {node: releases | {""} for node, releases in self.runs.items()}
+        self.finalised |= {""}
+
     def join(self, others: Iterable["ReleaseCourse"]) -> None:
         """Any of the others may be what happened."""
         for other in others:

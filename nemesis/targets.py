@@ -19,6 +19,7 @@ __all__ = [
     "ByRole",
     "Choice",
     "NamedNodes",
+    "NotNowError",
     "RoleOf",
     "Scene",
     "Share",
@@ -125,8 +126,12 @@ def target_data(target: Target) -> object:
             return f"{role} {key}" if key else str(role)
 
 
+class NotNowError(HarnessError):
+    """A step cannot be done at this moment, but could be at another."""
+
+
 def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName, ...]:
-    """The nodes meant, now. HarnessError if the cluster has no such node at this moment."""
+    """The nodes meant, now. NotNowError if the cluster has no such node at this moment."""
     if isinstance(target, NamedNodes):
         return target.nodes
     if isinstance(target, Choice):
@@ -150,20 +155,20 @@ def _share_count(share: Share, total: int) -> int:
 def _replica(target: ByRole, scene: Scene, draw: random.Random) -> NodeName:
     partition = scene.view.partitions.get(target.key or "") if scene.view else None
     if partition is None:
-        raise HarnessError(f"{target.role} {target.key}: no broker told its metadata just now")
+        raise NotNowError(f"{target.role} {target.key}: no broker told its metadata just now")
     if target.role is RoleOf.LEADER:
         candidates = [partition.leader] if partition.leader is not None else []
     else:
         candidates = [broker for broker in partition.isr if broker != partition.leader]
     by_id = {broker_id: node for node, broker_id in scene.broker_ids.items()}
     if not candidates:
-        raise HarnessError(f"{target.role} {target.key}: there is none (isr {partition.isr})")
+        raise NotNowError(f"{target.role} {target.key}: there is none (isr {partition.isr})")
     return by_id[draw.choice(candidates)]
 
 
 def _known(node: NodeName | None, otherwise: str) -> NodeName:
     if node is None:
-        raise HarnessError(otherwise)
+        raise NotNowError(otherwise)
     return node
 
 

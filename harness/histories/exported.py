@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.histories.imported import Format
+from harness.histories.format import Format
 from history.failure import UsageError
 from history.manifest import Manifest, read_manifest
 from history.models import MODEL_TABLES, Model

@@ -7,9 +7,8 @@ go on. All that is paused goes on when everything is healed.
 import random
 from dataclasses import replace
 
-from harness.interpreter.played import PerformedPlay
+from harness.interpreter.books import FaultBook, Played
 from history.failure import HarnessError
-from history.journal import FaultJournal
 from nemesis.clients import ClientChoice, ControlsClients
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import VERBS, kind_of, verb_of
@@ -22,7 +21,7 @@ class ClientFaults:
     """The faults of clients during a run. `clients` None: they are no processes."""
 
     def __init__(
-        self, clients: ControlsClients | None, *, journal: FaultJournal, played: PerformedPlay
+        self, clients: ControlsClients | None, *, journal: FaultBook, played: Played
     ) -> None:
         self._clients = clients
         self._journal = journal

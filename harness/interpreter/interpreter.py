@@ -1,5 +1,8 @@
 """Drives faults through a run: a play step by step, or a mix until the time is up, then the heal.
 
+A trial has schedules of its own, and performs their steps here one by one (`perform`); its policy
+is another one, and its cluster, its time and its looks are those of a simulated world.
+
 The bounds here have names. `StepOutcome` says how a play ended; whatever kept the schedule from
 being performed whole is a *shortfall*, written to the manifest, and makes the verdict unknown
 unless the checks find the run invalid.
@@ -8,38 +11,37 @@ unless the checks find the run invalid.
 import math
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusters.evolution import Follows, members_of
-from clusters.kafka_conditions import LogEnd
+from clusters.evolution import Follows
+from clusters.kafka_conditions import LogEnd, Registered
 from clusters.kafka_port import LogEnds, Role, role_of
 from clusters.observation import Acknowledged, AllRecovered, Condition, Held, Observation, Seen
 from clusters.port import Cluster, NodeName
+from harness.interpreter.books import Played
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, whole_nodes
 from harness.interpreter.performer import Performer
-from harness.interpreter.played import PerformedPlay
+from harness.interpreter.policy import Policy
 from harness.timing import RealTime, Time
 from history.failure import HarnessError
 from nemesis.mix import Mix
 from nemesis.play import step_data
 from nemesis.steps import Play, dealt
-from nemesis.targets import Scene, resolve
+from nemesis.targets import NamedNodes, resolve
 from nemesis.verbs.await_condition import Await
 from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.verb import OnClient
+from nemesis.verbs.verb import Deed, OnClient
 from nemesis.verbs.wait import Wait
 
 __all__ = ["Interpreter"]
 
-_TICK_S = 0.05
-_RESTART_S = 60.0
-"""For a node that was restarted to be whole again: several times what it takes."""
 _ROUNDED_S = 5.0
 """More than what the checks take off a stretch of time, as clocks differ."""
 _NAMED_MAX = 4
@@ -54,12 +56,14 @@ class Interpreter:
     performer: Performer
     network: Network
     clients: ClientFaults
-    played: PerformedPlay
+    played: Played
     observer: Looks
     draw: random.Random
-    on_tick: Callable[[float, Observation], None]
-    """Called at every tick: progress, and the watch over clients and nodes."""
+    on_tick: Callable[[float, Observation], None] | None
+    """Called at every tick: progress, and the watch over clients and nodes. None: nobody watches,
+    and no fault is settled."""
     time: Time = field(default_factory=RealTime)
+    policy: Policy = field(default_factory=Policy)
     shortfalls: list[str] = field(default_factory=list)
     _begin_s: float = field(init=False)
     _end_s: float = math.inf
@@ -88,9 +92,9 @@ class Interpreter:
         """Random faults until the time is up."""
         end_s = self._now_s() + time_limit_s
         while self._now_s() < end_s:
-            now = self._tick()
-            impaired = frozenset(members_of(self.cluster)) - whole_nodes(now)
-            for step in mix.due(self._now_s(), scene=self._scene(now), impaired=impaired):
+            self._tick()
+            scene, impaired = self.observer.scene(), self.observer.impaired()
+            for step in mix.due(self._now_s(), scene=scene, impaired=impaired):
                 try:
                     self._perform(step, math.inf)  # what is due is done, however late
                 except HarnessError as error:
@@ -99,7 +103,7 @@ class Interpreter:
 
     def idle(self, *, time_limit_s: float) -> None:
         """No faults: let the clients work."""
-        self._until(lambda _: False, self._now_s() + time_limit_s)
+        self._pass_until(self._now_s() + time_limit_s)
 
     def heal(self, *, limit_s: float) -> bool:
         """Undo everything and wait until the cluster is whole, within the limit; whether it is."""
@@ -115,16 +119,20 @@ class Interpreter:
 
     def _perform(self, step: Step, end_s: float) -> bool:
         if step.at_s is not None:
-            self._until(lambda _: False, min(step.at_s, end_s))
+            self._pass_until(min(step.at_s, end_s))
         if self._now_s() >= end_s:
             raise HarnessError("the time limit of the run passed")
+        return self.perform(step, end_s=end_s)
+
+    def perform(self, step: Step, *, end_s: float) -> bool:
+        """Do it now. False if what it waits for did not come by its bound, or by `end_s`."""
         self._end_s = end_s
         return verb_of(step).perform(step, self)
 
     def wait(self, step: Wait) -> bool:
         """Let time pass, no longer than the run lasts."""
         self.played.note(replace(step, at_s=self._now_s()))
-        self._until(lambda _: False, min(self._now_s() + step.for_s, self._end_s))
+        self._pass_until(min(self._now_s() + step.for_s, self._end_s))
         return True
 
     def await_condition(self, step: Await) -> bool:
@@ -143,47 +151,89 @@ class Interpreter:
 
     def on_the_wire(self, step: Step) -> bool:
         """Do to the network what the step says, and see it."""
-        scene = self._scene(self.observer.latest())
-        self.network.perform(step, scene=scene, draw=self.draw, now_s=self._now_s())
+        with suppress(*self.policy.left):
+            scene = self.observer.scene()
+            self.network.perform(step, scene=scene, draw=self.draw, now_s=self._now_s())
         return True
 
-    def administer(self, step: Step, do: Callable[[Cluster, Any], None]) -> bool:
+    def administer(
+        self,
+        step: Step,
+        do: Callable[[Cluster, Any], None],
+        one_by_one: Callable[[Any], Sequence[Step]],
+    ) -> bool:
         """Do what an operator would, and see its end."""
+        step = self.policy.bounded(step)
         self.played.note(replace(step, at_s=self._now_s()))
-        do(self.cluster, step)
+        for one in one_by_one(step):
+            try:
+                do(self.cluster, one)
+            except HarnessError:
+                if self.policy.demands_evidence:
+                    raise
         if isinstance(step, RemoveNodes):
-            self.performer.forget(step.nodes)
+            self.performer.forget(step.nodes, "no member of the cluster any more")
         return True
 
     def act(self, step: OnNodes) -> bool:
         """Do it to the nodes that its target comes to, all together or one after the other."""
-        nodes = resolve(step.target, self._scene(self.observer.latest()), self.draw)
-        deed = verb_of(step).deed
-        assert deed is not None, "it is done to nodes"
-        if deed.one_by_one:
+        nodes: Sequence[NodeName] = ()
+        with suppress(*self.policy.left):
+            nodes = resolve(step.target, self.observer.scene(), self.draw)
+        if _deed(step).parts is not None:
             return self._in_turn(step, nodes)
-        self.performer.perform(deed.draws(step, self.draw), nodes, now_s=self._now_s())
+        self._do(step, nodes)
         return True
+
+    def _do(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
+        deed = _deed(step)
+        bounded = deed.draws(self.policy.bounded(step), self.draw)
+        if self.policy.demands_evidence:
+            self.performer.perform(bounded, nodes, now_s=self._now_s())
+            return
+        for node in nodes:
+            if self.cluster.state(node) in deed.tried_in:
+                self.performer.perform(bounded, (node,), now_s=self._now_s())
 
     def _in_turn(self, step: OnNodes, nodes: Sequence[NodeName]) -> bool:
         """Each in turn; whether the last, too, was seen back in time."""
         for node in nodes:
-            self.performer.perform(step, (node,), now_s=self._now_s())
-            end_s = self._now_s() + _RESTART_S
-            if role_of(node) is Role.CONTROLLER and isinstance(self.cluster, Follows):
-                self.cluster.await_follower(node, within_s=_RESTART_S)
-            self.observer.next_look(timeout_s=_RESTART_S)
-            if not self._until(lambda now, node=node: node in whole_nodes(now), end_s):  # type: ignore[misc]
+            for part in self._parts(step, node):
+                self._do(part, (node,))
+            if not self._back(node):
                 return False
         return True
 
+    def _parts(self, step: OnNodes, node: NodeName) -> Sequence[OnNodes]:
+        """The step as one, which has evidence, or as those that can be repeated one by one."""
+        parts = _deed(step).parts
+        if self.policy.demands_evidence or parts is None:
+            return (step,)
+        return parts(replace(step, target=NamedNodes(nodes=(node,))))
+
+    def _back(self, node: NodeName) -> bool:
+        """Wait until the node is whole; whether it was in time."""
+        within_s = self.policy.restart_s
+        end_s = self._now_s() + within_s
+        if self.policy.demands_evidence:
+            if role_of(node) is Role.CONTROLLER and isinstance(self.cluster, Follows):
+                self.cluster.await_follower(node, within_s=within_s)
+            self.observer.next_look(timeout_s=within_s)
+        else:
+            end_s = min(end_s, self._end_s)
+        return self._until(lambda now: node in whole_nodes(now), end_s)
+
     def _await(self, condition: Condition, end_s: float) -> bool:
         before = self.observer.latest()
-        if not isinstance(condition, Acknowledged | Held | Seen):
+        if self.policy.demands_evidence and not isinstance(condition, Acknowledged | Held | Seen):
             self.observer.next_look(timeout_s=max(0.0, end_s - self._now_s()))
+
+        is_counted = isinstance(condition, Acknowledged | Registered)
 
         def reached(now: Observation) -> bool:
             return condition.holds(self._with_log_ends(_since(now, before), condition))
+            asked = _since(now, before) if is_counted else self._with_log_ends(now, condition)
+            return condition.holds(asked)
 
         return self._until(reached, end_s)
 
@@ -208,36 +258,42 @@ class Interpreter:
         for steps in (self.performer.mend_all, self.performer.heal_all):
             for step in steps():
                 self.act(step)
-        return self._await(AllRecovered(), end_s)
+        return not self.policy.demands_evidence or self._await(AllRecovered(), end_s)
+
+    def _pass_until(self, end_s: float) -> None:
+        if self.on_tick is None:
+            self.time.sleep_until(self._begin_s + end_s)
+        else:
+            self._until(lambda _: False, end_s)
 
     def _until(self, reached: Callable[[Observation], bool], end_s: float) -> bool:
-        while True:
-            now = self._tick()
-            if reached(now):
-                return True
+        # What was so before a step is no evidence of it.
+        now = self._tick() if self.policy.demands_evidence else self.observer.latest()
+        while not reached(now):
             if self._now_s() >= end_s:
                 return False
+            now = self._tick()
+        return True
 
     def _tick(self) -> Observation:
-        self.time.sleep(_TICK_S)
+        self.time.sleep(self.policy.tick_s)
         now = self.observer.latest()
-        self.performer.settle(now)
-        self.network.settle()
-        if now.view is not None:
-            self.network.name_topics(now.view.topic_ids)
-        self.on_tick(self._now_s(), now)
+        if self.on_tick is not None:
+            self.performer.settle(now)
+            self.network.settle()
+            if now.view is not None:
+                self.network.name_topics(now.view.topic_ids)
+            self.on_tick(self._now_s(), now)
         return now
-
-    def _scene(self, now: Observation) -> Scene:
-        return Scene(
-            nodes=members_of(self.cluster),
-            broker_ids=dict(now.broker_ids),
-            view=now.view,
-            active_controller=now.active_controller,
-        )
 
     def _now_s(self) -> float:
         return self.time.now_s() - self._begin_s
+
+
+def _deed(step: OnNodes) -> "Deed[Any]":
+    deed = verb_of(step).deed
+    assert deed is not None, "it is done to nodes"
+    return deed
 
 
 def _since(now: Observation, before: Observation) -> Observation:

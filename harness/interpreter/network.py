@@ -5,35 +5,26 @@ concerned, and it ends when it is lifted.
 """
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from clusters.kafka_port import Role, role_of
 from clusters.port import CLIENTS, Cluster, NodeName
+from harness.interpreter.books import FaultBook, Played
+from harness.interpreter.cutting import Cutter
 from harness.interpreter.partitions import Partitions
-from harness.interpreter.played import PerformedPlay
 from history.failure import HarnessError
-from history.journal import FaultJournal
-from nemesis.targets import NamedNodes, Scene, resolve
+from nemesis.targets import NamedNodes, NotNowError, Scene, resolve
 from nemesis.verbs.bandwidth import Bandwidth
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift
-from nemesis.verbs.partition import Partition
+from nemesis.verbs.partition import Means, Partition
 from nemesis.verbs.registry import kind_of, verb_of
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Parties, Step
 from nemesis.wire.port import BreaksNetwork
-from nemesis.wire.rules import (
-    Clause,
-    Delay,
-    Direction,
-    Link,
-    Match,
-    Operator,
-    Rule,
-    Watch,
-)
+from nemesis.wire.rules import Clause, Delay, Direction, Match, Operator, Rule, Watch
 from nemesis.wire.status import WireStatus
 
 __all__ = ["Network", "registration_watch", "watch_name"]
@@ -57,28 +48,29 @@ class Network:
         cluster: Cluster,
         *,
         wire: BreaksNetwork | None,
-        links: Collection[Link],
-        journal: FaultJournal,
-        played: PerformedPlay,
+        cutters: Mapping[Means, Cutter],
+        journal: FaultBook,
+        played: Played,
     ) -> None:
         self._cluster = cluster
         self._wire = wire
         self._journal = journal
         self._played = played
         self._rules: dict[str, _OpenRule] = {}
-        self._partitions = Partitions(
-            cluster, wire=wire, links=links, journal=journal, played=played
-        )
+        self._partitions = Partitions(cluster, cutters=cutters, journal=journal, played=played)
         self._topic_ids: dict[str, str] = {}
-        for node in cluster.nodes:
-            if wire is not None and role_of(node) is Role.BROKER:
-                wire.add(registration_watch(node))
 
     @property
     def open_labels(self) -> tuple[str, ...]:
         """What is broken now, e.g. `hold join`."""
         rules = (rule.label for rule in self._rules.values() if rule.index is not None)
         return (*rules, *self._partitions.open_labels)
+
+    def count_registrations(self) -> None:
+        """Have the wire, if there is one, count the registrations of each broker."""
+        for node in self._cluster.nodes:
+            if self._wire is not None and role_of(node) is Role.BROKER:
+                self._wire.add(registration_watch(node))
 
     def status(self) -> WireStatus:
         """What the wire has done so far; empty without one."""
@@ -121,7 +113,7 @@ class Network:
         """Lay the rule: from now on it concerns what matches."""
         wire = self._require_wire()
         if step.name in self._rules:
-            raise HarnessError(f"a rule named {step.name} is laid already")
+            raise NotNowError(f"a rule named {step.name} is laid already")
         source = _resolved(step.source, scene, draw)
         target = _resolved(step.target, scene, draw)
         action = step.action
@@ -143,7 +135,7 @@ class Network:
         wire = self._require_wire()
         rule = self._rules.get(step.name)
         if rule is None:
-            raise HarnessError(f"there is no rule {step.name} to {step.word}")
+            raise NotNowError(f"there is no rule {step.name} to {step.word}")
         self._played.note(replace(step, at_s=now_s))
         self.settle()
         if step.discard:
@@ -159,9 +151,9 @@ class Network:
 
     def heal_all(self, *, now_s: float) -> None:
         """End every rule, every partition and every bound."""
-        self._partitions.heal_all(now_s=now_s)
         for name in list(self._rules):
             self.lift(Lift(name=name), now_s=now_s)
+        self._partitions.heal_all(now_s=now_s)
 
     def settle(self) -> None:
         """Note the effect of each rule that has concerned its first frame."""

@@ -5,7 +5,7 @@ process, and the quorum for its leader. The latest look is a value anyone may re
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, Self
 
 from clusters.evolution import members_of
@@ -14,6 +14,7 @@ from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
+from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 
 __all__ = ["Looks", "Observer", "observed", "whole_nodes"]
@@ -31,6 +32,12 @@ class Looks(Protocol):
 
     def next_look(self, *, timeout_s: float) -> Observation:
         """A look that began after this call, or the latest one if none ended within the bound."""
+
+    def scene(self) -> Scene:
+        """What targets are resolved against, by the latest look."""
+
+    def impaired(self) -> frozenset[NodeName]:
+        """The members that are not whole now."""
 
 
 class Observer:
@@ -85,6 +92,20 @@ class Observer:
             self._looked.wait_for(lambda: self._look_count >= wanted, timeout=timeout_s)
         return self.latest()
 
+    def scene(self) -> Scene:
+        """What targets are resolved against, by the latest look."""
+        view, controller = self._latest
+        return Scene(
+            nodes=members_of(self._cluster),
+            broker_ids=self._ids,
+            view=view,
+            active_controller=controller,
+        )
+
+    def impaired(self) -> frozenset[NodeName]:
+        """The members that are not whole now."""
+        return frozenset(members_of(self._cluster)) - whole_nodes(self.latest())
+
     def _watch(self) -> None:
         while not self._stop.is_set():
             try:
@@ -112,8 +133,12 @@ def observed(
     acknowledged_count: int,
     wire: WireStatus,
     outsiders: frozenset[NodeName] = frozenset(),
+    registrations: Mapping[NodeName, int] | None = None,
 ) -> Observation:
-    """The latest view of a cluster, with what is counted all the time as it is now."""
+    """The latest view of a cluster, with what is counted all the time as it is now.
+
+    `registrations`: a number of each broker that grows with them; None: those that the wire counts.
+    """
     rules = wire.rules
     return Observation(
         view=view,
@@ -124,12 +149,13 @@ def observed(
         acknowledged_count=acknowledged_count,
         held_counts={name: rule.held_count for name, rule in rules.items()},
         matched_counts={name: rule.matched_count for name, rule in rules.items()},
-        registrations={
-            node: rules[name].matched_count
-            for node in broker_ids
-            if (name := watch_name(node)) in rules
-        },
+        registrations=_granted(broker_ids, wire) if registrations is None else registrations,
     )
+
+
+def _granted(brokers: Iterable[NodeName], wire: WireStatus) -> dict[NodeName, int]:
+    counts = ((node, wire.rules.get(watch_name(node))) for node in brokers)
+    return {node: rule.matched_count for node, rule in counts if rule is not None}
 
 
 def whole_nodes(now: Observation) -> frozenset[NodeName]:

@@ -12,9 +12,9 @@ from typing import Any
 from clusters.evolution import members_of
 from clusters.observation import Observation
 from clusters.port import Cluster, NodeName, NodeState
-from harness.interpreter.played import PerformedPlay
+from harness.interpreter.books import FaultBook, Played
+from harness.interpreter.policy import Policy
 from history.failure import HarnessError
-from history.journal import FaultJournal
 from nemesis.targets import NamedNodes
 from nemesis.verbs.pause import Resume
 from nemesis.verbs.registry import VERBS, kind_of, verb_of
@@ -45,10 +45,18 @@ class OpenFault:
 class Performer:
     """The only place that breaks and mends nodes during a run."""
 
-    def __init__(self, cluster: Cluster, *, journal: FaultJournal, played: PerformedPlay) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        journal: FaultBook,
+        played: Played,
+        policy: Policy = Policy(),  # noqa: B008  # it is frozen
+    ) -> None:
         self._cluster = cluster
         self._journal = journal
         self._played = played
+        self._policy = policy
         self.open_faults: list[OpenFault] = []
 
     def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
@@ -102,8 +110,7 @@ class Performer:
             fault.healing = {node for node in fault.healing if not _is_back(node, now)}
             if not fault.healing and not fault.broken:
                 evidence = [*fault.mended, _healing(fault.healed_by).seen]
-                self._journal.end(fault.index, "; ".join(evidence))
-                self.open_faults.remove(fault)
+                self._end(fault, "; ".join(evidence))
 
     def died_by_themselves(self) -> tuple[NodeName, ...]:
         """Nodes without a process that no open fault of ours explains."""
@@ -120,7 +127,18 @@ class Performer:
         )
 
     def _break(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
-        verb, deed = _verb_and_deed(step)
+        deed = _deed(verb_of(step))
+        opened = self._opened(step, nodes)
+        self._journal.effect(opened.index, deed.do(self._cluster, nodes, step))
+        if deed.mends_itself:
+            self._begin_healing(opened.healed_by, nodes)
+
+    def found(self, step: OnNodes, nodes: Sequence[NodeName], evidence: str) -> None:
+        """Note a fault that was done to the nodes elsewhere, and is healed like any other."""
+        self._journal.effect(self._opened(step, nodes).index, evidence)
+
+    def _opened(self, step: OnNodes, nodes: Sequence[NodeName]) -> OpenFault:
+        verb = verb_of(step)
         self._overtake(verb.word, nodes)
         targets = [str(node) for node in nodes]
         index = self._journal.begin(verb.word, targets, kind=kind_of(step))
@@ -132,9 +150,7 @@ class Performer:
             healing=set(),
         )
         self.open_faults.append(opened)
-        self._journal.effect(index, deed.do(self._cluster, nodes, step))
-        if deed.mends_itself:
-            self._begin_healing(opened.healed_by, nodes)
+        return opened
 
     def _start_late_dead(self, fault: OpenFault) -> None:
         """A node may be about to die of its disk when that is mended. Once it is started again."""
@@ -151,34 +167,42 @@ class Performer:
             overtaken = fault.healing.intersection(nodes)
             fault.healing -= overtaken
             if overtaken and not fault.healing and not fault.broken:
-                evidence = f"mended; {word} came before it was seen to be back"
-                self._journal.end(fault.index, evidence)
-                self.open_faults.remove(fault)
+                self._end(fault, f"mended; {word} came before it was seen to be back")
 
     def _mend(self, step: OnNodes, node: NodeName) -> None:
         verb, deed = _verb_and_deed(step)
         shown = deed.do(self._cluster, (node,), step)
-        if _healing(verb).of_running_nodes and self._cluster.state(node) is not NodeState.RUNNING:
+        if (
+            self._policy.demands_evidence
+            and _healing(verb).of_running_nodes
+            and self._cluster.state(node) is not NodeState.RUNNING
+        ):
             raise HarnessError(f"{node}: does not run after {verb.word}")
         for fault in self.open_faults:
             if shown and fault.healed_by is verb and node in fault.broken:
                 fault.mended.append(shown)
         self._begin_healing(verb, (node,))
 
-    def forget(self, nodes: Sequence[NodeName]) -> None:
-        """End the faults of nodes that are members no more: nobody will see them whole."""
+    def forget(self, nodes: Sequence[NodeName], why: str) -> None:
+        """End the faults of nodes that nobody will see whole."""
         for fault in list(self.open_faults):
             fault.broken -= set(nodes)
             fault.healing -= set(nodes)
             if not fault.healing and not fault.broken:
-                self._journal.end(fault.index, "no member of the cluster any more")
-                self.open_faults.remove(fault)
+                self._end(fault, why)
 
     def _begin_healing(self, verb: "Verb[Any]", nodes: Sequence[NodeName]) -> None:
-        for fault in self.open_faults:
+        for fault in list(self.open_faults):
             if fault.healed_by is verb:
-                fault.healing |= fault.broken.intersection(nodes)
+                if self._policy.demands_evidence:
+                    fault.healing |= fault.broken.intersection(nodes)
                 fault.broken -= set(nodes)
+                if not fault.healing and not fault.broken:
+                    self._end(fault, f"{', '.join(nodes)}: {verb.word}")
+
+    def _end(self, fault: OpenFault, evidence: str) -> None:
+        self._journal.end(fault.index, evidence)
+        self.open_faults.remove(fault)
 
 
 def _verb_and_deed(step: OnNodes) -> "tuple[Verb[Any], Deed[Any]]":

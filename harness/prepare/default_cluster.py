@@ -7,7 +7,7 @@ perform runs on these, and that is said in one line; what only Kafka can do is l
 from collections.abc import Callable
 
 from clusters.hosts.warden import Warden
-from clusters.kafka.releases import UnfetchedError, fetch_release
+from clusters.kafka.releases import UnfetchedError, fetch_release, is_here
 from clusters.provision.java import find_java
 from clusters.system import Make
 from clusters.systems import KAFKA, REFERENCE, SIMULATED, system_of
@@ -18,11 +18,10 @@ from history.failure import UsageError
 __all__ = ["default_cluster"]
 
 
-def default_cluster(scenario: Scenario, say: Callable[[str], None]) -> Make:
+def default_cluster(scenario: Scenario, say: Callable[[str], None], *, fetch: bool = True) -> Make:
     """The first make of its system; of Kafka, REFERENCE where its release cannot be had.
 
-    A trial is SIMULATED. Raises HarnessError if there is no Java: the checks need one on every
-    cluster.
+    A trial is SIMULATED. Without `fetch` it is not tried: what a run would do then is said.
     """
     first = system_of(scenario.cluster).makes[0]
     if first is not KAFKA:
@@ -34,6 +33,11 @@ def default_cluster(scenario: Scenario, say: Callable[[str], None]) -> Make:
     except UsageError:
         return KAFKA
     release = scenario.cluster.release
+    if is_here(release):
+        return KAFKA
+    if not fetch:
+        say(f"Kafka {release} is to be fetched first; if it cannot be: --cluster reference")
+        return KAFKA
     try:
         # Nothing of a fetch may outlive the harness either.
         with Warden(run_id="fetch") as warden:

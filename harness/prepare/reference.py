@@ -4,7 +4,7 @@ As processes with the same wire, plays, clients, witness and checks as on Kafka;
 fetched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 
 from clusters.kafka_port import Quorum, of_kafka
@@ -12,17 +12,18 @@ from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.process_settings import ignored
 from clusters.reference.specs import level_of
-from harness.progress import Progress
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import SpecError, UsageError
 from history.manifest import Promises
 from nemesis.words import did_you_mean
 from workloads.produce_poll_spec import Consume, ProducePollSpec
+from workloads.registry import kind_of
 
 __all__ = [
     "fitted_to_reference",
     "promises_of",
+    "refuse_unsimulated_clients",
     "refuse_what_is_kafkas",
     "rules_without",
 ]
@@ -53,17 +54,19 @@ def refuse_what_is_kafkas(scenario: Scenario) -> None:
         raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
 
 
-def fitted_to_reference(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:
+def fitted_to_reference(
+    scenario: Scenario, options: RunOptions, say: Callable[[str], None]
+) -> Scenario:
     """The scenario as the reference cluster's clients perform it. UsageError if it cannot be."""
     rules_without(options.without_rules)
     refuse_what_is_kafkas(scenario)
     workload = scenario.workload
     assert isinstance(workload, ProducePollSpec)
     for name in ignored(of_kafka(scenario.cluster)):
-        progress.say(f"{name} means nothing to a node of the reference cluster")
+        say(f"{name} means nothing to a node of the reference cluster")
     if workload.consume is Consume.ASSIGN:
         return scenario
-    progress.say("the reference cluster keeps no group's membership: every consumer assigns")
+    say("the reference cluster keeps no group's membership: every consumer assigns")
     return replace(scenario, workload=replace(workload, consume=Consume.ASSIGN))
 
 
@@ -77,3 +80,10 @@ def promises_of(scenario: Scenario) -> Promises:
     if level_of(of_kafka(scenario.cluster)) < LEVEL_VISIBILITY:
         return promises
     return replace(promises, metadata_age_max_ms=0.0)
+
+
+def refuse_unsimulated_clients(scenario: Scenario) -> None:
+    """Raise UsageError for a workload that has no clients in virtual time."""
+    for kind in map(kind_of, scenario.workloads):
+        if kind.simulated is None:
+            raise UsageError(f"{scenario.name}: workload {kind.word} has no simulated clients")

@@ -20,15 +20,17 @@ from harness.manifest import note
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
-from harness.run.clients import tables_of, workload_of
+from harness.run.clients import tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
+from harness.timing import RealTime
 from history.clock import Clock
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
+from workloads.kind import Setup
 
 __all__ = ["record", "unread"]
 
@@ -61,33 +63,32 @@ def record(
             scenario, options, prepared, host=host, directory=run.nodes, clock=clock
         )
         links = links_of(cluster, route)
-        wire = None
-        if options.wire:
-            dialect = options.cluster.of_our_own
-            wire = _wire(links, warden=warden, run=run, clock=clock, dialect=dialect)
-            stack.enter_context(wire)
-            if isinstance(host, LeadsLinks):
-                host.lead([(link.source, link.address, link.port) for link in links])
-        stack.enter_context(_started(cluster, progress))
-        note(
-            run,
-            versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
-            node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
-            recorded=_tables(scenario, wired=options.wire),
-            stuck_isr_limit_s=scenario.recovery_limit_s,
+        wire = stack.enter_context(
+            _wire(links, options, host=host, warden=warden, run=run, clock=clock)
         )
+        stack.enter_context(_started(cluster, progress))
+        _note_cluster(run, cluster, scenario, options)
         cluster.create_topics(scenario.topics)
         if wire is not None:
             wire.name_topics(cluster.view().topic_ids)
         stack.enter_context(cluster.watch(run.raw, topics=[t.name for t in scenario.topics]))
-        workload = workload_of(
+        workload = together(
             scenario,
-            cluster,
-            warden=warden,
-            prepared=prepared,
-            run=run,
-            clock=clock,
+            lambda kind, spec, seed: kind.build(
+                spec,
+                Setup(
+                    cluster=cluster,
+                    prepared=prepared,
+                    topics=scenario.topics,
+                    warden=warden,
+                    run=run,
+                    clock=clock,
+                    seed=seed,
+                    first_process=kind.first_process,
+                ),
+            ),
             seed=options.seed,
+            time=RealTime(),
         )
         Recording(
             scenario=scenario,
@@ -131,12 +132,40 @@ def _placed(
     return cluster, route
 
 
+@contextmanager
 def _wire(
-    links: tuple[Link, ...], *, warden: Warden, run: RunDirectory, clock: Clock, dialect: bool
-) -> Wire:
-    """The proxy on these links."""
-    log = run.nodes / "wire.log"
-    return Wire(links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect)
+    links: tuple[Link, ...],
+    options: RunOptions,
+    *,
+    host: Host,
+    warden: Warden,
+    run: RunDirectory,
+    clock: Clock,
+) -> Iterator[Wire | None]:
+    """The proxy on these links; None if the run has none."""
+    if not options.wire:
+        yield None
+        return
+    log, dialect = run.nodes / "wire.log", options.cluster.of_our_own
+    with Wire(
+        links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect
+    ) as wire:
+        if isinstance(host, LeadsLinks):
+            host.lead([(link.source, link.address, link.port) for link in links])
+        yield wire
+
+
+def _note_cluster(
+    run: RunDirectory, cluster: BrokerProcesses, scenario: Scenario, options: RunOptions
+) -> None:
+    """Have the manifest say what runs, where, and what is to be recorded of it."""
+    note(
+        run,
+        versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
+        node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
+        recorded=_tables(scenario, wired=options.wire),
+        stuck_isr_limit_s=scenario.recovery_limit_s,
+    )
 
 
 def _where(options: RunOptions, disks: Disks) -> dict[str, str]:

@@ -13,6 +13,7 @@ from clusters.abilities import Explains, Skews
 from clusters.kafka_port import BrokerCluster
 from clusters.port import NodeName
 from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.cutting import cutters_of
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, Observer
@@ -75,8 +76,13 @@ class Recording:
         played = PerformedPlay(self.run.play_path)
         performer = Performer(self.cluster, journal=faults, played=played)
         network = Network(
-            self.cluster, wire=self.wire, links=self.links, journal=faults, played=played
+            self.cluster,
+            wire=self.wire,
+            cutters=cutters_of(self.cluster, wire=self.wire, links=self.links),
+            journal=faults,
+            played=played,
         )
+        network.count_registrations()
         clients = ClientFaults(self.workload.clients, journal=faults, played=played)
         sampler = Sampler(self.cluster, samples, self.time)
         self.workload.start()

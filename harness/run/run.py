@@ -19,13 +19,10 @@ from checkers.verdict import Verdict
 from clusters.provision.cache import cache_dir
 from clusters.provision.java import Java
 from clusters.system import Prepared, Wanted
-from clusters.systems import REFERENCE, system_of
 from harness.manifest import first_manifest
-from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.disks import with_disks
-from harness.prepare.hardships import with_hardships
-from harness.prepare.hosts import refuse_unplaceable, with_release_of_image
-from harness.prepare.reference import fitted_to_reference, rules_without
+from harness.prepare.hosts import with_release_of_image
+from harness.prepare.plan import Plan, planned
+from harness.prepare.reference import rules_without
 from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
@@ -43,14 +40,11 @@ from harness.trials.recorded import record_trial
 from harness.trials.trial import TrialResult
 from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.clock import Clock
-from history.failure import HarnessError, SpecError, UsageError
+from history.failure import HarnessError, SpecError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["InterruptedRunError", "record_scenario", "run_scenario"]
-
-_FREE_BYTES_MIN = 1 << 30
-"""A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
+__all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenario"]
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -62,15 +56,15 @@ class InterruptedRunError(KeyboardInterrupt):
 
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
+    """Plan it and run it."""
+    return run_planned(planned(scenario, options, progress.say), progress)
+
+
+def run_planned(plan: Plan, progress: Progress) -> RunOutcome:
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
-    _refuse_full_disk(options.results)
-    refuse_unplaceable(options)
-    _refuse_what_cannot_be_done(scenario, options)
-    scenario = with_disks(scenario, options, progress.say)
-    if options.cluster is REFERENCE:
-        scenario = fitted_to_reference(scenario, options, progress)
-    scenario = with_release_of_image(scenario, options, progress.say)
-    scenario = with_hardships(scenario, options)
+    options = plan.options
+    _make_directory(options.results)
+    scenario = with_release_of_image(plan.scenario, options, progress.say)
     with _interruptible(), _alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = _begun(scenario, options, stage)
@@ -86,22 +80,11 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
 
 def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunDirectory:
     """Record it, neither sealed nor judged: the raw history and the manifest. For measuring."""
-    _refuse_what_cannot_be_done(scenario, options)
+    scenario = planned(scenario, options, progress.say).scenario
     stage = _stage(scenario, options, progress)
     run = _begun(scenario, options, stage)
     stage.record(run)
     return run
-
-
-def _refuse_what_cannot_be_done(scenario: Scenario, options: RunOptions) -> None:
-    system = system_of(scenario.cluster)
-    if options.cluster not in system.makes:
-        raise UsageError(
-            f"--cluster {options.cluster}: {scenario.name} has a cluster of {system.name}, which "
-            f"is made of: {', '.join(system.by_name)}"
-        )
-    there = There(cluster=options.cluster.driver.cluster, host=options.host, wired=options.wire)
-    refuse_missing_abilities(scenario, there)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +104,6 @@ class _Stage:
 
 def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
     make = options.cluster
-    if options.without_rules and not make.of_our_own:
-        raise UsageError(
-            "--without-rule is for our own nodes: pass --cluster reference, or simulated"
-        )
     if scenario.trial is not None:
         return _trial_stage(scenario, options, progress)
     simulated = prepare_simulated(scenario, options) if make.in_virtual_time else None
@@ -151,8 +130,6 @@ def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stag
 
 
 def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if not options.cluster.in_virtual_time:
-        raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
     plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
     return _in_virtual_time(
         options.cluster.driver.prepare(scenario.cluster, Wanted(), progress.say),
@@ -204,17 +181,11 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
     )
 
 
-def _refuse_full_disk(results: Path) -> None:
+def _make_directory(results: Path) -> None:
     try:
         results.mkdir(parents=True, exist_ok=True)
-        free_bytes = shutil.disk_usage(results).free
     except OSError as error:
         raise HarnessError(f"{results}: cannot write results there: {error.strerror}") from None
-    if free_bytes < _FREE_BYTES_MIN:
-        raise HarnessError(
-            f"{results}: {free_bytes / 2**20:,.0f} MiB free, a run needs "
-            f"{_FREE_BYTES_MIN / 2**20:,.0f}; make room or pass --results DIR on another disk"
-        )
 
 
 @contextmanager

@@ -5,26 +5,21 @@ bit for bit; the manifest's versions have the digest of all events. The wall clo
 begins at a fixed moment.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Final, Self
+from typing import Final
 
 from clusters.kafka_port import of_kafka
-from clusters.observation import Observation
-from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
-from harness.interpreter.observer import observed
 from harness.manifest import note
-from harness.prepare.reference import refuse_what_is_kafkas, rules_without
+from harness.prepare.reference import rules_without
 from harness.progress import Progress
-from harness.run.clients import Together, tables_of
+from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
-from harness.seeds import stream_seed
-from harness.timing import Time
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
@@ -33,30 +28,20 @@ from harness.virtual.evidence import (
     recorded_tables,
     testify,
 )
-from history.failure import UsageError
+from harness.virtual.looks import SimulatedLooks
 from history.run_directory import RunDirectory
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
 from nemesis.wire.rules import Link
-from nemesis.wire.status import WireStatus
-from workloads.port import Workload
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.simulated.metadata import SimulatedMetadata
-from workloads.simulated.produce_poll import SimulatedProducePoll, recorded
+from workloads.kind import SimulatedSetup
 
-__all__ = ["SimulatedObserver", "prepare_simulated", "record_simulated"]
+__all__ = ["prepare_simulated", "record_simulated"]
 
 _S: Final = 1_000_000_000
-_STEP_S: Final = 0.01
-_METADATA_PROCESSES: Final = 100_000
-"""Beyond the processes that clients of records can come to."""
 
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
-    """The cluster of a scenario, not started yet. UsageError for what cannot be simulated."""
-    refuse_what_is_kafkas(scenario)
-    if scenario.membership is not None:
-        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    """The cluster of a scenario, not started yet."""
     rules = rules_without(options.without_rules)
     return build(of_kafka(scenario.cluster), seed=options.seed, rules=rules)
 
@@ -106,61 +91,13 @@ def record_simulated(
             progress=progress,
             seed=options.seed,
             time=time,
-            observing=lambda acknowledged, network: SimulatedObserver(
+            observing=lambda acknowledged, network: SimulatedLooks(
                 cluster, acknowledged=acknowledged, network=network
             ),
         ).go()
         cluster.stop()
     testify(cluster, topics, times, run=run, say=progress.say)
     note(run, versions=dict(cluster.versions))
-
-
-class SimulatedObserver:
-    """`harness.interpreter.observer.Looks` at a simulated cluster: what its observer saw last."""
-
-    def __init__(
-        self,
-        cluster: SimulatedCluster,
-        *,
-        acknowledged: Callable[[], int],
-        network: Callable[[], WireStatus],
-    ) -> None:
-        self._cluster = cluster
-        self._acknowledged = acknowledged
-        self._network = network
-        self._time: Time = SimulatedTime(cluster)
-        self._ids = {
-            node: cluster.broker_id(node) for node in cluster.nodes if node.startswith("broker")
-        }
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """It has nothing to end."""
-
-    def latest(self) -> Observation:
-        """The latest look, with the states of processes as they are now."""
-        return observed(
-            self._cluster.watch.view,
-            active_controller=self._cluster.controller_leader(),
-            broker_ids=self._ids,
-            states=self._states(),
-            acknowledged_count=self._acknowledged(),
-            wire=self._network(),
-        )
-
-    def next_look(self, *, timeout_s: float) -> Observation:
-        """A look that began after this call, or the latest one if none ended within the bound."""
-        watch = self._cluster.watch
-        wanted = watch.begun_count + 1
-        end_s = self._time.now_s() + timeout_s
-        while watch.ended_count < wanted and self._time.now_s() < end_s:
-            self._time.sleep(_STEP_S)
-        return self.latest()
-
-    def _states(self) -> dict[NodeName, NodeState]:
-        return {node: self._cluster.state(node) for node in self._cluster.nodes}
 
 
 @contextmanager
@@ -181,23 +118,18 @@ def _wire(
 def _workload(
     scenario: Scenario, cluster: SimulatedCluster, run: RunDirectory, seed: int
 ) -> Together:
-    assert isinstance(scenario.workload, ProducePollSpec)
-    first = SimulatedProducePoll(
-        scenario.workload,
-        cluster,
-        topics=scenario.topics,
-        recorders=recorded(run.raw, scenario.keys),
-        seed=stream_seed(seed, "workload"),
-    )
-    beside: tuple[Workload, ...] = ()
-    if scenario.metadata is not None:
-        beside = (
-            SimulatedMetadata(
-                scenario.metadata,
-                cluster,
-                raw=run.raw,
-                seed=stream_seed(seed, "metadata"),
-                first_process=_METADATA_PROCESSES,
+    return together(
+        scenario,
+        lambda kind, spec, seed: kind.build_simulated(
+            spec,
+            SimulatedSetup(
+                cluster=cluster,
+                topics=scenario.topics,
+                run=run,
+                seed=seed,
+                first_process=kind.first_process,
             ),
-        )
-    return Together(first=first, beside=beside, time=SimulatedTime(cluster))
+        ),
+        seed=seed,
+        time=SimulatedTime(cluster),
+    )

@@ -1,15 +1,13 @@
 """The words under `nemesis`: which faults a mix draws, whom they hit, how often and how long."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from clusters.stage import Stage
-from harness.scenario.validation import at, build, mapping, refuse_unknown, span_s
-from history.failure import SpecError
+from harness.scenario.validation import Reader, build, known_words, mapping, span_s
+from history.failure import Mistakes, SpecError
 from nemesis.mix import MixSpec
 from nemesis.targets import parse_target
 from nemesis.verbs.registry import EPISODES
-from nemesis.words import did_you_mean
 
 __all__ = ["parse_mix"]
 
@@ -17,47 +15,57 @@ _FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
 
 
 def parse_mix(value: object, stage: Stage) -> MixSpec:
-    """What a mix draws from. SpecError with the path to the first word that cannot be."""
-    data = mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}")
-    refuse_unknown(data, ["faults", "targets", "gap", "duration", "down", *_FLAGS])
-    spans = {f"{key}_s": at(key, data, span_s) for key in ("gap", "duration") if key in data}
-    down = at("down", data, lambda one: _budget(one, stage))
-    faults = _words(data, "faults", MixSpec.__dataclass_fields__["faults"].default)
-    for index, fault in enumerate(faults):
-        if fault not in EPISODES:
-            raise SpecError(
-                ("faults", index), f"unknown fault {fault!r}; {did_you_mean(fault, EPISODES)}"
-            )
-    targets = _words(data, "targets", MixSpec.__dataclass_fields__["targets"].default)
+    """What a mix draws from. SpecError with the paths to the words that cannot be."""
+    read = Reader(mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}"))
+    read.refuse_unknown(["faults", "targets", "gap", "duration", "down", *_FLAGS])
+    default = MixSpec()
+    found: dict[str, object] = {
+        "faults": read.at("faults", _faults, otherwise=default.faults),
+        "targets": read.at("targets", lambda v: _targets(v, stage), otherwise=default.targets),
+        "gap_s": read.at("gap", span_s, otherwise=default.gap_s),
+        "duration_s": read.at("duration", span_s, otherwise=default.duration_s),
+        "down": read.at("down", lambda value: _budget(value, stage), otherwise={}),
+        **{key: read.data[key] for key in _FLAGS if key in read.data},
+    }
+    return read.mistakes.refuse_after(lambda: build(MixSpec, found))
+
+
+def _faults(value: object) -> tuple[str, ...]:
+    return known_words(_words(value), tuple(EPISODES), what="fault")
+
+
+def _targets(value: object, stage: Stage) -> tuple[str, ...]:
+    targets, mistakes = _words(value), Mistakes()
     for index, target in enumerate(targets):
-        _refuse_target(target, index, stage)
-    rest = {key: data[key] for key in _FLAGS if key in data}
-    return build(MixSpec, {"faults": faults, "targets": targets, "down": down, **spans, **rest})
-
-
-def _words(data: Mapping[str, Any], key: str, default: Any) -> tuple[str, ...]:
-    found = data.get(key, default)
-    if isinstance(found, str) or not isinstance(found, (list, tuple)) or not found:
-        raise SpecError((key,), f"expected a list of words, found {found!r}")
-    return tuple(str(word) for word in found)
-
-
-def _refuse_target(target: str, index: int, stage: Stage) -> None:
-    by_any_key = target in ("leader", "isr follower")
-    if not by_any_key:
+        if target in ("leader", "isr follower"):
+            continue  # of any key
         try:
             parse_target(target, nodes=stage.nodes, keys=stage.keys)
         except SpecError as error:
-            raise SpecError(
-                ("targets", index), f"{error.message}; a mix also knows 'leader', 'isr follower'"
-            ) from None
+            found = f"{error.message}; a mix also knows 'leader', 'isr follower'"
+            mistakes.note((index,), found)
+    mistakes.refuse()
+    return targets
+
+
+def _words(value: object) -> tuple[str, ...]:
+    if not isinstance(value, (list, tuple)) or not value:
+        raise SpecError((), f"expected a list of words, found {value!r}")
+    return tuple(map(str, value))
 
 
 def _budget(value: object, stage: Stage) -> dict[str, int]:
-    data = mapping(value, example="{brokers: 1, controllers: 1}")
+    read = Reader(mapping(value, example="{brokers: 1, controllers: 1}"))
     roles = {f"{role.name}s": role.name for role in stage.roles}
-    refuse_unknown(data, list(roles))
-    for key, count in data.items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise SpecError((key,), f"expected a count of nodes, found {count!r}")
-    return {roles[key]: count for key, count in data.items()}
+    read.refuse_unknown(list(roles))
+    found = {
+        role: read.at(key, _count, otherwise=0) for key, role in roles.items() if key in read.data
+    }
+    read.mistakes.refuse()
+    return found
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise SpecError((), f"expected a count of nodes, found {value!r}")
+    return value

@@ -1,18 +1,21 @@
 """A scenario: which cluster, what the clients do, what goes wrong, and what to expect of it.
 
-A scenario file is checked whole before anything starts; the first thing that cannot be is one line
-with its file and line number, and with the words that exist there.
+A scenario file is checked whole before anything starts; each thing that cannot be is one line with
+its file and line number, and with the words that exist there. Where a part cannot be read, the rest
+is read as if anything could stand there, so that no mistake brings others with it.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from clusters.kafka_port import TopicSpec, of_kafka
 from clusters.port import ClusterSpec
 from clusters.stage import Stage
+from clusters.system import System
 from clusters.systems import system_of
 from harness.scenario.cluster import parse_cluster
 from harness.scenario.expectation import Expectation, parse_expectations
@@ -20,7 +23,7 @@ from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
 from harness.scenario.topics import parse_topics
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import at, build, mapping, refuse_unknown
+from harness.scenario.validation import Reader, build, mapping
 from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
 from history.failure import SpecError
@@ -33,15 +36,14 @@ from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.takes import Takes
 from nemesis.words import duration_s
-from workloads.membership_spec import MembershipSpec
-from workloads.metadata_spec import MetadataSpec
+from workloads.registry import kind_of
 
 __all__ = ["Scenario", "load_scenario", "parse_scenario"]
 
+T = TypeVar("T")
+
 _AFTER_HEALING_S: Final = 1.0
 """For operations after the last heal, for the record."""
-_SETTLED_READS_S: Final = 5.0
-"""For reads of metadata that are held to their age."""
 
 _KEYS = [
     "name",
@@ -73,10 +75,8 @@ class Scenario:
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
     """What writes and reads records."""
-    metadata: MetadataSpec | None
-    """What creates, changes and describes topics beside it, if anything does."""
-    membership: MembershipSpec | None
-    """What moves the partitions of these topics meanwhile, if anything does."""
+    beside: tuple[Any, ...]
+    """What goes on beside it, by the kinds of `workloads.registry`."""
     mix: MixSpec | None
     play: Play | None
     """With neither mix nor play the run is a control: clients alone, nothing breaks."""
@@ -95,22 +95,25 @@ class Scenario:
 
     @property
     def promises(self) -> Promises:
-        """What clients are promised: of records by one workload, of metadata by the other."""
-        if self.metadata is None:
-            return self.workload.promises
-        return replace(
-            self.workload.promises,
-            metadata_age_max_ms=self.metadata.age_max_ms,
-            metadata_settled_age_max_ms=self.metadata.settled_age_max_ms,
-            metadata_settle_ms=self.metadata.settle_ms,
-        )
+        """What clients are promised: of records by one workload, of metadata by another."""
+        promises = self.workload.promises
+        for spec in self.beside:
+            promises = kind_of(spec).promised(spec, promises)
+        return promises
+
+    @property
+    def workloads(self) -> tuple[Any, ...]:
+        """What all its clients do, that of records first."""
+        return (self.workload, *self.beside)
+
+    def beside_of(self, spec: type[T]) -> T | None:
+        """What goes on beside the records, of this kind; None if that does not."""
+        return next((one for one in self.beside if isinstance(one, spec)), None)
 
     @property
     def clients_after_healing_s(self) -> float:
         """How long clients go on when everything is healed: until there are settled reads."""
-        if self.metadata is None or self.metadata.settled_age_max_ms is None:
-            return _AFTER_HEALING_S
-        return self.metadata.settle_ms / 1000 + _SETTLED_READS_S
+        return max(_AFTER_HEALING_S, *(kind_of(one).settling_s(one) for one in self.workloads))
 
     @property
     def takes(self) -> frozenset[Takes]:
@@ -167,53 +170,88 @@ def parse_scenario(document: Document) -> Scenario:
 
 def _parse(document: Document) -> Scenario:
     data = document.data
-    refuse_unknown(data, _KEYS)
-    cluster = at("cluster", data, parse_cluster)
-    keyed = ("topics",) if system_of(cluster).keyed else ()
-    for required in ("name", *keyed, "workload"):
-        if required not in data:
-            raise SpecError((), f"a scenario needs {required!r}")
-    if "topics" in data and not keyed:
-        raise SpecError(("topics",), f"a cluster of {system_of(cluster).name} has no topics")
-    if "nemesis" in data and "play" in data:
-        raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
+    read = Reader(data)
+    cluster = _cluster_of(read)
+    system = system_of(cluster)
+    _refuse_keys(read, system)
     topics: tuple[TopicSpec, ...] = ()
-    if keyed:
-        topics = at("topics", data, lambda value: parse_topics(value, of_kafka(cluster)))
-    specs = at("workload", data, lambda value: parse_workloads(value, cluster, topics))
-    stage = _stage(data, cluster, topics, moving=specs.membership is not None)
-    mix = at("nemesis", data, lambda v: parse_mix(v, stage)) if "nemesis" in data else None
-    play = at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
-    time_limit_s = at("time_limit", data, _duration, default=45.0)
-    require = at("require", data, lambda v: _require(v, document, _asked(mix, play)))
+    if system.keyed:
+        topics = read.at(
+            "topics", lambda value: parse_topics(value, of_kafka(cluster)), otherwise=()
+        )
+    specs = read.at(
+        "workload", lambda value: parse_workloads(value, cluster, topics), otherwise=None
+    )
+    moving = any(kind_of(spec).moves_replicas for spec in specs or ())
+    stage = _stage(data, cluster, topics, moving=moving)
+    mix = read.at("nemesis", lambda value: parse_mix(value, stage), otherwise=None)
+    play = read.at("play", lambda value: parse_play(value, stage), otherwise=None)
+    require = read.at("require", parse_requirement, otherwise=Requirement())
+    time_limit_s = read.at("time_limit", _duration, otherwise=45.0)
+    if not {"nemesis", "play", "time_limit"} & read.unread:
+        with read.mistakes.below("require"):
+            require = narrowed(document, require, asked=_asked(mix, play))
+    name = read.at("name", _name, otherwise="")
+    recovery_limit_s = read.at("recovery_limit", _duration, otherwise=90.0)
+    expect = read.at("expect", parse_expectations, otherwise=())
+    trial = read.at("trial", lambda value: _trial(value, data), otherwise=None)
+    through_proxy = read.at("clients_through_proxy", _boolean, otherwise=False)
+    read.mistakes.refuse()
+    assert specs is not None, "refused"
     return Scenario(
         document=_with_requirement(document, require),
-        name=at("name", data, _name),
+        name=name,
         title=str(data.get("title", data["name"])),
         issue=str(data["issue"]) if "issue" in data else None,
         cluster=cluster,
         topics=topics,
-        workload=specs.records,
-        metadata=specs.metadata,
-        membership=specs.membership,
+        workload=specs[0],
+        beside=specs[1:],
         mix=None if mix is None else replace(mix, demanded=require.faults),
         play=play,
         time_limit_s=time_limit_s,
-        recovery_limit_s=at("recovery_limit", data, _duration, default=90.0),
-        expect=at("expect", data, parse_expectations, default=()),
+        recovery_limit_s=recovery_limit_s,
+        expect=expect,
         require=require,
         drawn=mix is not None,
-        trial=at("trial", data, lambda value: _trial(value, data)) if "trial" in data else None,
-        clients_through_proxy=at("clients_through_proxy", data, _boolean, default=False),
+        trial=trial,
+        clients_through_proxy=through_proxy,
     )
+
+
+def _refuse_keys(read: Reader, system: System) -> None:
+    """Note the keys that do not exist, those that are missing, and those that go not together."""
+    unknown = read.refuse_unknown(_KEYS)
+    if "topics" in read.data and not system.keyed:
+        read.mistakes.note(("topics",), f"a cluster of {system.name} has no topics")
+    for required in ("name", *(("topics",) if system.keyed else ()), "workload"):
+        # A key that was misspelt is one mistake, not two.
+        if required not in read.data and not get_close_matches(required, unknown):
+            read.mistakes.note((), f"a scenario needs {required!r}")
+    if "nemesis" in read.data and "play" in read.data:
+        read.mistakes.note(("play",), "a scenario has a nemesis or a play, not both")
+
+
+def _cluster_of(read: Reader) -> ClusterSpec:
+    """The cluster; where it cannot be, one that refuses nothing else because of that."""
+    value = read.data.get("cluster")
+    try:
+        return parse_cluster(value)
+    except SpecError as error:
+        read.mistakes.add(error.below("cluster"))
+        wrong = {one.path[0] for one in error.all if one.path}
+    right = {k: v for k, v in value.items() if k not in wrong} if isinstance(value, dict) else {}
+    try:
+        return parse_cluster({key: _WIDEST[key] for key in _WIDEST if key in wrong} | right)
+    except SpecError:
+        return parse_cluster(_WIDEST)
+
+
+_WIDEST: Final = {"controllers": 3, "brokers": 9}
 
 
 def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
     return kinds_of_play(play or ()) if mix is None else tuple(dict.fromkeys(mix.faults))
-
-
-def _require(value: object, document: Document, asked: tuple[str, ...]) -> Requirement:
-    return narrowed(document, parse_requirement(value), asked=asked)
 
 
 def _with_requirement(document: Document, require: Requirement) -> Document:
@@ -221,6 +259,15 @@ def _with_requirement(document: Document, require: Requirement) -> Document:
     if "require" not in document.data or parse_requirement(document.data["require"]) == require:
         return document
     return document.with_flag(("require",), require.as_data(), "command line")
+
+
+class _AnyKeys(tuple[str, ...]):
+    """Those of topics that could not be read: whatever a play names may be among them."""
+
+    __slots__ = ()
+
+    def __contains__(self, key: object) -> bool:
+        return True
 
 
 def _stage(
@@ -234,7 +281,7 @@ def _stage(
         nodes=cluster.nodes,
         system=system_of(cluster).name,
         roles=cluster.roles,
-        keys=tuple(key for topic in topics for key in topic.keys),
+        keys=tuple(key for topic in topics for key in topic.keys) or _AnyKeys(),
         broker_ids=cluster.member_ids,
         spares=cluster.spares,
         fixed=cluster.fixed,
@@ -243,7 +290,10 @@ def _stage(
     )
     if "play" not in data or moving:
         return stage
-    play = at("play", data, lambda value: parse_play(value, stage))
+    try:
+        play = parse_play(data["play"], stage)
+    except SpecError:
+        return stage  # what is wrong is said when it is read on this stage
     if any(isinstance(step, RemoveNodes) for step in flat(play)):
         return stage  # what a node leaves behind goes to any other
     moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}

@@ -21,7 +21,7 @@ from clusters.node_port import notes
 from clusters.port import NodeName, NodeState
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
-from harness.trials.stage import Stage
+from harness.interpreter.interpreter import Interpreter
 from nemesis.targets import NamedNodes
 from nemesis.verbs.cut_power import CutPower
 from nemesis.verbs.kill import Kill
@@ -78,14 +78,14 @@ class Ambush:
         self,
         cluster: SimulatedCluster,
         oracle: Oracle,
-        stage: Stage,
+        interpreter: Interpreter,
         *,
         seed: int,
         regicidal: bool,
     ) -> None:
         self._cluster = cluster
         self._oracle = oracle
-        self._stage = stage
+        self._interpreter = interpreter
         self._draw = random.Random(f"ambush/{seed}")  # noqa: S311  # to be repeated
         self._names = {cluster.broker_id(node): node for node in cluster.nodes}
         self._controllers = [n for n in cluster.nodes if role_of(n) is Role.CONTROLLER]
@@ -149,4 +149,4 @@ class Ambush:
             self._act(Resume if state is NodeState.PAUSED else Start, node)
 
     def _act(self, step: type[OnNodes], node: NodeName) -> None:
-        self._stage.perform(step(target=NamedNodes(nodes=(node,))), end_s=0.0)
+        self._interpreter.perform(step(target=NamedNodes(nodes=(node,))), end_s=0.0)

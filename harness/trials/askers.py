@@ -40,6 +40,8 @@ _TOPIC: Final = 2
 class Reader:
     """Asks one broker after the other what it shows, one read open at a time."""
 
+    idle = True
+
     def __init__(
         self,
         brokers: Sequence[int],
@@ -54,7 +56,9 @@ class Reader:
         self._correlation = 0
         self._asked: tuple[int, int] | None = None
         """(when, whom): the read that is open."""
-        self.read_count = 0
+
+    def give_up(self) -> None:
+        """There is nothing to end."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""
@@ -70,7 +74,6 @@ class Reader:
             if self._told is not None:
                 self._told(self._asked[1], self._asked[0], now, message)
             self._asked = None
-            self.read_count += 1
         else:
             self._asked = None
 
@@ -90,6 +93,8 @@ class Reader:
 class Administrator:
     """Changes something through some broker every now and then, answered or not."""
 
+    idle = True
+
     def __init__(
         self,
         brokers: Sequence[int],
@@ -107,7 +112,9 @@ class Administrator:
         self._upgrades_to = upgrades_to
         self._correlation = 0
         self._topics: list[str] = []
-        self.answered_count = 0
+
+    def give_up(self) -> None:
+        """There is nothing to end."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""
@@ -121,10 +128,8 @@ class Administrator:
         if kind in (TICK, START):
             wait_ns = int(_WRITE_NS * (0.5 + self._draw.random()))
             effects.append((WAKE, now + wait_ns))
-        elif kind != UNREACHABLE:
-            self.answered_count += 1
-            if self._writes is not None:
-                self._writes.returned(now, message)
+        elif kind != UNREACHABLE and self._writes is not None:
+            self._writes.returned(now, message)
 
     def _change(self) -> Any:
         draw, number = self._draw, self._correlation

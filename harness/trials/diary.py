@@ -4,8 +4,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from clusters.simulation.world import Watcher
-
 __all__ = ["Diary"]
 
 _S: Final = 1_000_000_000
@@ -22,20 +20,3 @@ class Diary:
         """A node or a client says that something became true."""
         words = [value if isinstance(value, int | str) else repr(value) for value in note[2:]]
         self.notes.append(json.dumps([now / _S, node, note[1], *words]))
-
-    def before(self, watcher: Watcher) -> Watcher:
-        """A watcher that writes the notes down and passes everything on."""
-        return _Writing(self, watcher)
-
-
-class _Writing:
-    def __init__(self, diary: Diary, watcher: Watcher) -> None:
-        self._diary = diary
-        self._watcher = watcher
-        self.started = watcher.started
-        self.sent = watcher.sent
-        self.delivered = watcher.delivered
-
-    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
-        self._diary.note(now, node, note)
-        self._watcher.note(now, node, note)

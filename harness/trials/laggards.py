@@ -11,7 +11,7 @@ from typing import Final
 
 from clusters.kafka_port import Role, role_of
 from clusters.reference.simulated.cluster import SimulatedCluster
-from harness.trials.stage import Stage
+from harness.interpreter.interpreter import Interpreter
 from nemesis.topology import Flows
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.partition import Partition
@@ -28,9 +28,9 @@ _NAME: Final = "laggard"
 class Laggards:
     """At most one at a time, from `begin` to `end`."""
 
-    def __init__(self, cluster: SimulatedCluster, stage: Stage, *, seed: int) -> None:
+    def __init__(self, cluster: SimulatedCluster, interpreter: Interpreter, *, seed: int) -> None:
         self._cluster = cluster
-        self._stage = stage
+        self._interpreter = interpreter
         self._draw = random.Random(f"laggards/{seed}")  # noqa: S311  # to be repeated
         self._goes_on = False
 
@@ -42,17 +42,19 @@ class Laggards:
     def end(self) -> None:
         """No more; who is late hears of everything."""
         self._goes_on = False
-        self._stage.perform(HealPartition(name=_NAME), end_s=0.0)
+        self._interpreter.perform(HealPartition(name=_NAME), end_s=0.0)
 
     def _cut(self) -> None:
         nodes = self._cluster.nodes
         late = self._draw.choice([node for node in nodes if role_of(node) is Role.BROKER])
         flows = {(node, late) for node in nodes if role_of(node) is Role.CONTROLLER}
-        self._stage.perform(Partition(name=_NAME, cut=Flows(flows=frozenset(flows))), end_s=0.0)
+        self._interpreter.perform(
+            Partition(name=_NAME, cut=Flows(flows=frozenset(flows))), end_s=0.0
+        )
         self._after(_LATE_S, self._mend)
 
     def _mend(self) -> None:
-        self._stage.perform(HealPartition(name=_NAME), end_s=0.0)
+        self._interpreter.perform(HealPartition(name=_NAME), end_s=0.0)
         self._after(_GAPS_S, self._cut)
 
     def _after(self, bounds_s: tuple[float, float], what: Callable[[], None]) -> None:

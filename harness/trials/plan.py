@@ -16,15 +16,16 @@ from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.reference import refuse_what_is_kafkas
+from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
 from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.trials.stage import why_not_tried
-from history.failure import SpecError, UsageError
+from harness.trials.directing import why_not_tried
+from history.failure import SpecError
 from nemesis.late_fetches import REPLICAS_MIN
 from nemesis.mix import MixSpec
 from nemesis.play import step_word
 from nemesis.steps import Play, places
+from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of"]
@@ -148,8 +149,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
 
 
 def _refuse_what_is_not_tried(scenario: Scenario) -> None:
-    if scenario.membership is not None:
-        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    refuse_unsimulated_clients(scenario)
     for place, step in places(scenario.play or ()):
         if (why := why_not_tried(step)) is not None:
             found = SpecError(("play", *place), f"{step_word(step)}: {why}: leave it to a run")
@@ -163,7 +163,7 @@ def _spec_of(scenario: Scenario) -> TrialSpec:
         storm = Storm.PLAY
     elif scenario.mix is not None:
         storm = Storm.MIX
-    return TrialSpec(storm=storm, administers=scenario.metadata is not None)
+    return TrialSpec(storm=storm, administers=scenario.beside_of(MetadataSpec) is not None)
 
 
 def _stated(spec: TrialSpec) -> dict[str, Any]:

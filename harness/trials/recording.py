@@ -1,13 +1,12 @@
 """A trial on the record: its world fills the tables of a run, and nothing in it changes.
 
-What a run's interpreter and books do, deeds of the stage do here: each is a line of the performed
-play, at its very nanosecond, and a row of `faults` from the deed to the one that ends it. Performed
-again at these times, the play makes the same world (see `trial`).
+Each deed is a line of the performed play, at its very nanosecond; what was waited for is in these
+times. Performed again at them, the play makes the same world (see `trial`).
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
@@ -19,34 +18,21 @@ from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.deferred import Item, ReadBook, metadata_items
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
-from clusters.simulation.world import Watcher
 from harness.manifest import note
 from harness.trials.plan import TrialPlan
 from harness.trials.write_book import WriteBook
-from harness.virtual.evidence import (
-    ORIGIN_UTC_NS,
-    SimulatedTime,
-    Stamps,
-    recorded_tables,
-    testify,
-)
+from harness.virtual.evidence import ORIGIN_UTC_NS, SimulatedTime, Stamps, recorded_tables, testify
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
 from nemesis.play import step_data
 from nemesis.simulated.tape import BufferedTape
-from nemesis.simulated.wire import SimulatedWire
 from nemesis.targets import NamedNodes
-from nemesis.topology import Flows
 from nemesis.verbs.await_condition import Await
-from nemesis.verbs.heal import Heal, HealPartition
-from nemesis.verbs.lift import Lift
-from nemesis.verbs.move_leader import MoveLeader
-from nemesis.verbs.partition import Partition
+from nemesis.verbs.heal import Heal
 from nemesis.verbs.registry import verb_of
-from nemesis.verbs.rule import Lay
 from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.wipe import Wipe
+from nemesis.verbs.wait import Wait
 from workloads.simulated.produce_poll import Recorders, SimulatedProducePoll, recorded
 
 __all__ = ["TrialRecording", "timed_data"]
@@ -69,6 +55,7 @@ class TrialRecording:
         self.workload: SimulatedProducePoll | None = None
         """Once it has started."""
         self._times = AppendTimes(ORIGIN_UTC_NS)
+        self.stamps = Stamps(self._times)
         self._reads = ReadBook(run.raw, writer="readers")
         self.writes: WriteBook | None = None
         self._play: list[dict[str, object]] = []
@@ -77,7 +64,7 @@ class TrialRecording:
         self._down: set[NodeName] = set()
         """Nodes that the play has taken down."""
 
-    def begin(self, cluster: SimulatedCluster, wire: SimulatedWire) -> None:
+    def begin(self, cluster: SimulatedCluster) -> None:
         """The cluster is built, and nothing has happened to it yet."""
         self._cluster = cluster
         self._time = SimulatedTime(cluster)
@@ -88,13 +75,9 @@ class TrialRecording:
             record_ns=0,  # leases are short here, and so is the trial
         )
         self._samples = SampleJournal(self._run.raw, self._time)
-        self._faults = _Faults(FaultJournal(self._run.raw, self._time), wire)
+        self.faults = FaultJournal(self._run.raw, self._time)
         if self._plan.administers:
             self.writes = WriteBook(self._run.raw, process=_READERS + 10, node_of=cluster.node_of)
-
-    def before(self, watcher: Watcher) -> Watcher:
-        """A watcher that notes what a recording needs, and passes everything on."""
-        return Stamps(self._times, watcher)
 
     def topics_are_there(self) -> None:
         """From now on what is shown is written down."""
@@ -130,20 +113,15 @@ class TrialRecording:
         self._play_on(self._time.now_ns(), Heal())
         self._begin_ns = None
 
-    def deed(self, now: int, step: Step) -> None:
-        """Something is done to the cluster."""
-        for one in self._awaited(step):
-            self._play_on(now, one)
-        self._faults.done(step)
+    def note(self, step: Step) -> None:
+        """Something is done to the cluster: `harness.interpreter.books.Played`."""
+        if not isinstance(step, Wait | Await):
+            for one in self._awaited(step):
+                self._play_on(self._time.now_ns(), one)
 
     def tried(self, now: int, step: Step) -> None:
         """A node was started as it should not be, and ended again."""
         self._play_on(now, step)
-
-    def lost(self, nodes: Collection[NodeName]) -> None:
-        """The disks of these are new, and nobody formatted them."""
-        for node in nodes:
-            self._faults.done(Wipe(target=NamedNodes(nodes=(node,))))
 
     def _play_on(self, now: int, step: Step) -> None:
         if self._begin_ns is not None:
@@ -164,7 +142,6 @@ class TrialRecording:
 
     def healed(self) -> None:
         """Everything was mended, and the cluster is whole, or late."""
-        self._faults.end_all()
         note(self._run, healed_ns=self._time.now_ns())
 
     def finish(self, *, crash: str) -> None:
@@ -203,8 +180,7 @@ class TrialRecording:
     def _close(self) -> None:
         if self.workload is not None:
             self.workload.abandon()
-        self._faults.end_all()
-        self._faults.journal.close()
+        self.faults.close()
         self._samples.close()
         self._notebook.__exit__()
         self._reads.close()
@@ -220,81 +196,8 @@ def timed_data(step: Step) -> dict[str, object]:
     return stated if step.at_s is None else {"at": f"{step.at_s:.9f}s", **stated}
 
 
-class _Faults:
-    """Rows of `faults`: a deed is one from its time to that of the deed that ends it."""
-
-    def __init__(self, journal: FaultJournal, wire: SimulatedWire) -> None:
-        self.journal = journal
-        self._wire = wire
-        self._nodes: dict[tuple[str, str], list[int]] = {}
-        """Open faults of nodes, by (what heals it, node)."""
-        self._named: dict[str, int] = {}
-        """Open partitions and rules."""
-
-    def done(self, step: Step) -> None:
-        """Note what a deed begins or ends; what it did is seen at once, in virtual time."""
-        match step:
-            case OnNodes(target=NamedNodes(nodes=(node,))):
-                self._of_node(step, str(node))
-            case Partition(name=name, cut=Flows(flows=flows)):
-                self._begin_named(
-                    name, "partition", sorted({node for flow in flows for node in flow})
-                )
-                self.journal.effect(self._named[name], "nothing is passed on")
-            case HealPartition(name=name):
-                self._end_named(name, "frames are passed on again")
-            case Lay(name=name):
-                ends = [*_nodes(step.source), *_nodes(step.target)]
-                self._begin_named(name, verb_of(step).word, list(dict.fromkeys(ends)))
-            case Lift(name=name):
-                self._see(name)
-                self._end_named(name, "the rule is lifted")
-            case MoveLeader():
-                pass  # it is done at once: nothing stays broken
-            case _:
-                raise AssertionError(step)
-
-    def end_all(self) -> None:
-        """End every fault that nothing else has ended."""
-        for name in list(self._named):
-            self._see(name)
-            self._end_named(name, "all was mended")
-        for opened in self._nodes.values():
-            for index in opened:
-                self.journal.end(index, "all was mended")
-        self._nodes.clear()
-
-    def _of_node(self, step: OnNodes, node: str) -> None:
-        verb = verb_of(step)
-        for index in self._nodes.pop((verb.word, node), ()):
-            self.journal.end(index, f"{node}: {verb.word}")
-        if verb.fault and verb.deed is not None:
-            index = self.journal.begin(verb.word, [node])
-            self.journal.effect(index, f"{node}: {verb.word}")
-            self._nodes.setdefault((verb.healed_by, node), []).append(index)
-
-    def _begin_named(self, name: str, fault: str, targets: Sequence[str]) -> None:
-        self._end_named(name, "another one took its place")
-        self._named[name] = self.journal.begin(fault, targets)
-
-    def _end_named(self, name: str, evidence: str) -> None:
-        index = self._named.pop(name, None)
-        if index is not None:
-            self.journal.end(index, evidence)
-
-    def _see(self, name: str) -> None:
-        """Whether a rule concerned any frame."""
-        status = self._wire.status().rules.get(name)
-        if name in self._named and status is not None and status.matched_count:
-            self.journal.effect(self._named[name], status.first or "it concerned a frame")
-
-
 def _keys(plan: TrialPlan) -> tuple[str, ...]:
     return tuple(key for topic in plan.topics for key in topic.keys)
-
-
-def _nodes(parties: Any) -> tuple[str, ...]:
-    return tuple(map(str, parties.target.nodes)) if parties.target is not None else ()
 
 
 def _nobody_hears(_words: str) -> None:

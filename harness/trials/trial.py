@@ -12,7 +12,6 @@ import gc
 import random
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -27,27 +26,28 @@ from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, build
 from clusters.simulation.network import Trouble
 from clusters.simulation.world import Watcher
+from harness.interpreter.books import Unwritten
 from harness.scenario.trial_spec import Storm
 from harness.trials.ambush import Ambush
 from harness.trials.askers import Administrator, Reader
 from harness.trials.diary import Diary
+from harness.trials.directing import interpreter_of
 from harness.trials.laggards import Laggards
 from harness.trials.misfits import Misfits
 from harness.trials.plan import TrialPlan
 from harness.trials.recording import TrialRecording
-from harness.trials.stage import Stage
+from harness.trials.schedule import Schedule
+from harness.virtual.evidence import Overheard
 from history.failure import HarnessError
-from nemesis import late_fetches, relays
-from nemesis.chaos import Chaos
-from nemesis.mix import Mix
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Play, dealt
+from nemesis.steps import Play
 from nemesis.steps import flat as flat_steps
+from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
 from nemesis.verbs.partition import Partition
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Step
-from nemesis.windows import drawn_window
+from nemesis.verbs.wipe import Wipe
 from workloads.simulated.clients import Clients
 from workloads.simulated.produce_poll import SimulatedProducePoll, counted
 
@@ -171,26 +171,20 @@ class _Trial:
                 overhears=recording is not None,
             )
         self._wire = wire
-        self._given_up = False
-        is_play = plan.storm is Storm.PLAY
-        self._has_misfits = is_play and (plan.old_software or plan.unformatted)
-        """A play then names each node that it starts: it is what became of a drawn schedule."""
-        self._begin_ns = 0
-        """From when on the times of a play count."""
-        self._stage = Stage(
+        if recording is not None:
+            recording.begin(self.cluster)
+        self._interpreter = interpreter_of(
             self.cluster,
             wire=wire if self._has_rules else None,
             oracle=self.oracle,
             draw=self._draw,
-            told=None if recording is None else recording.deed,
+            journal=Unwritten() if recording is None else recording.faults,
+            played=Unwritten() if recording is None else recording,
         )
-        if recording is not None:
-            assert wire is not None
-            recording.begin(self.cluster, wire)
         self._ambush = Ambush(
-            self.cluster, self.oracle, self._stage, seed=plan.seed, regicidal=plan.regicidal
+            self.cluster, self.oracle, self._interpreter, seed=plan.seed, regicidal=plan.regicidal
         )
-        self._laggards = Laggards(self.cluster, self._stage, seed=plan.seed)
+        self._laggards = Laggards(self.cluster, self._interpreter, seed=plan.seed)
 
     def go(self) -> None:
         """All of it, up to the first finding."""
@@ -201,9 +195,9 @@ class _Trial:
         for node, configuration in self.cluster.configurations.items():
             self.cluster.configure(node, _configured(configuration, plan))
         if self._diary is not None:
-            watcher = self._diary.before(watcher)
+            watcher = Overheard(self._diary.note, watcher)
         if self._recording is not None:
-            watcher = self._recording.before(watcher)
+            watcher = Overheard(self._recording.stamps.note, watcher)
         world.watch(watcher, sent=SENT, delivered=DELIVERED)
         if not self._begun():
             return
@@ -213,7 +207,13 @@ class _Trial:
             world.network.trouble(
                 Trouble(loss=plan.loss, duplication=plan.loss, reordering=3 * plan.loss)
             )
-        self._begin_ns = world.now_ns
+        schedule = Schedule(
+            plan,
+            self.cluster,
+            self._interpreter,
+            draw=self._draw,
+            unless_misfit=self._unless_misfit,
+        )
         if self._recording is not None:
             self._recording.faults_begin()
         if plan.duels:
@@ -221,13 +221,14 @@ class _Trial:
         self._ambush.begin()
         if plan.laggards:
             self._laggards.begin()
-        self._break(world.now_ns + int(plan.faults_s * _S))
+        self._break(schedule, world.now_ns + int(plan.faults_s * _S))
         if self._recording is not None:
             self._recording.faults_end()
         self._ambush.end()
         self._laggards.end()
         world.network.trouble(None)
-        self._stage.heal()
+        self._interpreter.heal_all()
+        self._interpreter.performer.forget(self.cluster.nodes, "all was mended")
         is_whole = self._recover()
         if self._recording is not None:
             self._recording.healed()
@@ -274,8 +275,7 @@ class _Trial:
             recording = self._recording
             for number, seed in enumerate((plan.seed, -plan.seed)):
                 told = None if recording is None else recording.reads(number)
-                reader = Reader(brokers, seed=seed, told=told)
-                clients.place(f"reader-{number}", _as_client(reader))
+                clients.place(f"reader-{number}", Reader(brokers, seed=seed, told=told))
             administrator = Administrator(
                 brokers,
                 seed=plan.seed,
@@ -283,16 +283,16 @@ class _Trial:
                 upgrades_to=upgrades_to,
                 writes=None if recording is None else recording.writes,
             )
-            clients.place("administrator", _as_client(administrator))
+            clients.place("administrator", administrator)
         if self._recording is not None:
             self._recording.workload = workload
         return workload
 
-    def _break(self, end_ns: int) -> None:
+    def _break(self, schedule: Schedule, end_ns: int) -> None:
         """Faults until the time is up or something is found."""
-        for step in self._steps(end_ns):
-            if step is not None and not self._stage.perform(step, end_s=end_ns / _S):
-                self._after_a_miss()
+        for step in schedule.steps(end_ns):
+            if step is not None and not self._interpreter.perform(step, end_s=end_ns / _S):
+                schedule.missed()
             if self._is_decided() or self._world.now_ns >= end_ns:
                 return
 
@@ -304,115 +304,25 @@ class _Trial:
         controllers = [n for n in self.cluster.nodes if role_of(n) is Role.CONTROLLER]
         one, other = self._draw.sample(controllers, 2)
         flows = Flows(flows=frozenset({(one, other), (other, one)}))
-        self._stage.perform(Partition(name="duel", cut=flows), end_s=0.0)
-
-    def _after_a_miss(self) -> None:
-        """A window that did not open is left; a play of the user's ends where it failed."""
-        self._given_up = True
-
-    def _steps(self, end_ns: int) -> Iterator[Step | None]:
-        """The schedule as it comes; None: look again, time has passed."""
-        match self._plan.storm:
-            case Storm.PLAY:
-                yield from self._of_play(tuple(self._plan.play or ()))
-            case Storm.WINDOWS:
-                yield from self._of_plays(end_ns, self._window, replicas_min=2)
-            case Storm.RELAYS:
-                yield from self._of_plays(end_ns, self._relay, replicas_min=relays.REPLICAS_MIN)
-            case Storm.LATE_FETCHES:
-                least = late_fetches.REPLICAS_MIN
-                yield from self._of_plays(end_ns, self._late_fetch, replicas_min=least)
-            case Storm.NONE:
-                while self._world.now_ns < end_ns:
-                    self._run(10 * _TICK_NS)
-                    yield None
-            case Storm.MIX | Storm.CHAOS | Storm.QUORUM:
-                yield from self._as_they_are_due(end_ns)
-
-    def _of_play(self, play: Play) -> Iterator[Step | None]:
-        for _, step in dealt(play, self._draw):
-            if self._given_up:
-                return
-            due_ns = self._begin_ns + round((step.at_s or 0.0) * _S)
-            if due_ns > self._world.now_ns:  # of two at one time, nothing happens in between
-                self._run(due_ns - self._world.now_ns)
-            yield self._unless_misfit(step) if self._has_misfits else step
-
-    def _of_plays(
-        self, end_ns: int, drawn: Callable[[str, tuple[int, ...]], Play], *, replicas_min: int
-    ) -> Iterator[Step | None]:
-        """Drawn plays, one after the other, each on a cluster that is whole if it can be."""
-        keys = [
-            (f"{topic.name}-{partition}", replicas)
-            for topic in self._plan.topics
-            for partition, replicas in enumerate(topic.assignment or ())
-            if len(replicas) >= replicas_min
-        ]
-        while self._world.now_ns < end_ns:
-            key, replicas = self._draw.choice(keys)
-            self._given_up = False
-            yield from self._of_play(drawn(key, self._led_first(key, replicas)))
-            self._stage.heal()
-            whole_by_ns = min(end_ns, self._world.now_ns + 5 * _S)
-            while self._stage.impaired() and self._world.now_ns < whole_by_ns:
-                self._run(5 * _TICK_NS)
-                yield None
-
-    def _window(self, key: str, replicas: tuple[int, ...]) -> Play:
-        nodes = self.cluster.nodes
-        return drawn_window(self._draw, key=key, replicas=replicas, nodes=nodes)
-
-    def _relay(self, key: str, replicas: tuple[int, ...]) -> Play:
-        return relays.drawn_relay(self._draw, key=key, replicas=replicas)
-
-    def _late_fetch(self, key: str, replicas: tuple[int, ...]) -> Play:
-        return late_fetches.drawn_late_fetch(self._draw, key=key, replicas=replicas)
-
-    def _led_first(self, key: str, replicas: Sequence[int]) -> tuple[int, ...]:
-        view = self.cluster.watch.view
-        shown = None if view is None else view.partitions.get(key)
-        leader = None if shown is None else shown.leader
-        if leader is None or leader not in replicas:
-            leader = replicas[0]
-        return (leader, *(one for one in replicas if one != leader))
-
-    def _as_they_are_due(self, end_ns: int) -> Iterator[Step | None]:
-        plan, begin_ns = self._plan, self._world.now_ns
-        keys = tuple(key for topic in plan.topics for key in topic.keys)
-        nodes = self.cluster.nodes
-        if plan.storm is Storm.QUORUM:
-            nodes = tuple(node for node in nodes if role_of(node) is Role.CONTROLLER)
-        chaos = Chaos(self._draw, nodes, wipes=plan.wipes)
-        mix = None
-        if plan.storm is Storm.MIX and plan.mix is not None:
-            mix = Mix(plan.mix, self._draw, keys)
-        while self._world.now_ns < end_ns:
-            self._run(_TICK_NS if mix is None else 2 * _TICK_NS)
-            now_s = (self._world.now_ns - begin_ns) / _S
-            scene = self._stage.scene()
-            if mix is None:
-                steps = chaos.due(now_s, scene=scene)
-            else:
-                steps = mix.due(now_s, scene=scene, impaired=self._stage.impaired())
-            for step in steps:
-                yield self._unless_misfit(step)
-            yield None
+        self._interpreter.perform(Partition(name="duel", cut=flows), end_s=0.0)
 
     def _unless_misfit(self, step: Step) -> Step | None:
         """The step; none, if a node was started as it should not be in its place."""
         now_ns, lost = self._world.now_ns, self._misfits.lost
         is_allowed = self._misfits.allows(step)
-        if self._recording is not None:
-            self._recording.lost(self._misfits.lost - lost)
-            if not is_allowed:
-                self._recording.tried(now_ns, step)
+        for node in self._misfits.lost - lost:
+            wipe = Wipe(target=NamedNodes(nodes=(node,)))
+            self._interpreter.performer.found(wipe, (node,), "its disk is new, and not formatted")
+        if self._recording is not None and not is_allowed:
+            self._recording.tried(now_ns, step)
         return step if is_allowed else None
 
     def _recover(self) -> bool:
         """Wait until the cluster is whole: it has to be, in time. Whether it was seen to be."""
         end_ns = self._world.now_ns + int(self._plan.recovery_s * _S)
         while not self._is_decided():
-            missing = (self._stage.impaired() | self._unregistered()) - self._misfits.lost
+            impaired = self._interpreter.observer.impaired()
+            missing = (impaired | self._unregistered()) - self._misfits.lost
             if not missing:
                 return True
             if self._world.now_ns >= end_ns:
@@ -439,22 +349,6 @@ class _Trial:
 
     def _run(self, for_ns: int) -> None:
         self.cluster.run(for_ns)
-
-
-class _Fleeting:
-    """A node of the world that records nothing, as a client that can be told to end."""
-
-    idle = True
-
-    def __init__(self, node: Reader | Administrator) -> None:
-        self.handle = node.handle
-
-    def give_up(self) -> None:
-        """There is nothing to end."""
-
-
-def _as_client(node: Reader | Administrator) -> _Fleeting:
-    return _Fleeting(node)
 
 
 def _configured(own: Configuration, plan: TrialPlan) -> Configuration:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from clusters.node_port.effects import NOTE
 from clusters.node_port.notes import APPENDED_METADATA
 from clusters.reference.simulated.cluster import SimulatedCluster
 from clusters.reference.simulated.witness import AppendTimes, write_simulated_witness
@@ -21,6 +20,7 @@ from history.run_directory import RunDirectory
 
 __all__ = [
     "ORIGIN_UTC_NS",
+    "Overheard",
     "SimulatedTime",
     "Stamps",
     "few_collections",
@@ -32,6 +32,9 @@ ORIGIN_UTC_NS: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000
 """The wall clock at the start of every world."""
 _S: Final = 1_000_000_000
 _YOUNG_MAX: Final = 200_000
+
+
+Note = tuple[Any, ...]
 
 
 class SimulatedTime:
@@ -52,38 +55,46 @@ class SimulatedTime:
         """Let the world go on for so long."""
         self._cluster.run(int(seconds * _S))
 
+    def sleep_until(self, moment_s: float) -> None:
+        """Let the world go on until then."""
+        self._cluster.run(max(0, int(moment_s * _S) - self._cluster.world.now_ns))
 
-class Stamps:
-    """A watcher that notes when metadata were appended, and passes everything on to another one."""
 
-    def __init__(self, times: AppendTimes, watcher: Watcher | None = None) -> None:
-        self._times = times
-        inner = watcher or _Nobody()
-        self._note = inner.note
-        self.started = inner.started
-        self.sent = inner.sent
-        self.delivered = inner.delivered
+class Overheard:
+    """A watcher that has `hear` hear each note, and passes everything on to another one."""
 
-    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
-        """A node notes something."""
-        assert note[0] == NOTE
-        if note[1] == APPENDED_METADATA:
-            self._times.add(now, note[2], note[3])
+    def __init__(self, hear: Callable[[int, int, Note], None], watcher: Watcher) -> None:
+        self._hear = hear
+        self._note = watcher.note
+        self.started = watcher.started
+        self.sent = watcher.sent
+        self.delivered = watcher.delivered
+
+    def note(self, now: int, node: int, note: Note) -> None:
+        """A node or a client says that something became true."""
+        self._hear(now, node, note)
         self._note(now, node, note)
 
 
-class _Nobody:
-    def started(self, node: int) -> None:
-        pass
+class Stamps:
+    """A watcher that notes when metadata were appended."""
 
-    def note(self, now: int, node: int, note: tuple[Any, ...]) -> None:
-        pass
+    def __init__(self, times: AppendTimes) -> None:
+        self._times = times
+
+    def started(self, node: int) -> None:
+        """It is not noted."""
+
+    def note(self, now: int, node: int, note: Note) -> None:  # noqa: ARG002  # the watcher's
+        """A node notes something."""
+        if note[1] == APPENDED_METADATA:
+            self._times.add(now, note[2], note[3])
 
     def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        pass
+        """It is not noted."""
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        pass
+        """It is not noted."""
 
 
 @contextmanager

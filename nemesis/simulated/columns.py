@@ -6,7 +6,7 @@ offsets are end offsets in these messages; on the tape they are those of the las
 are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from clusters.node_port.storage import PartitionKey
@@ -95,6 +95,41 @@ def _key(key: PartitionKey) -> dict[str, Any]:
     return {"topic_id": text_of(key[0]), "partition": key[1]}
 
 
+_WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "error": _error,
+    "isr": list,
+    "isr_epochs": lambda epochs: list(epochs) or None,
+    "detail": lambda words: words or None,
+}
+"""How the values of these columns are written, None for not at all; others are as they stand."""
+
+
+def _as_named(columns: str = "", items: str = "", *, of: str = "items") -> Callable[[Any], Parts]:
+    """Read a message whose fields are columns by their names.
+
+    `items`: those of each item in the field `of`; of items that are tuples, by position. A `key` is
+    two columns.
+    """
+    own, each = columns.split(), items.split()
+
+    def read(message: Any) -> Parts:
+        rows = [_row(each, one) for one in getattr(message, of)] if each else ()
+        return _row(own, message), rows
+
+    return read
+
+
+def _row(names: Sequence[str], value: Any) -> dict[str, Any]:
+    values = value if isinstance(value, tuple) else [getattr(value, name) for name in names]
+    found: dict[str, Any] = {}
+    for name, one in zip(names, values, strict=False):
+        if name == "key":
+            found |= _key(one)
+        elif (written := _WRITTEN[name](one) if name in _WRITTEN else one) is not None:
+            found[name] = written
+    return found
+
+
 def _vote(message: quorum.VoteRequest) -> Parts:
     ends = f"log ends at {message.end_offset} in epoch {message.last_epoch}"
     candidate = {"leader_id": message.candidate_id, "leader_epoch": message.epoch}
@@ -161,10 +196,6 @@ def _registration(message: control.BrokerRegistrationRequest) -> Parts:
     }, ()
 
 
-def _registered(message: control.BrokerRegistrationResponse) -> Parts:
-    return {"error": _error(message.error), "broker_epoch": message.broker_epoch}, ()
-
-
 def _heartbeat(message: control.BrokerHeartbeatRequest) -> Parts:
     return {
         "broker_id": message.broker_id,
@@ -186,34 +217,6 @@ def _heartbeat_answer(message: control.BrokerHeartbeatResponse) -> Parts:
         "shutting_down": message.next_state == BrokerState.NOT_RUNNING,
         "detail": ("caught up" if message.is_caught_up else "not caught up") + told,
     }, ()
-
-
-def _alter_partition(message: control.AlterPartitionRequest) -> Parts:
-    items = []
-    for one in message.items:
-        item = {
-            **_key(one.key),
-            "leader_epoch": one.leader_epoch,
-            "partition_epoch": one.partition_epoch,
-            "isr": list(one.isr),
-        }
-        items.append(item | ({"isr_epochs": list(one.isr_epochs)} if one.isr_epochs else {}))
-    return {"broker_id": message.broker_id, "broker_epoch": message.broker_epoch}, items
-
-
-def _altered(message: control.AlterPartitionResponse) -> Parts:
-    items = [
-        {
-            **_key(one.key),
-            "error": _error(one.error),
-            "leader_id": one.leader_id,
-            "leader_epoch": one.leader_epoch,
-            "partition_epoch": one.partition_epoch,
-            "isr": list(one.isr),
-        }
-        for one in message.items
-    ]
-    return {"error": _error(message.error)}, items
 
 
 def _create_topics(message: control.CreateTopicsRequest) -> Parts:
@@ -256,34 +259,14 @@ def _reassign(message: control.AlterReassignmentsRequest) -> Parts:
     ]
 
 
-def _reassigned(message: control.AlterReassignmentsResponse) -> Parts:
-    return {"error": _error(message.error)}, [
-        {"topic": topic, "partition": partition, "error": _error(error), "detail": words or None}
-        for topic, partition, error, words in message.moves
-    ]
-
-
 def _elect(message: control.ElectLeadersRequest) -> Parts:
     items = [{"topic": t, "partition": p} for t, p in message.partitions or ()]
     return {"detail": "unclean" if message.unclean else "preferred"}, items
 
 
-def _elected(message: control.ElectLeadersResponse) -> Parts:
-    items = [{"topic": t, "partition": p, "error": _error(e)} for t, p, e in message.partitions]
-    return {"error": _error(message.error)}, items
-
-
-def _about_a_broker(message: Any) -> Parts:
-    return {"broker_id": message.broker_id, "broker_epoch": message.broker_epoch}, ()
-
-
 def _producer_ids(message: control.AllocateProducerIdsResponse) -> Parts:
     given = f"{message.length} producer ids"
     return {"error": _error(message.error), "producer_id": message.start, "detail": given}, ()
-
-
-def _failed(message: Any) -> Parts:
-    return {"error": _error(message.error)}, ()
 
 
 def _fetch(message: data.FetchRequest) -> Parts:
@@ -315,18 +298,6 @@ def _produce(message: data.ProduceRequest) -> Parts:
     ]
 
 
-def _produced(message: data.ProduceResponse) -> Parts:
-    return {}, [{**_key(key), "error": _error(error)} for key, error, _base in message.partitions]
-
-
-def _given_id(message: data.InitProducerIdResponse) -> Parts:
-    return {
-        "error": _error(message.error),
-        "producer_id": message.producer_id,
-        "producer_epoch": message.producer_epoch,
-    }, ()
-
-
 def _offered(message: client.ApiVersionsResponse) -> Parts:
     said = f"finalized: metadata.version {message.level}"
     return {"error": "NONE", "metadata_version": message.level, "detail": said}, ()
@@ -344,26 +315,32 @@ _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     quorum.FetchSnapshotRequest.kind: _snapshot_fetch,
     quorum.FetchSnapshotResponse.kind: _snapshot_fetched,
     control.BrokerRegistrationRequest.kind: _registration,
-    control.BrokerRegistrationResponse.kind: _registered,
+    control.BrokerRegistrationResponse.kind: _as_named("error broker_epoch"),
     control.BrokerHeartbeatRequest.kind: _heartbeat,
     control.BrokerHeartbeatResponse.kind: _heartbeat_answer,
-    control.AlterPartitionRequest.kind: _alter_partition,
-    control.AlterPartitionResponse.kind: _altered,
+    control.AlterPartitionRequest.kind: _as_named(
+        "broker_id broker_epoch", "key leader_epoch partition_epoch isr isr_epochs"
+    ),
+    control.AlterPartitionResponse.kind: _as_named(
+        "error", "key error leader_id leader_epoch partition_epoch isr"
+    ),
     control.CreateTopicsRequest.kind: _create_topics,
     control.CreateTopicsResponse.kind: _topics_answer,
     control.DeleteTopicsRequest.kind: _delete_topics,
     control.DeleteTopicsResponse.kind: _topics_answer,
     control.AlterReassignmentsRequest.kind: _reassign,
-    control.AlterReassignmentsResponse.kind: _reassigned,
+    control.AlterReassignmentsResponse.kind: _as_named(
+        "error", "topic partition error detail", of="moves"
+    ),
     control.ElectLeadersRequest.kind: _elect,
-    control.ElectLeadersResponse.kind: _elected,
-    control.AllocateProducerIdsRequest.kind: _about_a_broker,
+    control.ElectLeadersResponse.kind: _as_named("error", "topic partition error", of="partitions"),
+    control.AllocateProducerIdsRequest.kind: _as_named("broker_id broker_epoch"),
     control.AllocateProducerIdsResponse.kind: _producer_ids,
-    control.UpdateFeaturesResponse.kind: _failed,
+    control.UpdateFeaturesResponse.kind: _as_named("error"),
     data.FetchRequest.kind: _fetch,
     data.FetchResponse.kind: _fetched,
     data.ProduceRequest.kind: _produce,
-    data.ProduceResponse.kind: _produced,
-    data.InitProducerIdResponse.kind: _given_id,
+    data.ProduceResponse.kind: _as_named("", "key error", of="partitions"),
+    data.InitProducerIdResponse.kind: _as_named("error producer_id producer_epoch"),
     client.ApiVersionsResponse.kind: _offered,
 }

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages import client, control, data, quorum
+from nemesis.simulated.columns import APIS
+from nemesis.wire.rules import Action, Answer, LowerVersion, Match
 
-__all__ = ["answerable", "refusal"]
+__all__ = ["refusal", "why_no_such_rule"]
 
 
 def refusal(request: Any, error: str) -> Any:
@@ -15,13 +17,13 @@ def refusal(request: Any, error: str) -> Any:
     return _REFUSALS[request.kind](request, int(Error[error]))
 
 
-def answerable(api: str | None) -> bool:
-    """Whether requests of this API can be answered so."""
-    return api in _NAMES
-
-
-def _registration(request: Any, error: int) -> Any:
-    return control.BrokerRegistrationResponse(request.correlation, error, -1, -1, 0)
+def why_no_such_rule(action: Action, match: Match) -> str | None:
+    """Why a simulated wire cannot do this to frames; None if it can."""
+    if isinstance(action, LowerVersion):
+        return "a simulated cluster negotiates no versions"
+    if isinstance(action, Answer) and match.api not in _NAMES:
+        return f"no answer of {match.api} can be made up here"
+    return None
 
 
 def _heartbeat(request: Any, error: int) -> Any:
@@ -49,10 +51,6 @@ def _alter_partition(request: Any, error: int) -> Any:
     return control.AlterPartitionResponse(request.correlation, 0, items)
 
 
-def _metadata_fetch(request: Any, error: int) -> Any:
-    return quorum.MetadataFetchResponse(request.correlation, error, request.epoch, -1)
-
-
 def _fetch(request: Any, error: int) -> Any:
     partitions = tuple(
         data.FetchedPartition(key, error, leader_epoch, -1, 0, ())
@@ -76,43 +74,28 @@ def _delete_topics(request: Any, error: int) -> Any:
     return control.DeleteTopicsResponse(request.correlation, topics)
 
 
-def _producer_ids(request: Any, error: int) -> Any:
-    return control.AllocateProducerIdsResponse(request.correlation, error, -1, 0)
-
-
-def _init_producer_id(request: Any, error: int) -> Any:
-    return data.InitProducerIdResponse(request.correlation, error, -1, -1)
-
-
-def _metadata(request: Any, error: int) -> Any:
-    return client.MetadataResponse(request.correlation, "", -1, (), (), error=error)
-
-
 _Refuse = Callable[[Any, int], Any]
 _REFUSALS: Final[Mapping[int, _Refuse]] = {
-    control.BrokerRegistrationRequest.kind: _registration,
+    control.BrokerRegistrationRequest.kind: lambda asked, error: control.BrokerRegistrationResponse(
+        asked.correlation, error, -1, -1, 0
+    ),
     control.BrokerHeartbeatRequest.kind: _heartbeat,
     control.AlterPartitionRequest.kind: _alter_partition,
-    quorum.MetadataFetchRequest.kind: _metadata_fetch,
+    quorum.MetadataFetchRequest.kind: lambda asked, error: quorum.MetadataFetchResponse(
+        asked.correlation, error, asked.epoch, -1
+    ),
     data.FetchRequest.kind: _fetch,
     data.ProduceRequest.kind: _produce,
     control.CreateTopicsRequest.kind: _create_topics,
     control.DeleteTopicsRequest.kind: _delete_topics,
-    control.AllocateProducerIdsRequest.kind: _producer_ids,
-    data.InitProducerIdRequest.kind: _init_producer_id,
-    client.MetadataRequest.kind: _metadata,
+    control.AllocateProducerIdsRequest.kind: lambda asked, error: (
+        control.AllocateProducerIdsResponse(asked.correlation, error, -1, 0)
+    ),
+    data.InitProducerIdRequest.kind: lambda asked, error: data.InitProducerIdResponse(
+        asked.correlation, error, -1, -1
+    ),
+    client.MetadataRequest.kind: lambda asked, error: client.MetadataResponse(
+        asked.correlation, "", -1, (), (), error=error
+    ),
 }
-_NAMES: Final = frozenset(
-    {
-        "AllocateProducerIds",
-        "AlterPartition",
-        "BrokerHeartbeat",
-        "BrokerRegistration",
-        "CreateTopics",
-        "DeleteTopics",
-        "Fetch",
-        "InitProducerId",
-        "Metadata",
-        "Produce",
-    }
-)
+_NAMES: Final = frozenset(APIS[kind][0] for kind in _REFUSALS)

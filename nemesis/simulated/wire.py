@@ -7,7 +7,7 @@ kind of request has one to itself, so that what is held holds up nothing of anot
 What cannot be said of messages is refused: there are no versions to lower in them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
@@ -18,18 +18,14 @@ from clusters.simulation.host import Link
 from clusters.simulation.network import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
-from nemesis.simulated.columns import APIS, parts_of, version_of
+from nemesis.simulated.frames import TAPED_KINDS, direction_of, frame_of, kinds_of
 from nemesis.simulated.parties import Parties
-from nemesis.simulated.refusals import answerable, refusal
-from nemesis.wire.apis import API_KEYS, FETCH, TAPED
-from nemesis.wire.decoding.entities import Decoded
+from nemesis.simulated.refusals import refusal, why_no_such_rule
 from nemesis.wire.fetches import Fetches
 from nemesis.wire.frame import Frame, TopicNames
-from nemesis.wire.frames import Header
 from nemesis.wire.matching import refuse_impossible
 from nemesis.wire.rulebook import Entry, Rulebook
 from nemesis.wire.rules import (
-    Action,
     Answer,
     Cut,
     Delay,
@@ -49,18 +45,10 @@ from nemesis.wire.rules import Link as WireLink
 from nemesis.wire.status import Delivery, WireStatus
 from nemesis.wire.tape import Fate, Journal, Tape
 
-__all__ = ["SimulatedWire", "why_no_such_rule"]
+__all__ = ["SimulatedWire"]
 
-_KEYS: Final = {kind: API_KEYS[name] for kind, (name, _) in APIS.items()}
 _FETCH_KIND: Final = FetchRequest.kind
-_TAPED_KINDS: Final = frozenset(
-    one
-    for kind, key in _KEYS.items()
-    if key in TAPED or (key == FETCH and kind != _FETCH_KIND)
-    for one in (kind, kind + 1)
-)
-"""Of data the tape has those fetches of followers that tell something new (`Fetches`)."""
-_TAPED: Final = table_of(_TAPED_KINDS)
+_TAPED: Final = table_of(TAPED_KINDS)
 _ALL: Final = bytes([1]) * KIND_COUNT
 
 
@@ -78,15 +66,6 @@ class _Held:
     fate: Fate
     passed: bool = False
     """It was passed on: only what follows it waits."""
-
-
-def why_no_such_rule(action: Action, match: Match) -> str | None:
-    """Why a simulated wire cannot do this to frames; None if it can."""
-    if isinstance(action, LowerVersion):
-        return "a simulated cluster negotiates no versions"
-    if isinstance(action, Answer) and not answerable(match.api):
-        return f"no answer of {match.api} can be made up here"
-    return None
 
 
 class SimulatedWire:
@@ -195,7 +174,7 @@ class SimulatedWire:
             return self._taped if overheard else NOTHING
         if _place(link) in self._stalled:
             return _ALL
-        more = list(self._wanted_by_rules(party, _direction(link)))
+        more = list(self._wanted_by_rules(party, direction_of(link)))
         if self._is_followers(link):
             self._follow(link.connection, is_ruled=_FETCH_KIND in more)
             more.append(_FETCH_KIND)
@@ -243,7 +222,7 @@ class SimulatedWire:
         for entry in self._book.laid:
             match = entry.rule.match
             if match.direction is direction and _concerns(match, party):
-                yield from _kinds_of(match.api, direction)
+                yield from kinds_of(match.api, direction)
 
     def _act(self, frame: Frame, held: _Held, entry: Entry[_Held]) -> None:
         """Do what the rule says to a frame that is being sent."""
@@ -373,27 +352,8 @@ class SimulatedWire:
     # Who is who.
 
     def _frame(self, link: Link, party: WireLink, message: Any, request: Any) -> Frame:
-        asked = message if request is None else request
-        header = Header(
-            api_key=_KEYS[asked.kind],
-            api_version=version_of(asked),
-            correlation_id=message.correlation,
-            client_id=(link.sender if request is None else link.receiver).name,
-            answered=message.correlation >= 0,
-        )
-        frame = Frame(
-            connection=link.connection,
-            link=party,
-            direction=_direction(link),
-            header=header,
-            data=b"",
-            time_ns=self._world.now_ns,
-            names=self._names,
-        )
-        (columns, items), entity = parts_of(message)
-        # What a frame says is decoded when it is asked for; here it is known already.
-        frame.__dict__["decoded"] = Decoded(columns, tuple(items), entity)
-        return frame
+        now_ns = self._world.now_ns
+        return frame_of(link, party, message, request, time_ns=now_ns, names=self._names)
 
     def _follow(self, connection: int, *, is_ruled: bool) -> None:
         self._fetches.setdefault(connection, Fetches())
@@ -412,10 +372,6 @@ class SimulatedWire:
         )
 
 
-def _direction(link: Link) -> Direction:
-    return Direction.REQUEST if link.answers is None else Direction.RESPONSE
-
-
 def _place(link: Link) -> tuple[int, bool]:
     return link.connection, link.answers is not None
 
@@ -424,8 +380,3 @@ def _concerns(match: Match, party: WireLink) -> bool:
     return (not match.sources or party.source in match.sources) and (
         not match.targets or party.target in match.targets
     )
-
-
-def _kinds_of(api: str | None, direction: Direction) -> Iterable[int]:
-    more = 0 if direction is Direction.REQUEST else 1
-    return [kind + more for kind, (name, _) in APIS.items() if api is None or name == api]

@@ -1,6 +1,6 @@
 """Verbs of an operator: what the cluster is asked for in the middle of a play, with a bound."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from clusters.port import Cluster, NodeName
@@ -27,16 +27,20 @@ def admin_verb(
     do: Callable[[Cluster, B], None],
     ability: type,
     follow: Callable[[B, PlayCourse], None] = lambda _step, _course: None,
+    one_by_one: Callable[[B], Sequence[B]] = lambda step: (step,),
     tried: bool = False,
 ) -> Verb[B]:
-    """Make one: `own` reads the operand as fields of the step, `operand` writes it."""
+    """Make one: `own` reads the operand as fields of the step, `operand` writes it.
+
+    `one_by_one`: the step as several, each of which may be refused.
+    """
 
     def parse(written: Written) -> B:
         within_s = written.duration_s("within") if "within" in written.item else AWAIT_BOUND_S
         return step(within_s=within_s, **own(written))
 
     def perform(asked: B, director: Director) -> bool:
-        return director.administer(asked, do)
+        return director.administer(asked, do, one_by_one)
 
     return Verb(
         word=word,

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clusters.kafka_port import Administers
@@ -34,6 +34,10 @@ def _do(cluster: Cluster, step: MoveLeader) -> None:
         cluster.move_leader(key, leader, within_s=step.within_s)
 
 
+def _one_by_one(step: MoveLeader) -> list[MoveLeader]:
+    return [replace(step, leaders={key: leader}) for key, leader in step.leaders.items()]
+
+
 VERBS = (
     admin_verb(
         "move_leader",
@@ -43,6 +47,7 @@ VERBS = (
         operand=lambda step: dict(step.leaders),
         do=_do,
         ability=Administers,
+        one_by_one=_one_by_one,
         tried=True,
     ),
 )

@@ -68,7 +68,7 @@ def node_verb(
         follow=follow,
         why_not=why_not,
         why_not_tried=lambda _step: (
-            None if deed.tried_in or deed.one_by_one else "a trial does not do it"
+            None if deed.tried_in or deed.parts else "a trial does not do it"
         ),
         fault=bool(healed_by),
         healed_by=healed_by,

@@ -11,16 +11,13 @@
 A side is a node, a list of sides, `brokers`, `controllers`, `clients`, `leader of KEY`, …
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.port import CLIENTS, NodeName, role_name
-from clusters.stage import Stage
 from history.failure import SpecError
+from nemesis.cut_words import CUT_FORMS, cut_data, one_of, parse_cut
 from nemesis.drawn_cuts import drawn_cut
-from nemesis.targets import Choice, NamedNodes, parse_target, target_data
-from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
+from nemesis.topology import Cut
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.heal import HealPartition
@@ -33,10 +30,6 @@ from nemesis.words import did_you_mean, rule_name
 __all__ = ["VERBS", "Means", "Partition"]
 
 _KEYS = ("as", "by", "isolate", "groups", "from", "to", "shape", "among", "flows")
-_FORMS = (
-    "{isolate: broker-1}, {groups: [[broker-1], controllers]}, {from: broker-1, to: controllers} "
-    "or {shape: halves, among: brokers}"
-)
 
 
 class Means(StrEnum):
@@ -61,7 +54,7 @@ class Partition(Breaking):
 def _parse(written: Written) -> Partition:
     operand, stage = written.operand, written.stage
     if not isinstance(operand, dict):
-        raise SpecError((), f"a partition is one of {_FORMS}")
+        raise SpecError((), f"a partition is one of {CUT_FORMS}")
     data = {str(key): value for key, value in operand.items()}
     for key in data:
         if key not in _KEYS:
@@ -69,14 +62,14 @@ def _parse(written: Written) -> Partition:
     name = rule_name(data.pop("as", "partition"))
     if name == "all":
         raise SpecError(("as",), "'heal: all' heals everything; give the partition another name")
-    by = Means(_word(data, "by", tuple(Means))) if "by" in data else None
+    by = Means(one_of(data, "by", tuple(Means))) if "by" in data else None
     data.pop("by", None)
-    return Partition(name=name, cut=_cut(data, stage), by=by)
+    return Partition(name=name, cut=parse_cut(data, stage), by=by)
 
 
 def _data(partition: Partition) -> dict[str, object]:
     by = {} if partition.by is None else {"by": str(partition.by)}
-    return {"partition": {"as": partition.name} | _cut_data(partition.cut) | by}
+    return {"partition": {"as": partition.name} | cut_data(partition.cut) | by}
 
 
 def _perform(partition: Partition, director: Director) -> bool:
@@ -104,98 +97,6 @@ def _episode(kind: str, *, by: Means | None) -> Episode:
 
     takes = Takes.NETWORKS if by is Means.PACKETS else Takes.PROXY
     return Episode(kind=kind, begin=begin, takes=takes)
-
-
-def _cut(data: Mapping[str, object], stage: Stage) -> Cut:
-    match sorted(data):
-        case ["isolate"] | ["among", "isolate"]:
-            return Isolate(
-                party=_party(data["isolate"], "isolate", stage), among=_among(data, stage)
-            )
-        case ["groups"]:
-            groups = data["groups"]
-            if not isinstance(groups, list) or len(groups) < 2:  # noqa: PLR2004  # or nothing is cut
-                raise SpecError(("groups",), "expected two groups or more")
-            return Groups(groups=tuple(_party(group, "groups", stage) for group in groups))
-        case ["from", "to"]:
-            return OneWay(
-                sender=_party(data["from"], "from", stage),
-                receiver=_party(data["to"], "to", stage),
-            )
-        case ["shape"] | ["among", "shape"]:
-            return Shaped(
-                shape=Shape(_word(data, "shape", tuple(Shape))),
-                among=_among(data, stage),
-            )
-        case ["flows"]:
-            return Flows(flows=_flows(data["flows"], stage))
-        case _:
-            raise SpecError((), f"a partition is one of {_FORMS}")
-
-
-def _among(data: Mapping[str, object], stage: Stage) -> str:
-    roles = dict.fromkeys(f"{role_name(node)}s" for node in stage.nodes)
-    return _word({"among": ALL} | dict(data), "among", (ALL, *roles))
-
-
-def _word(data: Mapping[str, object], key: str, allowed: tuple[str, ...]) -> str:
-    found = str(data[key])
-    if found not in allowed:
-        raise SpecError((key,), f"unknown {key} {found!r}; {did_you_mean(found, allowed)}")
-    return found
-
-
-def _party(value: object, key: str, stage: Stage) -> Party:
-    items = value if isinstance(value, list) else [value]
-    plain = {"brokers": "all brokers", "controllers": "all controllers"}
-    try:
-        targets = tuple(
-            parse_target(plain.get(str(item), item), nodes=stage.nodes, keys=stage.keys)
-            for item in items
-            if item != CLIENTS
-        )
-    except SpecError as error:
-        raise error.below(key) from None
-    return Party(targets=targets, clients=CLIENTS in items)
-
-
-def _flows(value: object, stage: Stage) -> frozenset[tuple[NodeName, NodeName]]:
-    known = {*stage.nodes, CLIENTS}
-    items = value if isinstance(value, list) else [value]
-    flows = set()
-    for item in items:
-        ends = [NodeName(end.strip()) for end in str(item).split(">")]
-        if len(ends) != 2 or not known.issuperset(ends):  # noqa: PLR2004  # a flow has two ends
-            raise SpecError(("flows",), f"expected 'broker-1 > controller-1', found {item!r}")
-        flows.add((ends[0], ends[1]))
-    return frozenset(flows)
-
-
-def _cut_data(cut: Cut) -> dict[str, object]:
-    match cut:
-        case Isolate(party=party, among=among):
-            isolated: dict[str, object] = {"isolate": _party_data(party)}
-            return isolated if among == ALL else isolated | {"among": str(among)}
-        case Groups(groups=groups):
-            return {"groups": [_party_data(group) for group in groups]}
-        case OneWay(sender=sender, receiver=receiver):
-            return {"from": _party_data(sender), "to": _party_data(receiver)}
-        case Shaped(shape=shape, among=among):
-            return {"shape": str(shape), "among": str(among)}
-        case Flows(flows=flows):
-            return {"flows": [f"{one} > {other}" for one, other in sorted(flows)]}
-
-
-def _party_data(party: Party) -> list[object]:
-    found: list[object] = [str(CLIENTS)] if party.clients else []
-    for target in party.targets:
-        if isinstance(target, NamedNodes):
-            found += [str(node) for node in target.nodes]
-        elif isinstance(target, Choice) and target.share == "all":
-            found.append(f"{target.role}s")
-        else:
-            found.append(target_data(target))
-    return found
 
 
 VERBS = (

@@ -12,6 +12,7 @@ from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Begun, Episode, Opening
 from nemesis.verbs.on_nodes import each, node_verb, require_state
 from nemesis.verbs.start import (
+    Start,
     StartsAnew,
     change_release,
     further,
@@ -19,7 +20,7 @@ from nemesis.verbs.start import (
     release_data,
     release_of,
 )
-from nemesis.verbs.stop import shut_down
+from nemesis.verbs.stop import ShutDown, shut_down
 from nemesis.verbs.verb import Deed
 
 __all__ = ["VERBS", "Restart"]
@@ -36,6 +37,13 @@ def _do(cluster: Cluster, node: NodeName, step: Restart) -> str:
     cluster.start_node(node)
     require_state(cluster, node, NodeState.RUNNING)
     return f"{'; '.join(filter(None, (stopped, changed)))}; started again"
+
+
+def _parts(step: Restart) -> tuple[ShutDown, Start]:
+    return (
+        ShutDown(target=step.target, kind=step.kind),
+        Start(target=step.target, kind=step.kind, release=step.release),
+    )
 
 
 def _roll(draft: Opening) -> Begun | None:
@@ -56,7 +64,7 @@ _RESTART = node_verb(
         do=each(_do),
         abilities=(Stops, Starts),
         further=further,
-        one_by_one=True,
+        parts=_parts,
         mends_itself=True,
     ),
     healed_by="start",

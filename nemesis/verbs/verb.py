@@ -60,7 +60,7 @@ class Capabilities(Protocol):
 
 
 class Director(Protocol):
-    """A performer of steps: a run's interpreter, or a trial's stage.
+    """A performer of steps.
 
     Each returns whether what it waits for came in time, and raises HarnessError if it failed.
     """
@@ -74,8 +74,13 @@ class Director(Protocol):
     def on_the_wire(self, step: Step) -> bool:
         """Lay or lift a rule, cut or heal a partition, bound a bandwidth."""
 
-    def administer(self, step: Any, do: Callable[[Cluster, Any], None]) -> bool:
-        """Have the cluster do what an operator asks for."""
+    def administer(
+        self,
+        step: Any,
+        do: Callable[[Cluster, Any], None],
+        one_by_one: Callable[[Any], Sequence[Any]],
+    ) -> bool:
+        """Have the cluster do what an operator asks for; `one_by_one`: as several such steps."""
 
     def wait(self, step: Any) -> bool:
         """Let time pass."""
@@ -123,8 +128,9 @@ class Deed(Generic[N]):
     needs_down: bool = False
     draws: Callable[[N, Random], N] = lambda step, _draw: step
     """Draws what the step leaves open, before it is performed."""
-    one_by_one: bool = False
-    """Performed on one node after the other, each of which is waited for."""
+    parts: Callable[[N], tuple[OnNodes, ...]] | None = None
+    """Of one that is performed on one node after the other, each of which is waited for: the steps
+    that come to the same."""
 
     mends_itself: bool = False
     """It ends with what heals it; what is left is to see the node back."""

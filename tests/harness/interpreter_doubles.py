@@ -14,7 +14,9 @@ from sealed_runs import sealed_table
 from clusters.abilities import LinkEnd
 from clusters.port import NodeName, NodeState
 from clusters.stage import Stage
+from harness.interpreter.books import Played
 from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.cutting import cutters_of
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Observer
@@ -37,6 +39,20 @@ LINKS = tuple(
 )
 
 
+def network_of(
+    cluster: FakeCluster, wire: FakeWire | None, *, journal: FaultJournal, played: Played
+) -> Network:
+    network = Network(
+        cluster,
+        wire=wire,  # type: ignore[arg-type]  # a wire in memory
+        cutters=cutters_of(cluster, wire=wire, links=LINKS),  # type: ignore[arg-type]
+        journal=journal,
+        played=played,
+    )
+    network.count_registrations()
+    return network
+
+
 class Bench:
     """A cluster in memory and everything that drives it."""
 
@@ -48,13 +64,7 @@ class Bench:
         self.wire = FakeWire()
         played = PerformedPlay(self.run.play_path)
         self.performer = Performer(self.cluster, journal=self.journal, played=played)
-        self.network = Network(
-            self.cluster,
-            wire=self.wire,  # type: ignore[arg-type]  # a wire in memory
-            links=LINKS,
-            journal=self.journal,
-            played=played,
-        )
+        self.network = network_of(self.cluster, self.wire, journal=self.journal, played=played)
         self.observer = Observer(self.cluster, acknowledged=acknowledged, wire=self.network.status)
         self.interpreter = Interpreter(
             cluster=self.cluster,

@@ -120,15 +120,7 @@ def send(cluster: KafkaCluster, *, ending: str | None = None, **options: Any) ->
     if ending is not None:
         # On a busy machine the default minute passes, and the coordinator aborts by itself.
         options |= {"transactional.id": ending, "transaction.timeout.ms": 600_000}
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "log_level": 0,
-            "acks": "all",
-            "enable.idempotence": True,
-            **options,
-        }
-    )
+    producer = producer_of(cluster, **options)
     if ending is not None:
         producer.init_transactions(60)
         producer.begin_transaction()
@@ -140,6 +132,23 @@ def send(cluster: KafkaCluster, *, ending: str | None = None, **options: Any) ->
         producer.commit_transaction(60)
     if ending == "abort":
         producer.abort_transaction(60)
+    if ending is not None:
+        # The producer hears of the end before its markers are written, and a coordinator that dies
+        # between the two has its successor write them again. The next producer of this id is let in
+        # once the end is complete.
+        producer_of(cluster, **options).init_transactions(60)
+
+
+def producer_of(cluster: KafkaCluster, **options: Any) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "log_level": 0,
+            "acks": "all",
+            "enable.idempotence": True,
+            **options,
+        }
+    )
 
 
 def pieces_of(file: Path) -> list[Piece]:

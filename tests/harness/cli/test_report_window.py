@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import page
 from harness.cli.main import main
+from harness.run import reports
 from history.run_directory import RunDirectory
 from report.sequence import Window
 
@@ -38,7 +38,7 @@ def test_a_window_is_two_durations(
         del run
         asked.append(window)
 
-    monkeypatch.setattr(page, "write_reports", note)
+    monkeypatch.setattr(reports, "write_reports", note)
     (tmp_path / "manifest.json").write_text("{}")
     assert call(capsys, "report", str(tmp_path), "--window", text) == (0, "")
     assert asked == [window]

@@ -8,7 +8,7 @@ import pytest
 from series_doubles import BOTH, SCENARIO, runner, ticking, verdict
 
 from checkers.verdict import Verdict
-from harness.cli import reproduce as command
+from harness.cli import reproducing as command
 from harness.cli.main import main
 from harness.series.reproduce import reproduce
 from harness.series.reproduction import State

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 from fake_cluster import NODES
-from interpreter_doubles import LINKS, STAGE, Bench, PacketCluster, play
+from interpreter_doubles import STAGE, Bench, PacketCluster, network_of, play
 
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeState
-from harness.interpreter.network import Network
 from harness.interpreter.played import PerformedPlay
+from harness.interpreter.policy import Policy
 from history.failure import HarnessError
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import parse_play
@@ -79,11 +79,9 @@ def test_a_restart_is_of_each_node_in_turn_and_of_the_release_that_it_names(tmp_
         assert row["begin_ns"] <= row["effect_ns"] <= row["end_ns"] <= later["begin_ns"]
 
 
-def test_a_restart_whose_node_does_not_come_back_ends_the_play(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.interpreter.interpreter._RESTART_S", 0.2)
+def test_a_restart_whose_node_does_not_come_back_ends_the_play(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
+        b.interpreter.policy = Policy(restart_s=0.2)
         b.cluster.fenced.add(NODES[1])
         steps = play({"restart": "broker-1"}, {"kill": "broker-2"})
         b.interpreter.perform_play(steps, time_limit_s=20)
@@ -461,14 +459,8 @@ def test_a_step_inside_a_loop_is_named_by_its_place(tmp_path: Path) -> None:
 
 def test_without_a_wire_a_hold_ends_the_play_in_words(tmp_path: Path) -> None:
     with bench(tmp_path) as b:
-        network = Network(
-            b.cluster,
-            wire=None,
-            links=(),
-            journal=b.journal,
-            played=PerformedPlay(tmp_path / "other.yaml"),
-        )
-        b.interpreter.network = network
+        played = PerformedPlay(tmp_path / "other.yaml")
+        b.interpreter.network = network_of(b.cluster, None, journal=b.journal, played=played)
         b.interpreter.perform_play(play({"hold": {"as": "join"}}), time_limit_s=20)
         assert "this run has no wire" in b.interpreter.shortfalls[0]
 
@@ -479,10 +471,9 @@ def test_packets_are_dropped_where_the_play_says_so_or_there_is_no_proxy(
 ) -> None:
     with bench(tmp_path) as b:
         cluster = PacketCluster()
-        b.interpreter.network = Network(
+        b.interpreter.network = network_of(
             cluster,
-            wire=b.wire if wired else None,  # type: ignore[arg-type]  # a wire in memory
-            links=LINKS,
+            b.wire if wired else None,
             journal=b.journal,
             played=b.interpreter.played,
         )

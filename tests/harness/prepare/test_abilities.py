@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from fake_cluster import NODES
-from interpreter_doubles import LINKS, STAGE, Bench, FakeClients, PacketCluster
+from interpreter_doubles import STAGE, Bench, FakeClients, PacketCluster, network_of
 
 from clusters.kafka_conditions import LogEnd
 from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, PartitionView, TopicSpec
@@ -20,17 +20,16 @@ from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.systems import KAFKA, MAKES, REFERENCE, SIMULATED
+from harness.interpreter.books import Unwritten
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.interpreter import Interpreter
-from harness.interpreter.network import Network
 from harness.interpreter.observer import Observer
 from harness.interpreter.performer import Performer
 from harness.prepare.abilities import There, refuse_missing_abilities, why_not
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import load_scenario
+from harness.trials.directing import interpreter_of, why_not_tried
 from harness.trials.plan import plan_of
-from harness.trials.stage import Stage as TrialStage
-from harness.trials.stage import why_not_tried
 from history.failure import UsageError
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import parse_play, step_word
@@ -192,11 +191,11 @@ def test_a_trial_performs_it_or_refuses_it(steps: Play) -> None:
     if refused is None:
         stage, cluster, wire = trial_stage()
         for one in steps[:-1]:
-            assert stage.perform(one, end_s=stage.now_s + 30)
-        before = happened(stage, cluster, wire)
+            assert stage.perform(one, end_s=60.0)
+        before = happened(cluster, wire)
         for _, one in dealt((step,), random.Random(1)):
-            assert stage.perform(one, end_s=stage.now_s + 30)
-        assert happened(stage, cluster, wire) != before or isinstance(step, Await)
+            assert stage.perform(one, end_s=60.0)
+        assert happened(cluster, wire) != before or isinstance(step, Await)
 
 
 @pytest.mark.parametrize("kind", EPISODES)
@@ -263,13 +262,7 @@ def able_bench(directory: Path) -> Iterator[Bench]:
     b.cluster = AbleCluster()
     played = b.interpreter.played
     b.performer = Performer(b.cluster, journal=b.journal, played=played)
-    b.network = Network(
-        b.cluster,
-        wire=b.wire,  # type: ignore[arg-type]  # a wire in memory
-        links=LINKS,
-        journal=b.journal,
-        played=played,
-    )
+    b.network = network_of(b.cluster, b.wire, journal=b.journal, played=played)
     observer = Observer(b.cluster, acknowledged=lambda: 0, wire=b.network.status)
     b.interpreter = replace_parts(b, observer)
     with observer:
@@ -299,7 +292,7 @@ def seen(b: Bench) -> tuple[object, ...]:
     return (*cluster.calls, sorted(cluster.dropped), sorted(cluster.rates), of_wire, idle)
 
 
-def trial_stage() -> tuple[TrialStage, Spied, Spied]:
+def trial_stage() -> tuple[Interpreter, Spied, Spied]:
     """The stage of a trial, on a cluster that is up."""
     cluster = build(KafkaSpec(controllers=1, brokers=3), seed=1, rules=Rules())
     world = cluster.world
@@ -311,14 +304,22 @@ def trial_stage() -> tuple[TrialStage, Spied, Spied]:
     cluster.create_topics((TopicSpec(name="t", assignment=((1, 2, 3),)),))
     spies = Spied(cluster), Spied(wire)
     draw = random.Random(1)
-    stage = TrialStage(spies[0], wire=spies[1], oracle=oracle, draw=draw)  # type: ignore[arg-type]
+    books = Unwritten()
+    stage = interpreter_of(
+        spies[0],  # type: ignore[arg-type]
+        wire=spies[1],  # type: ignore[arg-type]
+        oracle=oracle,
+        draw=draw,
+        journal=books,
+        played=books,
+    )
     return stage, *spies
 
 
-def happened(stage: TrialStage, cluster: Spied, wire: Spied) -> tuple[object, ...]:
+def happened(cluster: Spied, wire: Spied) -> tuple[object, ...]:
     """What the cluster, its wire and its network were asked for, and the time."""
     blocked = cluster.world.network.is_blocked((1, 2)), cluster.world.network.is_blocked((2, 1))
-    return tuple(cluster.calls), tuple(wire.calls), blocked, stage.now_s
+    return tuple(cluster.calls), tuple(wire.calls), blocked, cluster.world.now_ns
 
 
 def drawn(kind: str) -> list[Step]:

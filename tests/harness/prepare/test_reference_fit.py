@@ -47,7 +47,7 @@ def _options(*rules: str) -> RunOptions:
 def test_a_group_is_replaced_by_consumers_that_assign_and_that_is_said() -> None:
     said = Said()
     smoke = load_scenario(find_scenario("smoke"), [])
-    fitted = fitted_to_reference(smoke, _options("one_vote"), said)
+    fitted = fitted_to_reference(smoke, _options("one_vote"), said.say)
     assert isinstance(fitted.workload, ProducePollSpec)
     assert fitted.workload.consume is Consume.ASSIGN
     assert fitted.promises.consume == "assign"
@@ -87,6 +87,7 @@ def test_where_no_release_can_be_fetched_the_reference_cluster_is_the_default(
 ) -> None:
     said: list[str] = []
     smoke = load_scenario(find_scenario("smoke"), [])
+    monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
     monkeypatch.setattr(default_cluster_module, "fetch_release", lambda *_, **__: None)
     assert default_cluster(smoke, said.append) is KAFKA
     assert said == []
@@ -94,6 +95,17 @@ def test_where_no_release_can_be_fetched_the_reference_cluster_is_the_default(
     assert default_cluster(smoke, said.append) is REFERENCE
     (line,) = said
     assert "there is no network: the run is on the reference cluster instead" in line
+
+
+def test_a_plan_says_that_a_release_is_to_be_fetched_and_fetches_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    smoke = load_scenario(find_scenario("smoke"), [])
+    monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
+    monkeypatch.delattr(default_cluster_module, "fetch_release")
+    assert default_cluster(smoke, said.append, fetch=False) is KAFKA
+    assert said == ["Kafka 4.3.1 is to be fetched first; if it cannot be: --cluster reference"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from harness.prepare.reference import promises_of
 from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario
+from workloads.metadata_spec import MetadataSpec
 
 
 def scenario(level: str | None) -> Scenario:
@@ -26,16 +27,16 @@ def test_metadata_is_never_old_where_brokers_hide_what_not_all_have(
 
 def test_clients_go_on_until_there_are_settled_reads_where_these_are_held_to_an_age() -> None:
     smoke = scenario(None)
-    metadata = smoke.metadata
+    metadata = smoke.beside_of(MetadataSpec)
     assert metadata is not None
     assert metadata.settled_age_max_ms is not None
     assert smoke.promises.metadata_settled_age_max_ms == metadata.settled_age_max_ms
     assert smoke.promises.metadata_settle_ms == metadata.settle_ms
     assert smoke.clients_after_healing_s > metadata.settle_ms / 1000
-    figures = replace(smoke, metadata=replace(metadata, settled_age_max_ms=None))
-    assert figures.clients_after_healing_s == replace(smoke, metadata=None).clients_after_healing_s
+    figures = replace(smoke, beside=(replace(metadata, settled_age_max_ms=None),))
+    assert figures.clients_after_healing_s == replace(smoke, beside=()).clients_after_healing_s
     assert figures.clients_after_healing_s < metadata.settle_ms / 1000
-    assert not replace(smoke, metadata=None).promises.metadata_age_is_bounded
+    assert not replace(smoke, beside=()).promises.metadata_age_is_bounded
 
 
 @pytest.mark.parametrize("name", ["smoke", "storm", "all-faults", "metadata", "visibility"])

@@ -8,6 +8,7 @@ from harness.scenario.scenario import Scenario, load_scenario
 from harness.scenario.sources import find_scenario, library
 from history.failure import UsageError
 from nemesis.mix import MixSpec
+from workloads.metadata_spec import MetadataSpec
 
 GOOD = """\
 name: trial
@@ -130,7 +131,7 @@ workload:
 def test_a_flag_for_the_workload_is_about_the_one_of_records(tmp_path: Path) -> None:
     scenario = load(tmp_path, TWO_WORKLOADS, (("workload", "rate"), 70, "--rate"))
     assert scenario.workload.rate == 70
-    assert scenario.metadata is not None
+    assert [type(spec) for spec in scenario.beside] == [MetadataSpec]
     assert load(tmp_path, scenario.document.resolved()).workload.rate == 70
     with pytest.raises(UsageError, match=r"^--rate: workload\[1\]\.rate: Input should be"):
         load(tmp_path, TWO_WORKLOADS, (("workload", "rate"), "x", "--rate"))

@@ -56,16 +56,17 @@ def test_a_workload_of_records_may_have_one_of_metadata_and_one_of_membership(
 ) -> None:
     scenario = load(tmp_path, THREE)
     assert scenario.workload.rate == 500
-    assert scenario.metadata is not None
-    assert scenario.metadata.grows == 2
-    assert scenario.membership is not None
-    assert (scenario.membership.movers, scenario.membership.replicas_max) == (2, None)
+    metadata, membership = scenario.beside
+    assert isinstance(metadata, MetadataSpec)
+    assert metadata.grows == 2
+    assert isinstance(membership, MembershipSpec)
+    assert (membership.movers, membership.replicas_max) == (2, None)
     assert tables_of(scenario) == ("describes", "metadata_writes", "partition_writes")
 
 
 def test_a_scenario_without_them_sets_out_to_record_none_of_their_tables(tmp_path: Path) -> None:
     scenario = load(tmp_path, "name: one\ntopics: [{name: t}]\nworkload: {kind: produce-poll}\n")
-    assert (scenario.metadata, scenario.membership) == (None, None)
+    assert scenario.beside == ()
     assert tables_of(scenario) == ()
 
 

@@ -5,10 +5,9 @@ from random import Random
 from typing import Any
 
 from desk import FEATURES, LEASE, Desk, S, registration
-from ghost import Ghost
+from judge import Judge
 
-from clusters.node_port.effects import NOTE, SEND
-from clusters.node_port.notes import ACKNOWLEDGED_METADATA
+from clusters.node_port.effects import SEND
 from clusters.reference.nodes.messages.control import (
     AllocateProducerIdsRequest,
     AlterConfigsRequest,
@@ -41,21 +40,20 @@ class Process:
 
 
 class Storm:
-    """Run it; `ghost.wrong` says what was not as it must be."""
+    """Run it; `judge.wrong` says what was not as it must be."""
 
     def __init__(self, seed: int, *off: str, level: int = 3) -> None:
         self.draws = Random(seed)
         self.desk = Desk(*off, level=level, request_timeout_ns=30 * S)
-        self.ghost = Ghost()
         self.incarnations = 0
         self.processes = {broker_id: self._process() for broker_id in IDS}
+        self.judge = Judge(self.desk, self.processes.__getitem__)
         self.pending: list[tuple[int, Any]] = []
         """What is on its way: (source, request)."""
         self.asked: dict[int, Any] = {}
         self.source = 100
         self.seen = 0
         self._judge()
-        self.ghost.elected(0)
         self.desk.watch = self._judge
         self._settle()
         self.acts = self._mix()
@@ -66,9 +64,9 @@ class Storm:
             self.desk.commits = self.draws.random() < 0.8
             self.draws.choice(self.acts)()
             self._judge()
-            if self.ghost.wrong:
+            if self.judge.wrong:
                 break
-        return self.ghost.wrong
+        return self.judge.wrong
 
     def _settle(self) -> None:
         """Everybody is unfenced, and there is something to fight for."""
@@ -125,10 +123,7 @@ class Storm:
 
     def _arrive(self, source: int, request: Any) -> None:
         self.asked[source] = request
-        if isinstance(request, BrokerHeartbeatRequest):
-            self.ghost.taken(self.desk.now, request)
-        if isinstance(request, AlterPartitionRequest):
-            self.ghost.delivered.append(request)
+        self.judge.arrives(source, request)
         self.desk.ask(request, source=source)
 
     def _any(self) -> tuple[int, Process]:
@@ -142,9 +137,7 @@ class Storm:
         self._apply_of(broker_id, self.draws.randint(process.applied, end) if behind else end)
 
     def _apply_of(self, broker_id: int, offset: int) -> None:
-        process = self.processes[broker_id]
-        process.applied = offset
-        self.ghost.applied[broker_id, process.incarnation_id] = process.applied
+        self.processes[broker_id].applied = offset
 
     def _heartbeat(self) -> None:
         broker_id, process = self._any()
@@ -186,9 +179,6 @@ class Storm:
 
     def _pass_time(self) -> None:
         self.desk.pass_time(int(self.draws.random() ** 3 * LEASE))
-        if self.desk.commits and self.desk.controller._undecided is None:
-            self._judge()
-            self.ghost.late(self.desk.now)
 
     def _elect(self) -> None:
         """Another controller, which may lack what was not committed."""
@@ -199,8 +189,6 @@ class Storm:
         self.desk.commits = True
         self._judge()
         self.desk.elect()
-        self._judge()
-        self.ghost.elected(self.desk.now)
 
     def _administer(self) -> None:
         draws, image = self.draws, self.desk.image
@@ -225,21 +213,15 @@ class Storm:
         self._arrive(*self.pending.pop())
 
     def _judge(self) -> None:
-        """Answers are held against what was committed when they were given."""
-        desk, ghost = self.desk, self.ghost
-        for effect in desk.effects[self.seen :]:
+        for effect in self.desk.effects[self.seen :]:
             if effect[0] == SEND:
                 self._answered(effect[1], effect[2])
-            elif effect[0] == NOTE and effect[1] == ACKNOWLEDGED_METADATA:
-                ghost.acknowledged(effect[2])
-        self.seen = len(desk.effects)
-        ghost.committed(desk.quorum.log, desk.now)
+        self.seen = len(self.desk.effects)
+        self.judge.look()
 
     def _answered(self, source: int, response: Any) -> None:
         request: Any = self.asked.get(source)
-        if response.kind == 23 and response.error == 0:
-            self.ghost.answered(request.broker_id, request.broker_epoch, response)
-        elif response.kind == 21 and response.error == 0:
+        if response.kind == 21 and response.error == 0:
             process = self.processes[request.broker_id]
             if process.incarnation_id == request.incarnation_id:
                 process.epoch = response.broker_epoch

@@ -1,14 +1,17 @@
 """The whole controller: elected, active, deposed, restarted, stopped."""
 
+from functools import partial
 from typing import Any
 
 import pytest
-from assembly import Assembly
-from desk import CLUSTER, MS, S, registration
+from desk import registration
+from node_world import CLOSED, CLUSTER, NodeWorld
 
-from clusters.node_port.effects import CLOSE
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
+from clusters.reference.nodes.configuration import MS, Configuration, S
+from clusters.reference.nodes.controller import ControllerNode
 from clusters.reference.nodes.errors import Error
+from clusters.reference.nodes.image import MetadataImage
 from clusters.reference.nodes.messages.client import MetadataRequest
 from clusters.reference.nodes.messages.control import (
     BrokerHeartbeatRequest,
@@ -21,6 +24,32 @@ from clusters.reference.nodes.states import BrokerState
 ALL = (1001, 1002, 1003)
 
 
+class Assembly(NodeWorld):
+    """Controllers alone: a client stands for each broker."""
+
+    def __init__(self, *ids: int, rules: Rules | None = None, **settings: Any) -> None:
+        super().__init__()
+        for one in ids:
+            configuration = Configuration(
+                node_id=one, is_controller=True, voters=ids, cluster_id=CLUSTER, **settings
+            )
+            self.add(one, partial(ControllerNode, configuration, rules or Rules()))
+            self.start(one)
+
+    def active(self) -> int:
+        """Who was the last to become active."""
+        found: int = self.noted("active")[-1][0]
+        return found
+
+    def image(self, node_id: int) -> MetadataImage:
+        found: MetadataImage = self.nodes[node_id]._replayer.image
+        return found
+
+    def isolate(self, node_id: int) -> None:
+        """Let no other controller hear of this one."""
+        self.cut([node_id], [one for one in self.ids if one != node_id])
+
+
 def _topic(name: str) -> CreateTopicsRequest:
     return CreateTopicsRequest(0, (NewTopic(name, 1, 1),), S)
 
@@ -28,16 +57,19 @@ def _topic(name: str) -> CreateTopicsRequest:
 def _broker(assembly: Assembly, broker_id: int) -> Any:
     """Register and unfence a broker; its last answer."""
     active = assembly.active()
-    answer = assembly.ask(active, registration(broker_id), source=broker_id)
+    answer = assembly.ask(active, registration(broker_id))
     assert answer.error == Error.NONE
-    return _heartbeat(assembly, broker_id, answer.broker_epoch)
+    assembly.run(100 * MS)
+    answer = _heartbeat(assembly, broker_id, answer.broker_epoch)
+    assembly.run(100 * MS)
+    return answer
 
 
 def _heartbeat(assembly: Assembly, broker_id: int, epoch: int) -> Any:
     active = assembly.active()
     offset = assembly.image(active).offset
     request = BrokerHeartbeatRequest(0, broker_id, epoch, offset, BrokerState.RUNNING, 3)
-    return assembly.ask(active, request, source=broker_id)
+    return assembly.ask(active, request)
 
 
 @pytest.mark.parametrize("ids", [ALL[:1], ALL], ids=["one", "three"])
@@ -63,7 +95,7 @@ def test_who_is_not_active_says_who_leads() -> None:
 def test_a_controller_closes_what_only_brokers_are_asked() -> None:
     assembly = Assembly(1001)
     assembly.run(S)
-    assert assembly.ask(1001, MetadataRequest(6, None)) == CLOSE
+    assert assembly.ask(1001, MetadataRequest(6, None)) == CLOSED
 
 
 def test_every_controller_holds_what_was_decided() -> None:
@@ -81,17 +113,18 @@ def test_a_write_that_no_majority_has_is_not_answered_and_is_closed_with_the_lea
     assembly = Assembly(*ALL, level=2)
     assembly.run(5 * S)
     _broker(assembly, 1)
-    old = assembly.active()
-    assembly.cut = {old}
-    assert assembly.ask(old, _topic("lost")) is None
-    assert assembly.ask(old, _topic("waits"), source=-8) is None
+    old, answered = assembly.active(), dict(assembly.answers)
+    assembly.isolate(old)
+    lost, waits = (assembly.send(old, _topic(name)) for name in ("lost", "waits"))
+    assembly.run(100 * MS)
+    assert assembly.answers == answered
     assembly.run(10 * S)
     assert assembly.active() != old
     # The one may hold or not; the other was never tried.
-    assert (-7, CLOSE) in assembly.answers
-    refused = dict(assembly.answers)[-8].topics
+    assert assembly.answers[lost] == CLOSED
+    refused = assembly.answers[waits].topics
     assert refused == (("waits", -1, Error.NOT_CONTROLLER, "NOT_CONTROLLER"),)
-    assembly.cut = set()
+    assembly.blocked.clear()
     assembly.run(5 * S)
     assert "lost" not in assembly.image(assembly.active()).topics
 
@@ -101,10 +134,10 @@ def test_without_answer_after_commit_a_write_is_answered_that_is_lost() -> None:
     assembly.run(5 * S)
     _broker(assembly, 1)
     old = assembly.active()
-    assembly.cut = {old}
+    assembly.isolate(old)
     assert assembly.ask(old, _topic("lost")).topics[0][2] == Error.NONE
     assembly.run(10 * S)
-    assembly.cut = set()
+    assembly.blocked.clear()
     assembly.run(5 * S)
     assert "lost" not in assembly.image(assembly.active()).topics
 
@@ -115,7 +148,7 @@ def test_a_controller_that_was_killed_comes_back_with_all_that_was_decided() -> 
     epoch = _broker_epoch(assembly)
     assembly.ask(1001, _topic("t"))
     assembly.kill(1001)
-    assembly.boot(1001)
+    assembly.start(1001)
     assembly.run(S)
     image = assembly.image(1001)
     assert "t" in image.topics
@@ -133,7 +166,7 @@ def test_a_controller_that_is_told_to_stop_hands_over_and_ends_cleanly() -> None
     assembly.run(5 * S)
     old = assembly.active()
     assembly.stop(old)
-    assert assembly.exits == {old: ""}
+    assert assembly.until(lambda: assembly.exits, limit_ns=10 * MS) == {old: ""}
     # Sooner than anybody would have missed it.
     assembly.run(1_500 * MS)
     assert assembly.active() != old
@@ -149,7 +182,7 @@ def test_snapshots_are_taken_and_a_controller_that_was_away_catches_up_by_one() 
         assert assembly.ask(assembly.active(), _topic(f"t{number}")).topics[0][2] == Error.NONE
     active = assembly.active()
     assert assembly.nodes[active]._voter.log.start > 20
-    assembly.boot(away)
+    assembly.start(away)
     assembly.run(3 * S)
     assert assembly.image(away).records() == assembly.image(active).records()
 
@@ -181,16 +214,16 @@ def test_k11_a_controller_starts_on_no_disk_but_its_own(
 ) -> None:
     assembly = Assembly(1001)
     assembly.kill(1001)
-    assembly.disks[1001].files[META_PROPERTIES] = found
-    assembly.boot(1001)
-    assert words in assembly.exits[1001]
+    assembly.disk(1001).write(META_PROPERTIES, found)
+    assembly.start(1001)
+    assert words in assembly.until(lambda: assembly.exits)[1001]
 
 
 def test_k11_without_format_required_a_wiped_controller_starts() -> None:
     assembly = Assembly(1001, rules=Rules().without("format_required"))
     assembly.kill(1001)
-    assembly.disks[1001].files.clear()
-    assembly.boot(1001)
+    assembly.disk(1001).format({})
+    assembly.start(1001)
     assert assembly.exits == {}
     assembly.run(S)
     assert assembly.active() == 1001

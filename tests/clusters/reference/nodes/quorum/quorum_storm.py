@@ -8,6 +8,7 @@ from quorum_world import OBSERVERS, VOTERS, Broken, World
 from clusters.node_port.notes import COMMITTED_METADATA, QUORUM_LEADER, VOTED
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.nodes.rules import Rules
+from clusters.simulation.network import Trouble
 
 __all__ = ["found", "storm"]
 
@@ -35,18 +36,29 @@ def storm(seed: int, rules: Rules | None = None, *, records_max: int = 0) -> Wor
     bound = records_max or Random(seed).choice((1, 3, 1_000))
     world = World(seed, rules, fetch_records_max=bound)
     random = world.random
-    world.loss = random.choice((0.0, 0.02, 0.1))
-    world.duplication = random.choice((0.0, 0.1))
-    world.delay_max = random.choice((5, 20, 60)) * MS
-    world.sync_max = random.choice((1, 20, 100)) * MS
+    world.simulation.network.trouble(
+        Trouble(
+            loss=random.choice((0.0, 0.02, 0.1)),
+            duplication=random.choice((0.0, 0.1)),
+            reordering=0.5,
+            reordered_by_ns=random.choice((5, 20, 60)) * MS,
+        )
+    )
     world.ambush = random.choice(("", VOTED, QUORUM_LEADER, COMMITTED_METADATA))
     world.run(random.randrange(2 * S))
     for _ in range(_ACTS):
         _act(world)
         world.run(int(random.random() ** 2 * 400 * MS))
+        _judge(world)
     world.heal()
     _recover(world)
+    _judge(world)
     return world
+
+
+def _judge(world: World) -> None:
+    for finding in world.oracle.findings:
+        raise Broken(finding.words)
 
 
 def _act(world: World) -> None:
@@ -54,7 +66,7 @@ def _act(world: World) -> None:
     drawn = random.random()
     node_id = random.choice((*VOTERS, *OBSERVERS))
     voter = random.choice(VOTERS)
-    part = world.nodes[voter].part
+    part = world.nodes[voter].part if voter in world.nodes else None
     if drawn < 0.35:
         if part is not None and part.is_leader:
             world.append(voter, 1 + random.randrange(3))
@@ -66,25 +78,24 @@ def _act(world: World) -> None:
         for one in VOTERS:
             world.kill(one, power=True)
     elif drawn < 0.75:
-        for one in random.sample(list(world.nodes), 3):
-            world.start(one)
+        world.bring_up(*random.sample(world.ids, 3))
     elif drawn < 0.8:
         _cut(world, node_id)
     elif drawn < 0.9:
-        world.cut.clear()
+        world.blocked.clear()
     elif drawn < 0.93 and part is not None and part.is_leader:
         world.resign(voter)
-    elif world.nodes[node_id].part is not None:
+    elif node_id in world.nodes:
         world.snapshot(node_id)
 
 
 def _cut(world: World, node_id: int) -> None:
     """Cut a node off: from all, from one, or in one direction."""
-    others = [one for one in world.nodes if one != node_id]
+    others = [one for one in world.ids if one != node_id]
     width = world.random.choice((1, len(others)))
     for other in world.random.sample(others, width):
         ways: list[tuple[int, int]] = [(node_id, other), (other, node_id)]
-        world.cut.update(world.random.choice((ways, ways, ways[:1], ways[1:])))
+        world.blocked.update(world.random.choice((ways, ways, ways[:1], ways[1:])))
 
 
 def _recover(world: World) -> None:

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from broker_world import MS, World, batch, copied, ready, without
+from broker_world import World, batch, copied, ready, without
 
 from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (
     AlterPartitionItem,
@@ -340,6 +341,6 @@ def test_a_leader_is_replaced_when_a_partition_moves_to_other_brokers() -> None:
     moved = world.ask(1, AlterReassignmentsRequest(1, (("t", 0, (3, 4)),)))
     assert moved.error == 0
     world.until(lambda: world.partition(key).replicas == (3, 4))
-    world.until(lambda: all(key not in world.disks[one].logs for one in (1, 2)))
+    world.until(lambda: all(key not in world.disk(one).topics for one in (1, 2)))
     assert world.values(3, key) == world.values(4, key) == ["a", "b", "c"]
     assert world.produce(key, batch("d")) == (0, 3)

@@ -1,9 +1,11 @@
 """Records on their way: produced, followed, committed, read, and what each rule is good for."""
 
 import pytest
-from broker_world import CLOSED, MS, World, batch, ready, without
+from broker_world import World, batch, ready, without
+from node_world import CLOSED
 
 from clusters.node_port.storage import PartitionKey
+from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import MetadataRequest
 from clusters.reference.nodes.messages.control import (
@@ -236,7 +238,7 @@ def test_without_epochs_a_follower_cuts_to_its_high_watermark_and_logs_may_part(
     world.held.clear()
     world.release()
     # Its checkpoint names a high watermark that the old leader never had committed with the rest.
-    world.disks[1].files["replication-offset-checkpoint"] = ((key, mark + 1),)
+    world.disk(1).write("replication-offset-checkpoint", ((key, mark + 1),))
     world.produce(key, batch("theirs"))
     world.start(1)
     world.until(lambda: world.is_ready() and len(world.partition(key).isr) == 3)
@@ -317,18 +319,10 @@ def test_the_end_of_a_leader_epoch_is_where_the_next_began() -> None:
 
 def test_records_are_made_durable_as_often_as_configured() -> None:
     world = ready(settings={"flush_records": 2})
-    synced: list[tuple[int, tuple[object, ...]]] = []
-    perform = world._perform
-
-    def watched(node: int, effect: tuple[object, ...]) -> bool:
-        if effect[0] == 2 and effect[2][0] == "replicas":
-            synced.append((node, effect[1]))
-        return perform(node, effect)
-
-    world._perform = watched
     key = (world.create("t", (1, 2, 3)), 0)
     for value in "abcd":
         world.produce(key, batch(value))
+    synced = [(broker, names) for broker, names, token in world.synced if token[0] == "replicas"]
     assert sorted(synced) == [(broker, (key,)) for broker in (1, 1, 2, 2, 3, 3)]
 
 
@@ -338,7 +332,7 @@ def test_a_deleted_topic_takes_its_directories_and_waiting_clients_with_it() -> 
     waiting = world.send(1, FetchRequest(5, -1, -1, 15, ((key, 1, -1, -1),), 60_000 * MS))
     world.run(20 * MS)
     world.ask(2, DeleteTopicsRequest(1, (("t", -1),), 1_000 * MS))
-    world.until(lambda: all(key not in world.disks[one].logs for one in (1, 2, 3)))
+    world.until(lambda: all(key not in world.disk(one).topics for one in (1, 2, 3)))
     assert world.answers[waiting].partitions[0].error == Error.NOT_LEADER_OR_FOLLOWER
 
 
@@ -347,11 +341,11 @@ def test_k10_a_broker_that_was_away_removes_the_directories_of_what_it_no_longer
     world.create("kept", (1, 2, 3))
     world.kill(3)
     world.ask(1, DeleteTopicsRequest(1, (("t", -1),), 1_000 * MS))
-    assert key in world.disks[3].logs
+    assert key in world.disk(3).topics
     world.start(3)
     world.until(lambda: world.is_ready(3))
-    assert key not in world.disks[3].logs
-    assert "kept" in world.disks[3].topics.values()
+    assert key not in world.disk(3).topics
+    assert "kept" in world.disk(3).topics.values()
 
 
 @pytest.mark.parametrize("rule_on", [True, False])
@@ -372,7 +366,7 @@ def test_high_watermarks_are_written_down_and_found_again() -> None:
     world, key = with_topic()
     world.produce(key, batch("a", "b"))
     world.run(1_200 * MS)
-    assert dict(world.disks[3].files["replication-offset-checkpoint"])[key] == 2
+    assert dict(world.disk(3).files["replication-offset-checkpoint"])[key] == 2
     world.kill(3)
     world.start(3)
     world.run(3 * MS)

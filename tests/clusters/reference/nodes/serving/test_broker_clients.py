@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
-from broker_world import CLOSED, MS, World, batch, ready
+from broker_world import World, batch, ready
+from node_world import CLOSED
 
+from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
@@ -34,7 +36,7 @@ def test_metadata_names_brokers_topics_and_partitions() -> None:
     world = ready()
     topic = world.create("t", (1, 2, 3), (2, 3, 1))
     answer = world.ask(3, MetadataRequest(9, None))
-    assert (answer.correlation, answer.cluster_id) == (9, "broker-tests")
+    assert (answer.correlation, answer.cluster_id) == (9, "test-cluster")
     assert sorted(answer.brokers) == [(one, f"broker-{one}", 9092, None) for one in (1, 2, 3)]
     assert answer.topics == (
         (

@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
-from broker_world import CLOSED, MS, World, copied, ready, without
+from broker_world import World, copied, ready, without
+from node_world import CLOSED
 
 from clusters.node_port.storage import MetadataBatch
+from clusters.reference.nodes.configuration import MS
 from clusters.reference.nodes.messages.client import (
     ApiVersionsRequest,
     DescribeConfigsRequest,
@@ -172,8 +174,7 @@ def commit(world: World, broker: int, *values: str) -> None:
         log.append(MetadataBatch(log.end, log.last_epoch, (record,)), found)
     log.commit(log.end, found)
     node._observed(world.now, found)
-    for effect in found:
-        world._perform(broker, effect)
+    world.perform(broker, found)
 
 
 def test_v06_the_documents_trace_of_two_heartbeats() -> None:

@@ -1,0 +1,42 @@
+"""How strictly a schedule is performed: a run wants evidence of each step, a trial goes on."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nemesis.targets import NotNowError
+from nemesis.verbs.step import Bounded, Step
+from nemesis.verbs.stop import ShutDown
+
+__all__ = ["Policy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The policy of a run, unless it is stated otherwise."""
+
+    demands_evidence: bool = True
+    """A step has to be possible and is waited for, and a fault ends when its heal was seen.
+    Otherwise a step is done to the nodes that it can be done to, and nothing is waited for but what
+    the step itself waits for."""
+    tick_s: float = 0.05
+    """From one look at the cluster to the next."""
+    stop_s: float = math.inf
+    """A node that was asked to stop is killed after that."""
+    request_s: float = math.inf
+    """What an operator asks for is given up after that."""
+    restart_s: float = 60.0
+    """For a node that was restarted to be whole again: several times what it takes."""
+
+    @property
+    def left(self) -> tuple[type[NotNowError], ...]:
+        """The errors after which the next step follows."""
+        return () if self.demands_evidence else (NotNowError,)
+
+    def bounded(self, step: Step) -> Any:
+        """Return the step within the bounds of this policy."""
+        if isinstance(step, ShutDown):
+            return replace(step, timeout_s=min(step.timeout_s, self.stop_s))
+        if isinstance(step, Bounded):
+            return replace(step, within_s=min(step.within_s, self.request_s))
+        return step

@@ -1,0 +1,113 @@
+"""The interpreter of a trial: that of runs, with the policy of a trial, on a simulated cluster.
+
+A trial's schedules are random: what can be done is done, at once and without waiting for evidence,
+and the schedule goes on; a node that has ended by itself cannot be killed again. A step that no
+trial can do is refused before the first one (`why_not_tried`), and never left out.
+"""
+
+import math
+import random
+from typing import Final
+
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
+from clusters.reference.oracle.oracle import Oracle
+from clusters.reference.simulated.cluster import SimulatedCluster
+from harness.interpreter.books import FaultBook, Played
+from harness.interpreter.client_faults import ClientFaults
+from harness.interpreter.interpreter import Interpreter
+from harness.interpreter.network import Network
+from harness.interpreter.performer import Performer
+from harness.interpreter.policy import Policy
+from harness.virtual.cutting import WorldCutter
+from harness.virtual.evidence import SimulatedTime
+from harness.virtual.looks import SimulatedLooks
+from nemesis.simulated.wire import SimulatedWire
+from nemesis.steps import Choose, Repeat
+from nemesis.targets import NamedNodes
+from nemesis.verbs.partition import Means
+from nemesis.verbs.registry import verb_of
+from nemesis.verbs.step import OnNodes, Step
+
+__all__ = ["interpreter_of", "why_not_tried"]
+
+_TRIAL: Final = Policy(
+    demands_evidence=False, tick_s=0.01, stop_s=5.0, request_s=1.5, restart_s=math.inf
+)
+
+
+def why_not_tried(step: Step) -> str | None:
+    """Why no trial can do this step; None if trials do it. Of a block, its steps are asked about.
+
+    It is asked beside what the cluster can do (`harness.prepare.abilities`): trials do less.
+    """
+    return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
+
+
+def interpreter_of(
+    cluster: SimulatedCluster,
+    *,
+    wire: SimulatedWire | None,
+    oracle: Oracle,
+    draw: random.Random,
+    journal: FaultBook,
+    played: Played,
+) -> Interpreter:
+    """Return what performs the steps of a trial. `oracle` is told whose disks lose something."""
+    told = _Told(cluster, oracle, played)
+    network = Network(
+        cluster,
+        wire=wire,
+        cutters={Means.PROXY: WorldCutter(cluster)},
+        journal=journal,
+        played=told,
+    )
+    looks = SimulatedLooks(
+        cluster,
+        acknowledged=lambda: oracle.kept.acknowledged_count,
+        network=network.status,
+        registrations=told.registrations,
+    )
+    return Interpreter(
+        cluster=cluster,
+        performer=Performer(cluster, journal=journal, played=told, policy=_TRIAL),
+        network=network,
+        clients=ClientFaults(None, journal=journal, played=told),
+        played=told,
+        observer=looks,
+        draw=draw,
+        on_tick=None,
+        time=SimulatedTime(cluster),
+        policy=_TRIAL,
+    )
+
+
+class _Told:
+    """`Played`: tells the oracle of disks that lose something, and passes every step on."""
+
+    def __init__(self, cluster: SimulatedCluster, oracle: Oracle, played: Played) -> None:
+        self._oracle = oracle
+        self._played = played
+        self._ids = {
+            node: cluster.broker_id(node) for node in cluster.nodes if role_of(node) is Role.BROKER
+        }
+
+    def note(self, step: Step) -> None:
+        """Hear of a step before it is done."""
+        self._played.note(step)
+        deed = verb_of(step).deed
+        if deed is not None and deed.loses_records:
+            assert isinstance(step, OnNodes)
+            assert isinstance(step.target, NamedNodes)
+            for node in step.target.nodes:
+                if node in self._ids:
+                    self._oracle.disk_lost(self._ids[node])
+
+    def registrations(self) -> dict[NodeName, int]:
+        """A number of each broker that grows with its registrations."""
+        brokers = self._oracle.decided.brokers
+        return {
+            node: brokers[number].broker_epoch
+            for node, number in self._ids.items()
+            if number in brokers
+        }

@@ -1,0 +1,96 @@
+"""Looks at a simulated cluster: what its observer saw last."""
+
+from collections.abc import Callable, Mapping
+from operator import is_not
+from typing import Final, Self
+
+from clusters.kafka_port import Role, role_of
+from clusters.observation import Observation
+from clusters.port import NodeName, NodeState
+from clusters.reference.simulated.cluster import SimulatedCluster
+from harness.interpreter.observer import observed, whole_nodes
+from nemesis.targets import Scene
+from nemesis.wire.status import WireStatus
+
+__all__ = ["SimulatedLooks"]
+
+_S: Final = 1_000_000_000
+_STEP_NS: Final = 10_000_000
+
+
+class SimulatedLooks:
+    """`harness.interpreter.observer.Looks`. `registrations`: see `observed`."""
+
+    def __init__(
+        self,
+        cluster: SimulatedCluster,
+        *,
+        acknowledged: Callable[[], int],
+        network: Callable[[], WireStatus],
+        registrations: Callable[[], Mapping[NodeName, int] | None] = lambda: None,
+    ) -> None:
+        self._cluster = cluster
+        self._acknowledged = acknowledged
+        self._network = network
+        self._registrations = registrations
+        self._ids = {
+            node: cluster.broker_id(node) for node in cluster.nodes if role_of(node) is Role.BROKER
+        }
+        self._scene: Scene | None = None
+        self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
+        self._impaired = ((), [], frozenset())
+        """Of the latest look: what was shown, the states of the nodes, and who was not whole."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It has nothing to end."""
+
+    def latest(self) -> Observation:
+        """The latest look, with the states of processes as they are now."""
+        cluster = self._cluster
+        return observed(
+            cluster.watch.view,
+            active_controller=cluster.controller_leader(),
+            broker_ids=self._ids,
+            states={node: cluster.state(node) for node in cluster.nodes},
+            acknowledged_count=self._acknowledged(),
+            wire=self._network(),
+            registrations=self._registrations(),
+        )
+
+    def next_look(self, *, timeout_s: float) -> Observation:
+        """A look that began after this call, or the latest one if none ended within the bound."""
+        cluster, watch = self._cluster, self._cluster.watch
+        wanted = watch.begun_count + 1
+        end_s = cluster.world.now_ns / _S + timeout_s
+        while watch.ended_count < wanted and cluster.world.now_ns / _S < end_s:
+            cluster.run(_STEP_NS)
+        return self.latest()
+
+    def scene(self) -> Scene:
+        """What targets are resolved against, by the latest look."""
+        view, active = self._cluster.watch.view, self._cluster.controller_leader()
+        scene = self._scene
+        if scene is None or scene.view is not view or scene.active_controller != active:
+            scene = self._scene = Scene(
+                nodes=self._cluster.nodes,
+                broker_ids=self._ids,
+                view=view,
+                active_controller=active,
+            )
+        return scene
+
+    def impaired(self) -> frozenset[NodeName]:
+        """The nodes that are not whole now."""
+        cluster = self._cluster
+        view = cluster.watch.view
+        seen = () if view is None else (view.brokers, view.serving, view.partitions)
+        states = [cluster.state(node) for node in cluster.nodes]
+        before, was, impaired = self._impaired
+        # A view shares with the one before what has not changed.
+        if states != was or len(seen) != len(before) or any(map(is_not, seen, before)):
+            impaired = frozenset(cluster.nodes) - whole_nodes(self.latest())
+            self._impaired = (seen, states, impaired)
+        return impaired
