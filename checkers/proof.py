@@ -6,15 +6,19 @@ the facts. Both are stored, so that the findings of an old run read as they did 
 whatever its check says today.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, Final
 
-__all__ = ["Fact", "FactKind", "Proof", "Typed"]
+__all__ = ["Fact", "FactKind", "Proof"]
 
 _NS_A_SECOND: Final = 1_000_000_000
+
+Cited = Mapping[str, int] | Iterable[int]
+"""Facts of a kind by their names in the rule, or such as it does not name."""
 
 
 class FactKind(StrEnum):
@@ -39,50 +43,6 @@ class FactKind(StrEnum):
 
 _SECONDS: Final = frozenset({FactKind.TIME, FactKind.DURATION})
 _OFFSETS: Final = frozenset({FactKind.OFFSET, FactKind.METADATA_OFFSET})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
-    """A value and its kind, where the type of the value does not say it."""
-
-    kind: FactKind
-    value: int
-    source: str = ""
-
-    @staticmethod
-    def operation(index: int) -> "Typed":
-        """An operation."""
-        return Typed(kind=FactKind.OPERATION, value=index)
-
-    @staticmethod
-    def offset(offset: int, *, source: str = "") -> "Typed":
-        """An offset of the key's log."""
-        return Typed(kind=FactKind.OFFSET, value=offset, source=source)
-
-    @staticmethod
-    def metadata_offset(offset: int) -> "Typed":
-        """An offset of the metadata log."""
-        return Typed(kind=FactKind.METADATA_OFFSET, value=offset)
-
-    @staticmethod
-    def of_value(value: int, *, source: str = "") -> "Typed":
-        """A value of a record or an object."""
-        return Typed(kind=FactKind.VALUE, value=value, source=source)
-
-    @staticmethod
-    def frame(number: int) -> "Typed":
-        """A frame of the tape."""
-        return Typed(kind=FactKind.FRAME, value=number)
-
-    @staticmethod
-    def at(time_ns: int) -> "Typed":
-        """A time of the run."""
-        return Typed(kind=FactKind.TIME, value=time_ns)
-
-    @staticmethod
-    def lasting(duration_ns: int) -> "Typed":
-        """How long something took."""
-        return Typed(kind=FactKind.DURATION, value=duration_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,16 +77,20 @@ class Proof:
         rule: str,
         /,
         *,
-        operations: Iterable[int] = (),
-        offsets: Iterable[int] = (),
-        metadata_offsets: Iterable[int] = (),
-        values: Iterable[int] = (),
-        frames: Iterable[int] = (),
+        operations: Cited = (),
+        offsets: Cited = (),
+        metadata_offsets: Cited = (),
+        values: Cited = (),
+        frames: Cited = (),
+        times: Cited = (),
+        durations: Cited = (),
+        sources: Mapping[str, str] = MappingProxyType({}),
         **named: object,
     ) -> "Proof":
-        """The proof by a rule and its facts: an int is a number, a `Typed` what it says.
+        """The proof by a rule and its facts, each kind by the names that the rule has for them.
 
-        `operations` and so on: what is to be looked up, too, and the rule does not name.
+        What the rule does not name is cited without a name. `sources`: where facts of these names
+        are from. `named`: numbers and words.
         """
         cited = {
             FactKind.OPERATION: operations,
@@ -134,21 +98,18 @@ class Proof:
             FactKind.METADATA_OFFSET: metadata_offsets,
             FactKind.VALUE: values,
             FactKind.FRAME: frames,
+            FactKind.TIME: times,
+            FactKind.DURATION: durations,
         }
-        return Proof(
-            rule=rule,
-            facts=(
-                *(
-                    Fact(kind=kind, name=kind.value, value=int(one))
-                    for kind, all_of_it in cited.items()
-                    for one in all_of_it
-                ),
-                *(_fact(name, value) for name, value in named.items()),
-            ),
-        )
+        facts = [
+            Fact(kind=kind, name=name, value=int(value), source=sources.get(name, ""))
+            for kind, all_of_it in cited.items()
+            for name, value in _items(kind, all_of_it)
+        ]
+        return Proof(rule=rule, facts=(*facts, *_plain(named)))
 
     @staticmethod
-    def as_told(sentence: str, **cited: Iterable[int]) -> "Proof":
+    def as_told(sentence: str, **cited: Any) -> "Proof":
         """The proof of a run that stored a sentence, and what was to be looked up."""
         return Proof.of(sentence.replace("{", "{{").replace("}", "}}"), **cited)
 
@@ -159,8 +120,8 @@ class Proof:
 
     @property
     def operations(self) -> tuple[int, ...]:
-        """The operations that prove it, by index."""
-        return self._numbers(FactKind.OPERATION)
+        """The operations that prove it, by index, each once."""
+        return tuple(dict.fromkeys(self._numbers(FactKind.OPERATION)))
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -184,10 +145,9 @@ class Proof:
                 return fact.value
         raise KeyError(name)
 
-    def further(self, rule: str, **named: object) -> "Proof":
+    def further(self, rule: str, /, **named: object) -> "Proof":
         """This proof with a rule that goes on, and more facts."""
-        more = tuple(_fact(name, value) for name, value in named.items())
-        return replace(self, rule=self.rule + rule, facts=(*self.facts, *more))
+        return replace(self, rule=self.rule + rule, facts=(*self.facts, *_plain(named)))
 
     def columns(self) -> dict[str, Any]:
         """As a row of `checkers.anomaly.ANOMALIES` has it."""
@@ -223,12 +183,19 @@ class Proof:
         return tuple(int(fact.value) for fact in self.facts if fact.kind is kind)
 
 
-def _fact(name: str, value: object) -> Fact:
-    if isinstance(value, Typed):
-        return Fact(kind=value.kind, name=name, value=int(value.value), source=value.source)
-    if isinstance(value, Integral) and not isinstance(value, bool):
-        return Fact(kind=FactKind.NUMBER, name=name, value=int(value))
-    return Fact(kind=FactKind.WORD, name=name, value=str(value))
+def _items(kind: FactKind, cited: Cited) -> Iterable[tuple[str, int]]:
+    if isinstance(cited, Mapping):
+        return cited.items()
+    return ((kind.value, one) for one in cited)
+
+
+def _plain(named: Mapping[str, object]) -> Iterator[Fact]:
+    """An int is a number, everything else a word."""
+    for name, value in named.items():
+        if isinstance(value, Integral) and not isinstance(value, bool):
+            yield Fact(kind=FactKind.NUMBER, name=name, value=int(value))
+        else:
+            yield Fact(kind=FactKind.WORD, name=name, value=str(value))
 
 
 def _stored(fact: Mapping[str, Any]) -> Fact:

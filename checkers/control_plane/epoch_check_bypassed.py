@@ -26,7 +26,7 @@ from checkers.metadata.isr_changes import NO_REQUESTS, Requests, made, requests_
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View, by_partition
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "bypassed_epoch_checks"]
@@ -129,13 +129,11 @@ def _proof(
         "the AlterPartition of {key} sent at {asked} (frame {frame}) {words}, and "
         "{target} made the change at metadata offset {metadata_offset} instead of "
         "answering {refusal}",
+        metadata_offsets={"offset": claim.offset, "metadata_offset": version.metadata_offset},
+        values={"named": claim.named, "in_force": claim.in_force},
         frames=tuple(one for one in (request.frame, request.answer_frame) if one is not None),
-        offset=Typed.metadata_offset(claim.offset),
-        metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        named=Typed.of_value(claim.named),
-        in_force=Typed.of_value(claim.in_force),
+        times={"asked": request.asked_ns},
         key=history.key,
-        asked=Typed.at(request.asked_ns),
         frame=request.frame,
         words=claim.words,
         target=request.target,

@@ -26,7 +26,7 @@ from checkers.metadata.broker_states import BrokerHistory
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import METADATA, View, counted, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
@@ -64,11 +64,12 @@ def _logs(metadata_log: pa.Table) -> Iterator[Proof]:
         for place in np.flatnonzero((np.diff(epoch) < 0) | (np.diff(offset) <= 0)).tolist():
             yield Proof.of(
                 "in the metadata log of {node}, offset {offset} of controller epoch {epoch} "
-                "is followed by offset {offset_2} of controller epoch {epoch_2}",
-                offset=Typed.metadata_offset(int(offset[place])),
-                offset_2=Typed.metadata_offset(int(offset[place + 1])),
-                epoch=Typed.of_value(int(epoch[place])),
-                epoch_2=Typed.of_value(int(epoch[place + 1])),
+                "is followed by offset {next_offset} of controller epoch {next_epoch}",
+                metadata_offsets={
+                    "offset": int(offset[place]),
+                    "next_offset": int(offset[place + 1]),
+                },
+                values={"epoch": int(epoch[place]), "next_epoch": int(epoch[place + 1])},
                 node=node,
             )
 
@@ -81,17 +82,19 @@ def _partition(history: PartitionHistory) -> Iterator[Proof | None]:
             yield None
             continue
         yield Proof.of(
-            "{key} had leader epoch {one_0} and partition epoch {one_1} at metadata "
-            "offset {metadata_offset}, and has {other_0} and {other_1} at metadata "
-            "offset {version_metadata_offset}",
+            "{key} had leader epoch {leader_epoch} and partition epoch {partition_epoch} at "
+            "metadata offset {metadata_offset}, and has {new_leader_epoch} and "
+            "{new_partition_epoch} at metadata offset {version_metadata_offset}",
+            metadata_offsets={
+                "metadata_offset": before.metadata_offset,
+                "version_metadata_offset": version.metadata_offset,
+            },
             values=(*one, *other),
-            metadata_offset=Typed.metadata_offset(before.metadata_offset),
-            version_metadata_offset=Typed.metadata_offset(version.metadata_offset),
             key=history.key,
-            one_0=one[0],
-            one_1=one[1],
-            other_0=other[0],
-            other_1=other[1],
+            leader_epoch=one[0],
+            partition_epoch=one[1],
+            new_leader_epoch=other[0],
+            new_partition_epoch=other[1],
         )
 
 
@@ -103,14 +106,15 @@ def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
             continue
         yield Proof.of(
             "broker {broker_id} registered with broker epoch {broker_epoch} at metadata "
-            "offset {metadata_offset}, and {word}with {after_broker_epoch} at metadata "
+            "offset {metadata_offset}, and {another}with {after_broker_epoch} at metadata "
             "offset {after_metadata_offset}",
-            metadata_offset=Typed.metadata_offset(before.metadata_offset),
-            after_metadata_offset=Typed.metadata_offset(after.metadata_offset),
-            broker_epoch=Typed.of_value(before.broker_epoch),
-            after_broker_epoch=Typed.of_value(after.broker_epoch),
+            metadata_offsets={
+                "metadata_offset": before.metadata_offset,
+                "after_metadata_offset": after.metadata_offset,
+            },
+            values={"broker_epoch": before.broker_epoch, "after_broker_epoch": after.broker_epoch},
             broker_id=broker.broker_id,
-            word="" if is_same else "another incarnation of it ",
+            another="" if is_same else "another incarnation of it ",
         )
 
 
@@ -130,17 +134,13 @@ def _heartbeats(wire: pa.Table) -> Iterator[Proof | None]:
 def _forgotten(before: Rpc, rpc: Rpc) -> Proof:
     known, offset = before.of("fetch_offset"), rpc.of("fetch_offset")
     return Proof.of(
-        "{source}, with broker epoch {rpc_of}, had applied metadata offset {known} "
+        "{source}, with broker epoch {broker_epoch}, had applied metadata offset {known} "
         "at {asked} (frame {frame}), and {offset} at {rpc_asked} (frame {rpc_frame})",
-        known=Typed.metadata_offset(known),
-        offset=Typed.metadata_offset(offset),
-        of=Typed.of_value(rpc.of("broker_epoch")),
-        frame=Typed.frame(before.frame),
-        rpc_frame=Typed.frame(rpc.frame),
+        metadata_offsets={"known": known, "offset": offset},
+        values={"broker_epoch": rpc.of("broker_epoch")},
+        frames={"frame": before.frame, "rpc_frame": rpc.frame},
+        times={"asked": before.asked_ns, "rpc_asked": rpc.asked_ns},
         source=rpc.source,
-        rpc_of=rpc.of("broker_epoch"),
-        asked=Typed.at(before.asked_ns),
-        rpc_asked=Typed.at(rpc.asked_ns),
     )
 
 
@@ -157,17 +157,18 @@ def _answers(
             continue
         yield Proof.of(
             "{source} sent an AlterPartition of {key} (frame {frame}) with leader epoch "
-            "{asked_0} and partition epoch {asked_1}, and was answered with {told_0} and "
-            "{told_1} by {target} (frame {answer_frame})",
+            "{asked_leader_epoch} and partition epoch {asked_partition_epoch}, and was answered "
+            "with {told_leader_epoch} and {told_partition_epoch} by {target} (frame "
+            "{answer_frame})",
             values=(*asked, *told),
             frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
             source=rpc.source,
             key=_key(rpc, partitions),
             frame=rpc.frame,
-            asked_0=asked[0],
-            asked_1=asked[1],
-            told_0=told[0],
-            told_1=told[1],
+            asked_leader_epoch=asked[0],
+            asked_partition_epoch=asked[1],
+            told_leader_epoch=told[0],
+            told_partition_epoch=told[1],
             target=rpc.target,
             answer_frame=rpc.answer_frame,
         )

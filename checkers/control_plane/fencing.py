@@ -45,7 +45,7 @@ from checkers.metadata.sessions import (
     terms_of,
 )
 from checkers.metadata.view import View, clock, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
@@ -228,9 +228,9 @@ def _proof(version: BrokerVersion, last: Rpc, words: str) -> Proof:
     frames = (last.frame,) if last.answer_frame is None else (last.frame, last.answer_frame)
     return Proof.of(
         "{words}",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"broker_epoch": version.broker_epoch},
         frames=frames,
-        metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        broker_epoch=Typed.of_value(version.broker_epoch),
         words=words,
     )
 

@@ -18,7 +18,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_partition
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -96,8 +96,8 @@ def _proof(history: PartitionHistory, version: PartitionVersion, what: str) -> P
     return Proof.of(
         "at metadata offset {metadata_offset} (partition epoch {partition_epoch}) "
         "the ISR of {key} is {isr_text}, {what}",
-        metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        partition_epoch=Typed.of_value(version.partition_epoch),
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"partition_epoch": version.partition_epoch},
         key=history.key,
         isr_text=version.isr_text,
         what=what,

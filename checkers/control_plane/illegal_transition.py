@@ -31,7 +31,7 @@ from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.state import MetadataState
 from checkers.metadata.view import METADATA, View, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "illegal_transitions"]
@@ -105,8 +105,8 @@ def _old_epochs(
 def _proof(record: MetadataRecord, breach: Breach) -> Proof:
     return Proof.of(
         "at metadata offset {metadata_offset} {words}",
+        metadata_offsets={"metadata_offset": record.metadata_offset},
         values=breach.values,
-        metadata_offset=Typed.metadata_offset(record.metadata_offset),
         words=breach.words,
     )
 

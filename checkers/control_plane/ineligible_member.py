@@ -21,7 +21,7 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, by_partition
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
@@ -70,7 +70,7 @@ def _join(
             *(() if broker is None else (broker.metadata_offset,)),
             version.metadata_offset,
         ),
-        broker_id=Typed.of_value(broker_id),
+        values={"broker_id": broker_id},
         key=history.key,
         metadata_offset=version.metadata_offset,
         isr_text=version.isr_text,
@@ -147,9 +147,11 @@ def _stay(
         "broker {broker_id} was fenced at metadata offset {metadata_offset} and a "
         "member of the ISR of {key} since metadata offset {version_metadata_offset} "
         "(ISR {isr_text}), both for {stayed_ms} s, though it was not the last member",
-        metadata_offset=Typed.metadata_offset(fenced.metadata_offset),
-        version_metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        broker_id=Typed.of_value(broker.broker_id),
+        metadata_offsets={
+            "metadata_offset": fenced.metadata_offset,
+            "version_metadata_offset": version.metadata_offset,
+        },
+        values={"broker_id": broker.broker_id},
         key=history.key,
         isr_text=version.isr_text,
         stayed_ms=f"{stayed_ms / 1000:.1f}",

@@ -22,7 +22,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.records import MetadataRecord
 from checkers.metadata.view import View, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "lost_metadata_writes"]
@@ -113,15 +113,13 @@ def _proof(write: _Row, until_ns: int) -> Proof:
         "{words} of topic {topic}{of_what}, called at {call}, was acknowledged by "
         "{node} at {return_} (write {write_index}), and the metadata log, which goes "
         "on until {until}, has no record of it from that time",
-        index=Typed.of_value(write["index"]),
+        values={"index": write["index"]},
+        times={"call": write["call_ns"], "return_": write["return_ns"], "until": until_ns},
         words=_WORDS[write["f"]],
         topic=write["topic"],
         of_what=of_what,
-        call=Typed.at(write["call_ns"]),
         node=write["node"],
-        return_=Typed.at(write["return_ns"]),
         write_index=write["index"],
-        until=Typed.at(until_ns),
     )
 
 

@@ -35,7 +35,7 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.log_of_record import LogOfRecord
 from checkers.metadata.rpcs import rpcs
 from checkers.metadata.view import METADATA, View, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "metadata_divergences"]
@@ -84,13 +84,13 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
         other = next(row for row in others if row["digest"] != one["digest"])
         yield Proof.of(
             "at metadata offset {offset} of controller epoch {epoch}, {node} has "
-            "{named}, and {other_node} has {named_2}",
-            offset=Typed.metadata_offset(offset),
-            epoch=Typed.of_value(epoch),
+            "{record}, and {other_node} has {other_record}",
+            metadata_offsets={"offset": offset},
+            values={"epoch": epoch},
             node=one["node"],
-            named=_named(one),
+            record=_named(one),
             other_node=other["node"],
-            named_2=_named(other),
+            other_record=_named(other),
         )
 
 
@@ -128,12 +128,13 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | No
             "{node} had applied metadata offset {row_metadata_offset} when its heartbeat "
             "arrived at {time}, and the record that the quorum has at offset {offsets_} "
             "was appended no earlier than {appended}",
-            metadata_offset=Typed.metadata_offset(row["metadata_offset"]),
-            offsets_=Typed.metadata_offset(int(offsets[place])),
+            metadata_offsets={
+                "metadata_offset": row["metadata_offset"],
+                "offsets_": int(offsets[place]),
+            },
+            times={"time": row["time_ns"], "appended": appended_ns},
             node=row["node"],
             row_metadata_offset=row["metadata_offset"],
-            time=Typed.at(row["time_ns"]),
-            appended=Typed.at(appended_ns),
         )
 
 
@@ -175,12 +176,16 @@ def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
         "{found_metadata_offset} it has a {type} of controller epoch "
         "{found_controller_epoch}, and the quorum a {type_decided} of controller "
         "epoch {found_controller_epoch_decided}",
-        metadata_offset=Typed.metadata_offset(found["metadata_offset"]),
-        applied_offset=Typed.metadata_offset(applied_offset),
-        controller_epoch=Typed.of_value(found["controller_epoch"]),
-        controller_epoch_decided=Typed.of_value(found["controller_epoch_decided"]),
+        metadata_offsets={
+            "metadata_offset": found["metadata_offset"],
+            "applied_offset": applied_offset,
+        },
+        values={
+            "controller_epoch": found["controller_epoch"],
+            "controller_epoch_decided": found["controller_epoch_decided"],
+        },
+        times={"time": time_ns},
         node=node,
-        time=Typed.at(time_ns),
         found_metadata_offset=found["metadata_offset"],
         type=found["type"],
         found_controller_epoch=found["controller_epoch"],
@@ -206,13 +211,12 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
             "the creation of topic {topic} ({topic_id}) was acknowledged by {node} at "
             "{return_} (write {row_index}), and the metadata log, which goes on until "
             "{until}, does not have it",
-            index=Typed.of_value(row["index"]),
+            values={"index": row["index"]},
+            times={"return_": row["return_ns"], "until": until_ns},
             topic=row["topic"],
             topic_id=row["topic_id"],
             node=row["node"],
-            return_=Typed.at(row["return_ns"]),
             row_index=row["index"],
-            until=Typed.at(until_ns),
         )
 
 

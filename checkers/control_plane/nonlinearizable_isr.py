@@ -52,7 +52,7 @@ from checkers.metadata.isr_changes import (
 from checkers.metadata.partition_states import Cause, PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View, clock, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
@@ -243,8 +243,8 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
             yield Proof.of(
                 "partition epoch {epoch} of {key} was the answer to {makers_count} "
                 "AlterPartition requests that each expected an earlier one: frames {listed}",
+                values={"epoch": epoch},
                 frames=frames,
-                epoch=Typed.of_value(epoch),
                 key=history.key,
                 makers_count=len(makers),
                 listed=", ".join(map(str, frames)),
@@ -272,15 +272,14 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
             "{source} at {answered} (frame {answer_frame}), and the metadata log, which "
             "goes on until {until}, {found}",
             metadata_offsets=() if version is None else (version.metadata_offset,),
+            values={"epoch": epoch},
             frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-            epoch=Typed.of_value(epoch),
+            times={"answered": answered_ns, "until": until_ns},
             target=rpc.target,
             list=list(isr or ()),
             key=history.key,
             source=rpc.source,
-            answered=Typed.at(answered_ns),
             answer_frame=rpc.answer_frame,
-            until=Typed.at(until_ns),
             found=found,
         )
 
@@ -297,13 +296,13 @@ def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> 
             "{node} showed {key} with leader {leader}, leader epoch {leader_epoch} and "
             "ISR {isr} in a describe that returned at {return_} (read {row_read}), and "
             "no version in the metadata log was that",
-            read=Typed.of_value(row["read"]),
+            values={"read": row["read"]},
+            times={"return_": row["return_ns"]},
             node=row["node"],
             key=history.key,
             leader=row["leader"],
             leader_epoch=row["leader_epoch"],
             isr=row["isr"],
-            return_=Typed.at(row["return_ns"]),
             row_read=row["read"],
         )
 
@@ -319,9 +318,9 @@ def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contra
         metadata_offsets=tuple(dict.fromkeys((first.metadata_offset, last.metadata_offset))),
         values=tuple(dict.fromkeys((first.partition_epoch, last.partition_epoch))),
         frames=(*early.frames, *late.frames),
+        times={"bound": found.bound},
         partition_epoch=first.partition_epoch,
         key=history.key,
-        bound=Typed.at(found.bound),
         words=early.words,
         last_partition_epoch=last.partition_epoch,
         late_words=late.words,

@@ -19,7 +19,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "shared_identities"]
@@ -63,19 +63,19 @@ def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
     old, new = heartbeat.of("broker_epoch"), registration.answered("broker_epoch")
     return Proof.of(
-        "{target} answered a heartbeat of broker {of} with broker epoch {old}, "
+        "{target} answered a heartbeat of broker {broker_id} with broker epoch {old}, "
         "passed on to it at {reached} (frame {heartbeat_frame}), after "
         "{registration_target} had registered that broker with broker epoch {new} at "
         "{answered} (frame {frame})",
-        old=Typed.of_value(old),
-        new=Typed.of_value(new),
-        frame=Typed.frame(registration.frame),
-        heartbeat_frame=Typed.frame(heartbeat.frame),
+        values={"old": old, "new": new},
+        frames={"frame": registration.frame, "heartbeat_frame": heartbeat.frame},
+        times={
+            "reached": heartbeat.reached_ns or heartbeat.asked_ns,
+            "answered": registration.answered_ns or 0,
+        },
         target=heartbeat.target,
-        of=heartbeat.of("broker_id"),
-        reached=Typed.at(heartbeat.reached_ns or heartbeat.asked_ns),
+        broker_id=heartbeat.of("broker_id"),
         registration_target=registration.target,
-        answered=Typed.at(registration.answered_ns or 0),
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import METADATA, View, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
@@ -73,14 +73,12 @@ def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:
             if by != node and time_ns - max(at_ns, since_ns) >= GRACE_NS:
                 stale[node, epoch] = Proof.of(
                     "{node} still called itself the leader of the quorum in epoch {epoch} at "
-                    "{time}, {time_2} s after {by} had done so in epoch {newer_epoch} ({at})",
-                    epoch=Typed.of_value(epoch),
-                    newer_epoch=Typed.of_value(newer_epoch),
+                    "{claimed}, {late} after {by} had done so in epoch {newer_epoch} ({replaced})",
+                    values={"epoch": epoch, "newer_epoch": newer_epoch},
+                    times={"claimed": time_ns, "replaced": at_ns},
+                    durations={"late": time_ns - at_ns},
                     node=node,
-                    time=Typed.at(time_ns),
-                    time_2=f"{(time_ns - at_ns) / 1e9:.1f}",
                     by=by,
-                    at=Typed.at(at_ns),
                 )
     return stale.values()
 

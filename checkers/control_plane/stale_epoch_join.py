@@ -43,7 +43,7 @@ from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_pa
 from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
@@ -235,19 +235,20 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         "{metadata_offset} by an AlterPartition sent at {asked} (frame {frame}) "
         "{how}; at offset {registration_offset} ({registered}) it had registered "
         "with {broker_epoch}",
+        metadata_offsets={
+            "registration_offset": registration.registration_offset,
+            "metadata_offset": version.metadata_offset,
+        },
         values=(
             *(() if join.judged_epoch is None else (join.judged_epoch,)),
             registration.broker_epoch,
         ),
         frames=tuple(frame for frame in (request.frame, request.answer_frame) if frame is not None),
-        registration_offset=Typed.metadata_offset(registration.registration_offset),
-        metadata_offset=Typed.metadata_offset(version.metadata_offset),
+        times={"asked": request.asked_ns, "registered": join.registered_ns},
         broker_id=join.broker_id,
         key=history.key,
-        asked=Typed.at(request.asked_ns),
         frame=request.frame,
         how=how,
-        registered=Typed.at(join.registered_ns),
         broker_epoch=registration.broker_epoch,
     )
 

@@ -30,7 +30,7 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, clock, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "SETTLED_NS", "stuck_isrs"]
@@ -122,11 +122,11 @@ def _judged(
     return Proof.of(
         "{out}, though its log ends where that of leader {leader} does; the last "
         "fault was healed at {healed}, and the bound is {limit} s",
-        metadata_offset=Typed.metadata_offset(last.metadata_offset),
-        broker_id=Typed.of_value(broker_id),
+        metadata_offsets={"metadata_offset": last.metadata_offset},
+        values={"broker_id": broker_id},
+        times={"healed": course.healed_ns},
         out=out,
         leader=last.leader,
-        healed=Typed.at(course.healed_ns),
         limit=f"{limit_ns / 1e9:g}",
     )
 

@@ -25,7 +25,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import View, clock, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "stuck_replicas"]
@@ -76,8 +76,8 @@ def _doubts(history: PartitionHistory, judged: list[Absence]) -> Iterator[str]:
 def _proof(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
     return Proof.of(
         "{out}; all that time nothing was broken, and the bound is {stuck_isr_limit} s{log_ends}",
-        metadata_offset=Typed.metadata_offset(absence.last.metadata_offset),
-        broker_id=Typed.of_value(absence.broker_id),
+        metadata_offsets={"metadata_offset": absence.last.metadata_offset},
+        values={"broker_id": absence.broker_id},
         out=_out(history, absence),
         stuck_isr_limit=f"{facts.stuck_isr_limit_ns / 1e9:g}",
         log_ends=_log_ends(history, absence, rows, facts),

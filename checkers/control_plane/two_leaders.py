@@ -26,7 +26,7 @@ from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, Part
 from checkers.metadata.records import LEADER_CHANGE
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import METADATA, View, clock, counted
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "two_leaders"]
@@ -99,10 +99,8 @@ def _two(one: _Claim, other: _Claim, what: str, epoch_name: str) -> Proof:
         "in {epoch_name} {epoch} of {what}, {leader} leads ({words}), and "
         "{other_leader} does ({other_words})",
         metadata_offsets=(*one.offsets, *other.offsets),
+        values={"epoch": one.epoch, "leader": one.leader, "other_leader": other.leader},
         frames=(*one.frames, *other.frames),
-        epoch=Typed.of_value(one.epoch),
-        leader=Typed.of_value(one.leader),
-        other_leader=Typed.of_value(other.leader),
         epoch_name=epoch_name,
         what=what,
         words=one.words,
@@ -164,8 +162,8 @@ def _outside(history: PartitionHistory, version: PartitionVersion, among: str) -
     return Proof.of(
         "at metadata offset {metadata_offset} the leader of {key} is {leader}, which "
         "is not among its {among}",
-        metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        leader=Typed.of_value(version.leader),
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"leader": version.leader},
         key=history.key,
         among=among,
     )

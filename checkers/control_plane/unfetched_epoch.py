@@ -33,7 +33,7 @@ from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_par
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.rpcs import Rpc
 from checkers.metadata.view import View, by_partition, clock
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
@@ -129,11 +129,11 @@ def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
         "epoch {broker_epoch} at {asked} (frame {frame}); {known}, and {first}",
         values=(*fetched, join.broker_epoch),
         frames=frames,
+        times={"asked": request.asked_ns},
         source=request.source,
         broker_id=join.broker_id,
         key=history.key,
         broker_epoch=join.broker_epoch,
-        asked=Typed.at(request.asked_ns),
         frame=request.frame,
         known=_known(join),
         first=_first(join),

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.oddity import SHOWN, Lists, Oddities, Oddity, list_text, spelled_out
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from history.models import Isolation
 
 __all__ = ["internal_inconsistencies", "lost_updates"]
@@ -28,12 +28,11 @@ def internal_inconsistencies(lists: Lists) -> Oddities:
             key=lists.name(row),
             level=level,
             proof=Proof.of(
-                "transaction {who} read {name} as {list_text}, and appended {value} only "
-                "afterwards",
-                who=Typed.operation(who),
-                value=Typed.of_value(value),
+                "transaction {who} read {name} as {list}, and appended {value} only afterwards",
+                operations={"who": who},
+                values={"value": value},
                 name=lists.name(row),
-                list_text=list_text(steps.list_of(row)),
+                list=list_text(steps.list_of(row)),
             ),
         )
 
@@ -107,13 +106,13 @@ def _unlike(lists: Lists, row: int, level: Isolation) -> Oddity:
         key=name,
         level=level,
         proof=Proof.of(
-            "transaction {who} {knew} of {name}, appended {list_text}, and then read {list_text_2}",
+            "transaction {who} {knew} of {name}, appended {list}, and then read {other_list}",
+            operations={"who": who},
             values=tuple(own.tolist()),
-            who=Typed.operation(who),
             knew=knew,
             name=name,
-            list_text=list_text(own),
-            list_text_2=list_text(steps.list_of(row)),
+            list=list_text(own),
+            other_list=list_text(steps.list_of(row)),
         ),
     )
 
@@ -161,13 +160,13 @@ def lost_updates(lists: Lists) -> Oddities:
             key=name,
             level=level,
             proof=Proof.of(
-                "transactions {listed} all read {name} as {list_text} and then appended to "
+                "transactions {listed} all read {name} as {list} and then appended to "
                 "it: one came first, and the others did not see it",
                 operations=who,
                 values=tuple(steps.value[appends].tolist()),
                 listed=", ".join(map(str, who)),
                 name=name,
-                list_text=list_text(steps.list_of(int(rows[0]))),
+                list=list_text(steps.list_of(int(rows[0]))),
             ),
         )
 

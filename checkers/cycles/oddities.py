@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
 from checkers.cycles.oddity import Lists, Oddities, Oddity, list_text, spelled_out
 from checkers.cycles.versions import is_failed
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import FAIL, OK
 from history.models import Isolation
 
@@ -88,9 +88,8 @@ def _aborted(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
             proof=Proof.of(
                 "transaction {read} read {element} in {name}, which transaction {wrote} "
                 "appended, and that failed: it must not exist",
-                wrote=Typed.operation(wrote),
-                read=Typed.operation(read),
-                element=Typed.of_value(element),
+                operations={"wrote": wrote, "read": read},
+                values={"element": element},
                 name=name,
             ),
         )
@@ -114,8 +113,8 @@ def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
             level=level,
             proof=Proof.of(
                 "transaction {read} read {value} in {name}, which nobody appended",
-                read=Typed.operation(read),
-                value=Typed.of_value(int(value[number])),
+                operations={"read": read},
+                values={"value": int(value[number])},
                 name=name,
             ),
         )
@@ -143,12 +142,12 @@ def _duplicates(lists: Lists) -> Oddities:
             key=lists.name(row),
             level=level,
             proof=Proof.of(
-                "transaction {transaction} read {name} as {list_text}: {value} comes twice, "
+                "transaction {transaction} read {name} as {list}: {value} comes twice, "
                 "and was appended once",
-                transaction=Typed.operation(lists.transaction(row)),
-                value=Typed.of_value(value),
+                operations={"transaction": lists.transaction(row)},
+                values={"value": value},
                 name=lists.name(row),
-                list_text=list_text(steps.list_of(row)),
+                list=list_text(steps.list_of(row)),
             ),
         )
 
@@ -221,16 +220,17 @@ def _neither_prefix(lists: Lists, row: int, place: int, level: Isolation) -> Odd
         key=lists.name(row),
         level=level,
         proof=Proof.of(
-            "transaction {transaction} read {name} as {list_text} and transaction "
-            "{lists_transaction} as {list_text_2}: neither is a prefix of the other, "
+            "transaction {transaction} read {name} as {list} and transaction "
+            "{lists_transaction} as {other_list}: neither is a prefix of the other, "
             "they differ at place {place} ({ours} and {theirs})",
-            transaction=Typed.operation(lists.transaction(row)),
-            lists_transaction=Typed.operation(lists.transaction(other)),
-            ours=Typed.of_value(int(ours[place])),
-            theirs=Typed.of_value(int(theirs[place])),
+            operations={
+                "transaction": lists.transaction(row),
+                "lists_transaction": lists.transaction(other),
+            },
+            values={"ours": int(ours[place]), "theirs": int(theirs[place])},
             name=lists.name(row),
-            list_text=list_text(ours),
-            list_text_2=list_text(theirs),
+            list=list_text(ours),
+            other_list=list_text(theirs),
             place=place,
         ),
     )
@@ -245,14 +245,15 @@ def _own_order(lists: Lists, earlier: int, later: int, level: Isolation) -> Oddi
         level=level,
         proof=Proof.of(
             "transaction {transaction} appended {first} to {name} and then {second}; "
-            "transaction {lists_transaction} read {list_text}, where {first} is not "
+            "transaction {lists_transaction} read {list}, where {first} is not "
             "before {second}",
-            transaction=Typed.operation(lists.transaction(later)),
-            lists_transaction=Typed.operation(lists.transaction(reader)),
-            first=Typed.of_value(first),
-            second=Typed.of_value(second),
+            operations={
+                "transaction": lists.transaction(later),
+                "lists_transaction": lists.transaction(reader),
+            },
+            values={"first": first, "second": second},
             name=name,
-            list_text=list_text(steps.list_of(reader)),
+            list=list_text(steps.list_of(reader)),
         ),
     )
 
@@ -279,10 +280,11 @@ def _intermediate(lists: Lists) -> Oddities:
                 "transaction {lists_transaction} read {name} up to {seen}, after which "
                 "transaction {transaction} still appended {later}: it saw the middle of that "
                 "transaction",
-                transaction=Typed.operation(lists.transaction(wrote)),
-                lists_transaction=Typed.operation(lists.transaction(row)),
-                seen=Typed.of_value(seen),
-                later=Typed.of_value(later),
+                operations={
+                    "transaction": lists.transaction(wrote),
+                    "lists_transaction": lists.transaction(row),
+                },
+                values={"seen": seen, "later": later},
                 name=lists.name(row),
             ),
         )
@@ -326,10 +328,11 @@ def _dirty(lists: Lists) -> Oddities:
                 "{name} holds {first} of transaction {transaction}, which failed, and after "
                 "it {second} of transaction {lists_transaction}, which was committed on top "
                 "of it",
-                transaction=Typed.operation(lists.transaction(gone)),
-                lists_transaction=Typed.operation(lists.transaction(update)),
-                first=Typed.of_value(first),
-                second=Typed.of_value(second),
+                operations={
+                    "transaction": lists.transaction(gone),
+                    "lists_transaction": lists.transaction(update),
+                },
+                values={"first": first, "second": second},
                 name=lists.name(gone),
             ),
         )

@@ -19,7 +19,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
 from checkers.entry import Entry, Kind, Strength
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import FAIL
 
 __all__ = ["CHECKS", "aborted_reads"]
@@ -41,10 +41,9 @@ def aborted_reads(log: KeyLog) -> Found:
         return Proof.of(
             "operation {reading} returned value {value} at offset {offset}, but its send "
             "(operation {send}) failed: it must not exist",
-            send=Typed.operation(send),
-            reading=Typed.operation(reading),
-            offset=Typed.offset(offset),
-            value=Typed.of_value(value),
+            operations={"send": send, "reading": reading},
+            offsets={"offset": offset},
+            values={"value": value},
         )
 
     return found(

@@ -20,7 +20,7 @@ from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog, rows_at
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import has_repeats
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 
 __all__ = ["CHECKS", "KEY_ASSUMPTIONS", "sent_values", "unique_values"]
 
@@ -43,7 +43,7 @@ def unique_values(log: KeyLog) -> Found:
         return Proof.of(
             "value {value} was sent {sends_count} times; values must be unique a key",
             operations=tuple(log.sends.operation[sends[:_SENDS_MAX]].tolist()),
-            value=Typed.of_value(value),
+            values={"value": value},
             sends_count=len(sends),
         )
 
@@ -70,9 +70,9 @@ def sent_values(log: KeyLog) -> Found:
         return Proof.of(
             "operation {operation} returned value {value} at offset {offset}, and no "
             "recorded operation sent it to {key}",
-            operation=Typed.operation(operation),
-            offset=Typed.offset(offset),
-            value=Typed.of_value(value),
+            operations={"operation": operation},
+            offsets={"offset": offset},
+            values={"value": value},
             key=log.key,
         )
 

@@ -38,7 +38,7 @@ from checkers.data_plane.surroundings import reader_of
 from checkers.data_plane.vanished import vanished_before
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
 from checkers.setting import FinalRead
 
@@ -68,11 +68,9 @@ def lost_writes(log: KeyLog) -> Found:
             "value {value} must have happened (operation {operation}) and stood at "
             "offset {offset}; operation {reading} read up to offset {bound}, and no ok "
             "read returned it",
-            operation=Typed.operation(operation),
-            reading=Typed.operation(reading),
-            offset=Typed.offset(offset),
-            bound=Typed.offset(log.bound),
-            value=Typed.of_value(value),
+            operations={"operation": operation, "reading": reading},
+            offsets={"offset": offset, "bound": log.bound},
+            values={"value": value},
         )
 
     again = np.array([row for _, row, _ in forgotten], dtype=np.int64)
@@ -143,11 +141,13 @@ def _proof_of_forgotten(log: KeyLog, found_row: tuple[int, int, FinalRead]) -> P
         "value {value} was acknowledged (operation {operation}) and read at offset "
         "{offset} (operation {reading}), and the complete final read that was called "
         "afterwards (operation {final_read_operation}) did not return it",
-        operation=Typed.operation(operation),
-        reading=Typed.operation(reading),
-        final_read_operation=Typed.operation(final_read.operation),
-        offset=Typed.offset(offset),
-        value=Typed.of_value(value),
+        operations={
+            "operation": operation,
+            "reading": reading,
+            "final_read_operation": final_read.operation,
+        },
+        offsets={"offset": offset},
+        values={"value": value},
     )
 
 

@@ -27,7 +27,7 @@ from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.surroundings import processes_that_gave_up
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import has_repeats, is_among
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 
 __all__ = ["CHECKS", "duplicates", "inconsistent_offsets"]
 
@@ -49,12 +49,12 @@ def inconsistent_offsets(log: KeyLog) -> Found:
         offset = int(log.log.offset[entries[0]])
         values = tuple(int(log.log.value[entry]) for entry in entries)
         return Proof.of(
-            "offset {offset} holds {values_count} values: {words}",
+            "offset {offset} holds {values_count} values: {each}",
             operations=witnesses.operations(list(entries)),
+            offsets={"offset": offset},
             values=values,
-            offset=Typed.offset(offset),
             values_count=len(values),
-            words=_words(values),
+            each=_words(values),
         )
 
     return found(
@@ -82,12 +82,12 @@ def duplicates(log: KeyLog) -> Found:
         value = int(log.log.value[entries[0]])
         offsets = tuple(int(log.log.offset[entry]) for entry in entries)
         return Proof.of(
-            "value {value} stands at {offsets_count} offsets: {words}",
+            "value {value} stands at {offsets_count} offsets: {each}",
             operations=witnesses.operations(entries),
             offsets=offsets,
-            value=Typed.of_value(value),
+            values={"value": value},
             offsets_count=len(offsets),
-            words=_words(offsets),
+            each=_words(offsets),
         )
 
     values = log.log.value[order[first]]

@@ -26,7 +26,7 @@ from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.steps import FAR, Steps
 from checkers.entry import Entry, Kind, Strength
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 
 __all__ = [
     "CHECKS",
@@ -60,13 +60,12 @@ def step_proof(steps: Steps, number: int) -> Proof:
     first, second = int(before.operation[number]), int(after.operation[number])
     proof = Proof.of(
         _STEP,
+        operations={"first": first, "second": second},
+        offsets={"before": int(before.offset[number]), "after": int(after.offset[number])},
+        values={"left": int(before.value[number]), "reached": int(after.value[number])},
+        sources=dict.fromkeys(("before", "left"), f"operation {first}")
+        | dict.fromkeys(("after", "reached"), f"operation {second}"),
         process=after.process[number],
-        first=Typed.operation(first),
-        second=Typed.operation(second) if second != first else second,
-        before=Typed.offset(int(before.offset[number]), source=f"operation {first}"),
-        after=Typed.offset(int(after.offset[number]), source=f"operation {second}"),
-        value_before=Typed.of_value(int(before.value[number]), source=f"operation {first}"),
-        value_after=Typed.of_value(int(after.value[number]), source=f"operation {second}"),
     )
     delta = int(steps.delta[number])
     return proof if abs(delta) >= FAR else measured(proof, delta)

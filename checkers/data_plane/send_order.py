@@ -19,7 +19,7 @@ from checkers.anomaly import Found, found
 from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.entry import Entry, Kind, Strength
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 
 __all__ = ["CHECKS", "nonmonotonic_sends"]
 
@@ -33,15 +33,11 @@ def nonmonotonic_sends(log: KeyLog) -> Found:
         offsets = (int(before.offset[number]), int(after.offset[number]))
         return Proof.of(
             "process {process} sent operation {first} before operation {second}, but "
-            "they stand at offsets {offsets_0} and {offsets_1}",
-            offsets=offsets,
-            first=Typed.operation(first),
-            second=Typed.operation(second),
-            value=Typed.of_value(int(before.value[number])),
-            after_value=Typed.of_value(int(after.value[number])),
+            "they stand at offsets {before} and {after}",
+            operations={"first": first, "second": second},
+            offsets={"before": offsets[0], "after": offsets[1]},
+            values={"value": int(before.value[number]), "after_value": int(after.value[number])},
             process=after.process[number],
-            offsets_0=offsets[0],
-            offsets_1=offsets[1],
         )
 
     numbers, nothing = np.arange(len(after)), np.arange(0)

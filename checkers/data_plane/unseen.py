@@ -26,7 +26,7 @@ from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.data_plane.missing import acknowledged_before, missing
 from checkers.entry import Entry, Kind, Strength
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import UNKNOWN_OFFSET
 
 __all__ = ["CHECKS", "unread_doubt", "unseen"]
@@ -50,14 +50,13 @@ def unseen(log: KeyLog) -> Found:
         operation = int(log.sends.operation[send])
         known = offset != UNKNOWN_OFFSET
         return Proof.of(
-            "value {value} was acknowledged{told} (operation {operation}, at {return_} "
+            "value {value} was acknowledged{where} (operation {operation}, at {return_} "
             "ns) before the complete final read (operation {last_operation}, from {call} "
             "ns), and no ok read returned it",
+            operations={"operation": operation, "last_operation": last.operation},
             offsets=(offset,) if known else (),
-            operation=Typed.operation(operation),
-            last_operation=Typed.operation(last.operation),
-            value=Typed.of_value(value),
-            told=f" at offset {offset}" if known else "",
+            values={"value": value},
+            where=f" at offset {offset}" if known else "",
             return_=log.sends.return_ns[send],
             call=last.call_ns,
         )

@@ -26,7 +26,7 @@ from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.key_log import KeyLog
 from checkers.entry import Entry, Kind, Strength
 from checkers.membership import is_among
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.setting import FinalRead
 
 __all__ = ["CHECKS", "vanished", "vanished_before"]
@@ -48,10 +48,9 @@ def vanished(log: KeyLog) -> Found:
         return Proof.of(
             "operation {reading} returned value {value} at offset {offset}, and the "
             "complete final read that was called afterwards (operation {final}) did not",
-            reading=Typed.operation(reading),
-            final=Typed.operation(final),
-            offset=Typed.offset(offset),
-            value=Typed.of_value(value),
+            operations={"reading": reading, "final": final},
+            offsets={"offset": offset},
+            values={"value": value},
         )
 
     return found(

@@ -28,7 +28,7 @@ from checkers.disk_faults import DISK_FAULTS, DISK_REFUSALS
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.view import View, clock, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = [
@@ -109,7 +109,7 @@ def _proof(row: Row) -> Proof:
     when = "" if row["time_ns"] is None else f" at {clock(row['time_ns'])}"
     return Proof.of(
         "{node} logged{when} ({file}, line {row_line}): {text}",
-        line=Typed.of_value(row["line"]),
+        values={"line": row["line"]},
         node=row["node"],
         when=when,
         file=row["file"],

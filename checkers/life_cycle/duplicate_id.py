@@ -28,7 +28,7 @@ from checkers.metadata.sessions import (
     terms_of,
 )
 from checkers.metadata.view import View, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "duplicate_ids"]
@@ -97,16 +97,17 @@ def _proof(
         "session of incarnation {before_incarnation_id} (broker epoch "
         "{broker_epoch}) lasted: {target} accepted its heartbeat of {reached} (frame "
         "{frame})",
-        registration_offset=Typed.metadata_offset(before.registration_offset),
-        metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        broker_epoch=Typed.of_value(before.broker_epoch),
-        version_broker_epoch=Typed.of_value(version.broker_epoch),
-        frame=Typed.frame(last.frame),
+        metadata_offsets={
+            "registration_offset": before.registration_offset,
+            "metadata_offset": version.metadata_offset,
+        },
+        values={"broker_epoch": before.broker_epoch, "version_broker_epoch": version.broker_epoch},
+        frames={"frame": last.frame},
+        times={"reached": last.reached_ns or 0},
         incarnation_id=version.incarnation_id,
         broker_id=broker.broker_id,
         before_incarnation_id=before.incarnation_id,
         target=last.target,
-        reached=Typed.at(last.reached_ns or 0),
     )
 
 

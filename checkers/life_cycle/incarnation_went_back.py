@@ -17,7 +17,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.view import View, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
@@ -55,10 +55,11 @@ def _proof(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> 
         "incarnation {incarnation_id} registered as broker {broker_id} at metadata "
         "offset {version_metadata_offset}, after incarnation {by_incarnation_id} had "
         "taken its place at metadata offset {metadata_offset}",
-        metadata_offset=Typed.metadata_offset(by.metadata_offset),
-        version_metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        broker_epoch=Typed.of_value(by.broker_epoch),
-        version_broker_epoch=Typed.of_value(version.broker_epoch),
+        metadata_offsets={
+            "metadata_offset": by.metadata_offset,
+            "version_metadata_offset": version.metadata_offset,
+        },
+        values={"broker_epoch": by.broker_epoch, "version_broker_epoch": version.broker_epoch},
         incarnation_id=version.incarnation_id,
         broker_id=broker.broker_id,
         by_incarnation_id=by.incarnation_id,

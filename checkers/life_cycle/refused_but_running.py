@@ -21,7 +21,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -64,19 +64,17 @@ def _judged(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proo
 
 def _proof(refused: Rpc, work: Rpc) -> Proof:
     return Proof.of(
-        "{target} refused to register incarnation {of} of {source} with {error} at "
+        "{target} refused to register incarnation {incarnation_id} of {source} with {error} at "
         "{returned} (frame {frame}), and without another try it sent a {api} at "
         "{asked} (frame {work_frame})",
         values=(work.of("broker_epoch"),) if work.of("broker_epoch") is not None else (),
-        frame=Typed.frame(refused.frame),
-        work_frame=Typed.frame(work.frame),
+        frames={"frame": refused.frame, "work_frame": work.frame},
+        times={"returned": refused.returned_ns or 0, "asked": work.asked_ns},
         target=refused.target,
-        of=refused.of("incarnation_id"),
+        incarnation_id=refused.of("incarnation_id"),
         source=refused.source,
         error=refused.error,
-        returned=Typed.at(refused.returned_ns or 0),
         api=work.api,
-        asked=Typed.at(work.asked_ns),
     )
 
 

@@ -37,7 +37,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import session_timeouts_ns
 from checkers.metadata.view import View, clock, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 
 __all__ = ["CHECKS", "NAME", "served_while_fenced"]
@@ -184,11 +184,10 @@ def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proo
 def _proof(node: str, read: _Read, end: _End) -> Proof:
     return Proof.of(
         "{node} answered read {number}, called at {call}, at {return_}; it {words}",
+        values={"number": read.number},
         frames=tuple(one for one in (end.rpc.frame, end.rpc.answer_frame) if one is not None),
-        number=Typed.of_value(read.number),
+        times={"call": read.call_ns, "return_": read.return_ns},
         node=node,
-        call=Typed.at(read.call_ns),
-        return_=Typed.at(read.return_ns),
         words=end.words,
     )
 

@@ -26,7 +26,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, clock, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -80,12 +80,11 @@ def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: Vi
         "broker {broker_id} was unfenced at metadata offset {metadata_offset}, by "
         "{by}; {said}, which is before its own registration at metadata offset "
         "{needed}, and {later}",
+        metadata_offsets={"metadata_offset": version.metadata_offset, "needed": needed},
         values=tuple(one.of("fetch_offset") for one in named),
         frames=tuple(one.frame for one in named),
-        metadata_offset=Typed.metadata_offset(version.metadata_offset),
-        needed=Typed.metadata_offset(needed),
+        times={"by": by_ns},
         broker_id=broker_id,
-        by=Typed.at(by_ns),
         said=_said(before),
         later=_later(first, needed),
     )

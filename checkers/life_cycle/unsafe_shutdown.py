@@ -21,7 +21,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 
@@ -85,18 +85,17 @@ def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
     for begin_ns, end_ns, history, version in leads:
         if rpc.reached_ns is not None and begin_ns <= rpc.reached_ns and rpc.answered_ns <= end_ns:
             yield Proof.of(
-                "{target} told broker {rpc_of} at {answered} that it may go (frame "
+                "{target} told broker {broker_id} at {answered} that it may go (frame "
                 "{answer_frame}), while it led {key} since metadata offset {metadata_offset} "
                 "and until after {end}",
+                metadata_offsets={"metadata_offset": version.metadata_offset},
+                values={"broker_epoch": rpc.of("broker_epoch")},
                 frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-                metadata_offset=Typed.metadata_offset(version.metadata_offset),
-                of=Typed.of_value(rpc.of("broker_epoch")),
+                times={"answered": rpc.answered_ns, "end": end_ns},
                 target=rpc.target,
-                rpc_of=rpc.of("broker_id"),
-                answered=Typed.at(rpc.answered_ns),
+                broker_id=rpc.of("broker_id"),
                 answer_frame=rpc.answer_frame,
                 key=history.key,
-                end=Typed.at(end_ns),
             )
 
 

@@ -36,7 +36,7 @@ from checkers.linearizability.counter_rows import (
     single,
 )
 from checkers.linearizability.words import cited
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 
 __all__ = ["overdue"]
@@ -114,14 +114,13 @@ def _of_missed(whole: Counter, counts: Numbers, slot: int) -> Proof:
     bound = at_first + len(adds) * step
     return Proof.of(
         "{adds_count} adds of {step} were called {since} and returned before {cited} "
-        "was called at {call} ns: it cannot have found {word} than {bound}",
+        "was called at {call} ns: it cannot have found {bound_word} than {bound}",
         operations=tuple(sorted([second.index, *indices])),
-        found=Typed.of_value(int(whole.found[later])),
-        bound=Typed.of_value(bound),
+        values={"found": int(whole.found[later]), "bound": bound},
         adds_count=len(adds),
         step=step,
         since=since,
         cited=cited(second, MODEL),
         call=second.call,
-        word="less" if step > 0 else "more",
+        bound_word="less" if step > 0 else "more",
     )

@@ -34,7 +34,7 @@ from checkers.linearizability.counter_slots import overdue
 from checkers.linearizability.operations import columns_of
 from checkers.linearizability.searched import CHECK, searched
 from checkers.linearizability.words import cited
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 
 __all__ = ["counter"]
 
@@ -71,13 +71,12 @@ def _beyond(whole: Counter) -> Proofs | None:
         adds = whole.columns.index[whole.add[ended[:CITED_MAX]]].tolist()
         return Proof.of(
             "{cited} found {value}, and all that can have been added by then comes to at "
-            "{word} {bound}: what had returned before its call counts, and what was "
+            "{bound_word} {bound}: what had returned before its call counts, and what was "
             "called by its return can",
             operations=tuple(sorted([read.index, *adds])),
-            value=Typed.of_value(value),
-            bound=Typed.of_value(bound),
+            values={"value": value, "bound": bound},
             cited=cited(read, MODEL),
-            word=word,
+            bound_word=word,
         )
 
     return Proofs(count=len(beyond), of=proof) if len(beyond) else None
@@ -114,15 +113,15 @@ def _went_back(whole: Counter) -> Proofs | None:
         earlier = int(order[by[before[later]]])
         first, second = (single(whole, whole.read[one]) for one in (earlier, later))
         return Proof.of(
-            "{cited} returned at {end} ns, and {cited_2} was called at {call} ns; no add is {word}",
+            "{cited} returned at {end} ns, and {second} was called at {call} ns; no add is "
+            "{bound_word}",
             operations=tuple(sorted((first.index, second.index))),
-            found=Typed.of_value(int(whole.found[earlier])),
-            whole_found=Typed.of_value(int(whole.found[later])),
+            values={"found": int(whole.found[earlier]), "whole_found": int(whole.found[later])},
             cited=cited(first, MODEL),
             end=first.end,
-            cited_2=cited(second, MODEL),
+            second=cited(second, MODEL),
             call=second.call,
-            word="negative" if sign > 0 else "positive",
+            bound_word="negative" if sign > 0 else "positive",
         )
 
     return Proofs(count=len(back), of=proof) if len(back) else None
@@ -147,9 +146,8 @@ def _off_the_step(whole: Counter) -> Proofs | None:
         value = int(whole.found[off[number]])
         return Proof.of(
             "{cited} found {value}, and every add is of {step}",
-            index=Typed.operation(read.index),
-            value=Typed.of_value(value),
-            step=Typed.of_value(step),
+            operations={"index": read.index},
+            values={"value": value, "step": step},
             cited=cited(read, MODEL),
         )
 

@@ -44,7 +44,7 @@ from checkers.linearizability.operations import (
 )
 from checkers.linearizability.searched import CHECK, searched
 from checkers.linearizability.words import cited, shown
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from history.models import Model
 
@@ -87,8 +87,8 @@ def _of_unwritten(columns: Columns, place: int) -> Proof:
     (read,) = _operations(columns, place)
     return Proof.of(
         "{cited} returned {shown}, which no operation can have written",
-        index=Typed.operation(read.index),
-        value=Typed.of_value(int(columns.value[place])),
+        operations={"index": read.index},
+        values={"value": int(columns.value[place])},
         cited=cited(read, _MODEL),
         shown=shown(read.value),
     )
@@ -199,13 +199,13 @@ def _of_early(columns: Columns, zones: _Zones, number: int) -> Proof:
         columns, int(zones.early_reads[number]), int(zones.early_writes[number])
     )
     return Proof.of(
-        "{cited} returned at {end} ns, before {cited_2} was called at {call} ns: "
+        "{cited} returned at {end} ns, before {write} was called at {call} ns: "
         "{shown} was read before it was written",
         operations=tuple(sorted((read.index, write.index))),
         values=_values(read.value),
         cited=cited(read, _MODEL),
         end=read.end,
-        cited_2=cited(write, _MODEL),
+        write=cited(write, _MODEL),
         call=write.call,
         shown=shown(read.value),
     )
@@ -222,14 +222,14 @@ def _of_pair(columns: Columns, zones: _Zones, holding: int, other: int) -> Proof
         if place != _NONE
     ]
     return Proof.of(
-        "{shown} was there {span}, and {shown_2} {span_2}: each was written once, "
+        "{shown} was there {span}, and {other_shown} {other_span}: each was written once, "
         "and what was replaced cannot come back",
         operations=tuple(sorted(set(columns.index[places].tolist()))),
         values=_values(held, moved),
         shown=shown(held),
         span=_span(columns, zones, holding),
-        shown_2=shown(moved),
-        span_2=_span(columns, zones, other),
+        other_shown=shown(moved),
+        other_span=_span(columns, zones, other),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from checkers.linearizability.operations import Columns, Operation, operations_of
 from checkers.linearizability.set_rows import MODEL, Elements, Reads, Things
 from checkers.linearizability.words import cited
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 
 __all__ = ["Story", "of_apart", "of_strange"]
 
@@ -17,8 +17,8 @@ def of_strange(columns: Columns, place: int, value: int) -> Proof:
     (read,) = _operations(columns, place)
     return Proof.of(
         "{cited} returned {value}, which no operation can have added",
-        index=Typed.operation(read.index),
-        value=Typed.of_value(value),
+        operations={"index": read.index},
+        values={"value": value},
         cited=cited(read, MODEL),
     )
 
@@ -33,13 +33,12 @@ def of_apart(columns: Columns, elements: Elements, reads: Reads, number: int) ->
     here, there = int(elements.value[only_mine]), int(elements.value[lacking])
     one, two = _operations(columns, int(reads.place[number]), int(reads.place[other]))
     return Proof.of(
-        "{cited} found {here} without {there}, and {cited_2} {there} without {here}: "
+        "{cited} found {here} without {there}, and {other} {there} without {here}: "
         "in a set that only grows, one of two reads contains the other",
         operations=tuple(sorted((one.index, two.index))),
-        here=Typed.of_value(here),
-        there=Typed.of_value(there),
+        values={"here": here, "there": there},
         cited=cited(one, MODEL),
-        cited_2=cited(two, MODEL),
+        other=cited(two, MODEL),
     )
 
 
@@ -120,12 +119,7 @@ class Story:
 
 def _proof(operations: tuple[Operation, ...], values: tuple[int, ...], detail: str) -> Proof:
     indices = tuple(sorted({one.index for one in operations}))
-    return Proof.of(
-        "{detail}",
-        operations=indices,
-        values=values,
-        detail=detail,
-    )
+    return Proof.of("{detail}", operations=indices, values=values, detail=detail)
 
 
 def _operations(columns: Columns, *places: int) -> list[Operation]:

@@ -32,7 +32,7 @@ from checkers.disk_faults import DISK_FAULTS
 from checkers.facts import Facts, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import View
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.replicas.commitments import (
     Commitment,
     Sends,
@@ -201,17 +201,19 @@ def _contradiction(version: PartitionVersion, sends: Sends, place: int, before: 
         "which was sent at {call}, was acknowledged at offset {offset} by "
         "{sends_return}. No log holds both, and leader {leader} of leader epoch "
         "{leader_epoch}, in office then (metadata offset {metadata_offset}), should",
-        operation=Typed.operation(int(sends.operation[before])),
-        sends_operation=Typed.operation(int(sends.operation[place])),
-        offset=Typed.offset(int(sends.offset[place])),
-        sends_offset=Typed.offset(int(sends.offset[before])),
-        value=Typed.of_value(int(sends.value[before])),
-        sends_value=Typed.of_value(int(sends.value[place])),
+        operations={
+            "operation": int(sends.operation[before]),
+            "sends_operation": int(sends.operation[place]),
+        },
+        offsets={"offset": int(sends.offset[place]), "sends_offset": int(sends.offset[before])},
+        values={"value": int(sends.value[before]), "sends_value": int(sends.value[place])},
+        times={
+            "return_": int(sends.return_ns[before]),
+            "call": int(sends.call_ns[place]),
+            "sends_return": int(sends.return_ns[place]),
+        },
         early=early,
-        return_=Typed.at(int(sends.return_ns[before])),
         late=late,
-        call=Typed.at(int(sends.call_ns[place])),
-        sends_return=Typed.at(int(sends.return_ns[place])),
         leader=version.leader,
         leader_epoch=version.leader_epoch,
         metadata_offset=version.metadata_offset,
@@ -222,17 +224,14 @@ def _proof(end: LogEnd, sends: Sends, place: int, why: str) -> Proof:
     offset, operation = int(sends.offset[place]), int(sends.operation[place])
     return Proof.of(
         "{words}, between {after} and {by}: so its log did not hold value {value}, "
-        "which had been acknowledged at offset {offset_2} by {return_} (operation "
+        "which had been acknowledged at offset {known_offset} by {return_} (operation "
         "{operation}); {why}",
         operations=(operation,) if end.operation is None else (operation, end.operation),
+        offsets={"offset": end.offset, "known_offset": offset},
+        values={"value": int(sends.value[place])},
         frames=() if end.frame is None else (end.frame,),
-        offset=Typed.offset(end.offset),
-        offset_2=Typed.offset(offset),
-        value=Typed.of_value(int(sends.value[place])),
+        times={"after": end.after_ns, "by": end.by_ns, "return_": int(sends.return_ns[place])},
         words=end.words,
-        after=Typed.at(end.after_ns),
-        by=Typed.at(end.by_ns),
-        return_=Typed.at(int(sends.return_ns[place])),
         operation=operation,
         why=why,
     )

@@ -27,7 +27,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.ranges import range_text, stretches
 from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
@@ -98,16 +98,15 @@ def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[P
             "{mine_count} records at {range_text} were sent and acknowledged between "
             "{min} and {max}, all of it under metadata offset {metadata_offset}: leader "
             "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
-            operation_0=Typed.operation(int(mine.operation[0])),
-            operation=Typed.operation(int(mine.operation[-1])),
-            first=Typed.offset(first),
-            last=Typed.offset(last),
-            value_0=Typed.of_value(int(mine.value[0])),
-            value=Typed.of_value(int(mine.value[-1])),
+            operations={
+                "first_operation": int(mine.operation[0]),
+                "operation": int(mine.operation[-1]),
+            },
+            offsets={"first": first, "last": last},
+            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
+            times={"min": int(np.min(mine.call_ns)), "max": int(np.max(mine.return_ns))},
             mine_count=len(mine),
             range_text=range_text(first, last),
-            min=Typed.at(int(np.min(mine.call_ns))),
-            max=Typed.at(int(np.max(mine.return_ns))),
             metadata_offset=version.metadata_offset,
             leader=version.leader,
             isr_text=version.isr_text,

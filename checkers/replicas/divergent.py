@@ -27,7 +27,7 @@ from checkers.anomaly import Found, none
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import View, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.ranges import range_text, stretches
 from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
 from checkers.table_check import TableCheck
@@ -93,17 +93,16 @@ def _proofs(pair: _Pair) -> Iterator[Proof]:
         yield Proof.of(
             "{node} and {other_node} hold different records at {range_text}, below both "
             "high watermarks ({high_watermark} and {other_high_watermark}): at {first}, "
-            "{record} and {record_2}",
+            "{record} and {other_record}",
+            offsets={"first": first, "last": last},
             values=_values(one, other, first),
-            first=Typed.offset(first),
-            last=Typed.offset(last),
             node=one.node,
             other_node=other.node,
             range_text=range_text(first, last),
             high_watermark=one.high_watermark,
             other_high_watermark=other.high_watermark,
             record=_record(one, first),
-            record_2=_record(other, first),
+            other_record=_record(other, first),
         )
 
 

@@ -45,7 +45,7 @@ from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.in_force import UNSURE, in_force
 from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.ranges import range_text, stretches
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
@@ -178,17 +178,16 @@ def _stories(
             "{mine_count} records at {range_text} were {sent}first read between {min} "
             "and {max}, all of it under metadata offset {metadata_offset}: leader "
             "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
-            operation_0=Typed.operation(int(mine.operation[0])),
-            operation=Typed.operation(int(mine.operation[-1])),
-            first=Typed.offset(first),
-            last=Typed.offset(last),
-            value_0=Typed.of_value(int(mine.value[0])),
-            value=Typed.of_value(int(mine.value[-1])),
+            operations={
+                "first_operation": int(mine.operation[0]),
+                "operation": int(mine.operation[-1]),
+            },
+            offsets={"first": first, "last": last},
+            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
+            times={"min": int(np.min(begin_ns)), "max": int(np.max(mine.return_ns))},
             mine_count=len(mine),
             range_text=range_text(first, last),
             sent=sent,
-            min=Typed.at(int(np.min(begin_ns))),
-            max=Typed.at(int(np.max(mine.return_ns))),
             metadata_offset=version.metadata_offset,
             leader=version.leader,
             isr_text=version.isr_text,

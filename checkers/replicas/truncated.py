@@ -35,7 +35,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
 from checkers.metadata.view import View, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.ranges import range_text, stretches
 from checkers.replicas.along_the_way import Course, course_of, cut_records
 from checkers.replicas.commitments import Commitment, Sends
@@ -137,12 +137,13 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
             "acknowledged, from {min} to {max}; its log, which ends at {log_end_offset} "
             "(leader epochs: {epochs_text}), does not hold them, and no fault changed "
             "its disk",
-            operation_0=Typed.operation(int(mine.operation[0])),
-            operation=Typed.operation(int(mine.operation[-1])),
-            first=Typed.offset(first),
-            last=Typed.offset(last),
-            value_0=Typed.of_value(int(mine.value[0])),
-            value=Typed.of_value(int(mine.value[-1])),
+            operations={
+                "first_operation": int(mine.operation[0]),
+                "operation": int(mine.operation[-1]),
+            },
+            offsets={"first": first, "last": last},
+            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
+            times={"min": int(np.min(mine.return_ns)), "max": int(np.max(mine.return_ns))},
             node=log.node,
             role=role,
             leader_epoch=version.leader_epoch,
@@ -150,8 +151,6 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
             metadata_offset=version.metadata_offset,
             mine_count=len(mine),
             range_text=range_text(first, last),
-            min=Typed.at(int(np.min(mine.return_ns))),
-            max=Typed.at(int(np.max(mine.return_ns))),
             log_end_offset=log.log_end_offset,
             epochs_text=log.epochs_text,
         )

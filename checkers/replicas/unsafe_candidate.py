@@ -23,7 +23,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.partition_states import PartitionHistory
 from checkers.metadata.view import View, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
 from checkers.replicas.replica_logs import UNCLEAN, keys_of
 from checkers.table_check import TableCheck
@@ -110,9 +110,11 @@ def _candidates(
                 "{node} is in the {among} of {key} at metadata offset {metadata_offset}, and "
                 "its log ends at {row_log_end_offset}, below the high watermark "
                 "{highest_high_watermark} that {highest_node} has checkpointed",
-                log_end_offset=Typed.offset(row["log_end_offset"]),
-                high_watermark=Typed.offset(highest["high_watermark"]),
-                broker_id=Typed.of_value(broker_id),
+                offsets={
+                    "log_end_offset": row["log_end_offset"],
+                    "high_watermark": highest["high_watermark"],
+                },
+                values={"broker_id": broker_id},
                 node=row["node"],
                 among=among,
                 key=history.key,

@@ -33,7 +33,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.membership import has_repeats
 from checkers.metadata.view import View
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from history.schema import F, Outcome
 
@@ -133,17 +133,18 @@ def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
         between = int(position[second] - position[first]) - 1
         values = (int(written.value[first]), int(written.value[second]))
         return Proof.of(
-            "transaction {transaction} sent value {values_0} (offset {offset}) and then "
-            "value {values_1} (offset {offset_2}), with {between} records of others in "
+            "transaction {transaction} sent value {first_value} (offset {offset}) and then "
+            "value {later_value} (offset {later_offset}), with {between} records of others in "
             "between",
+            operations={
+                "operation": int(operation[place[first]]),
+                "later_operation": int(operation[place[second]]),
+            },
+            offsets={"offset": int(offset[first]), "later_offset": int(offset[second])},
             values=values,
-            operation=Typed.operation(int(operation[place[first]])),
-            operation_2=Typed.operation(int(operation[place[second]])),
-            offset=Typed.offset(int(offset[first])),
-            offset_2=Typed.offset(int(offset[second])),
             transaction=written.transaction[first],
-            values_0=values[0],
-            values_1=values[1],
+            first_value=values[0],
+            later_value=values[1],
             between=between,
         )
 
@@ -189,9 +190,9 @@ def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbe
         return Proof.of(
             "operation {operation} returned value {value} of transaction {one} by "
             "{return_} s, and the client called commit or abort only at {end} s",
-            operation=Typed.operation(int(operation[read])),
-            offset=Typed.offset(int(offset[read])),
-            value=Typed.of_value(int(value[read])),
+            operations={"operation": int(operation[read])},
+            offsets={"offset": int(offset[read])},
+            values={"value": int(value[read])},
             one=one,
             return_=f"{return_ns[read] / 1e9:.6f}",
             end=f"{end_ns[one] / 1e9:.6f}",

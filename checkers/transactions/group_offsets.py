@@ -37,7 +37,7 @@ from checkers.anomaly import Found, found
 from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.view import View
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.rows import OPEN_NS
 from checkers.table_check import TableCheck
 from history.schema import Outcome
@@ -192,15 +192,10 @@ def _by_offset(sendings: Iterable[_Sending]) -> Mapping[int, Sequence[_Sending]]
 def _proof(answer: _Answer, latest: _Sending | None, said: str) -> Proof:
     rows = f"row {answer.index} of group_offsets was told that {said}"
     if latest is None:
-        return Proof.of(
-            "{rows}",
-            offset=Typed.offset(answer.offset),
-            rows=rows,
-        )
+        return Proof.of("{rows}", offsets={"offset": answer.offset}, rows=rows)
     return Proof.of(
         "{rows}; row {index} had committed {latest_offset} before",
-        offset=Typed.offset(answer.offset),
-        latest_offset=Typed.offset(latest.offset),
+        offsets={"offset": answer.offset, "latest_offset": latest.offset},
         rows=rows,
         index=latest.index,
     )

@@ -100,10 +100,10 @@ def _proof(row: Row, left_open: Sequence[OpenTransaction], *, behind: bool) -> P
     logs = "; ".join(_words(one) for one in left_open[:_LISTED_MAX])
     offsets = (stable, end, *(one.first_offset for one in left_open[:_LISTED_MAX]))
     return Proof.of(
-        "{told}",
+        "{said}",
         offsets=tuple(dict.fromkeys(offsets)),
         values=tuple(value for one in left_open[:_LISTED_MAX] for value in one.values),
-        told=f"{said}; {logs}" if logs else said,
+        said=f"{said}; {logs}" if logs else said,
     )
 
 

@@ -158,15 +158,15 @@ def _proof(suspect: Suspect, missing: Sequence[int], seen: Mapping[int, Row]) ->
     operations = {row[name] for row in rows for name in ("send", "read")} - {None}
     how = "was acknowledged" if suspect.outcome is Outcome.OK else "was committed, as reads show"
     return Proof.of(
-        "transaction {index} {how}: {words} was read, and {words_2} was returned by "
+        "transaction {index} {how}: {values_read} was read, and {values_missing} was returned by "
         "no ok read, nor by the complete final read that was called afterwards",
         operations=tuple(sorted(operations)),
         offsets=tuple(row["offset"] for row in rows if row["offset"] is not None),
         values=tuple(shown),
         index=suspect.index,
         how=how,
-        words=_words(read, places),
-        words_2=_words(missing, places),
+        values_read=_words(read, places),
+        values_missing=_words(missing, places),
     )
 
 

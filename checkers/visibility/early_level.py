@@ -26,7 +26,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.view import View, counted, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised
@@ -79,14 +79,11 @@ def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
         "{rpc_answer_frame}), which metadata offset {begin_offset} sets, and broker "
         "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged no "
         "more than {acknowledged}",
-        acknowledged=Typed.metadata_offset(one.acknowledged),
-        begin_offset=Typed.metadata_offset(reign.begin_offset),
-        stated=Typed.of_value(stated),
-        broker_epoch=Typed.of_value(one.broker_epoch),
-        frame=Typed.frame(rpc.frame),
-        answer_frame=Typed.frame(rpc.answer_frame or rpc.frame),
+        metadata_offsets={"acknowledged": one.acknowledged, "begin_offset": reign.begin_offset},
+        values={"stated": stated, "broker_epoch": one.broker_epoch},
+        frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame or rpc.frame},
+        times={"answered": rpc.answered_ns or 0},
         target=rpc.target,
-        answered=Typed.at(rpc.answered_ns or 0),
         rpc_answer_frame=rpc.answer_frame,
         broker_id=one.broker_id,
     )

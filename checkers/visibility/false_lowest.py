@@ -30,7 +30,7 @@ from checkers.facts import Judged, Tables
 from checkers.metadata.rpcs import Rpc, rpcs
 from checkers.metadata.sessions import Term, term_of_node, terms_of
 from checkers.metadata.view import View, doubtful, spelled
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 
@@ -85,13 +85,12 @@ def _lacks(rpc: Rpc, one: Bound, lowest: int) -> Proof:
         "acknowledged metadata offset {lowest} (frame {answer_frame}), and broker "
         "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged "
         "{words}",
+        metadata_offsets={"acknowledged": one.acknowledged, "lowest": lowest},
+        values={"broker_epoch": one.broker_epoch},
         frames=_frames(rpc),
-        acknowledged=Typed.metadata_offset(one.acknowledged),
-        lowest=Typed.metadata_offset(lowest),
-        broker_epoch=Typed.of_value(one.broker_epoch),
+        times={"answered": rpc.answered_ns or 0},
         target=rpc.target,
         source=rpc.source,
-        answered=Typed.at(rpc.answered_ns or 0),
         answer_frame=rpc.answer_frame,
         broker_id=one.broker_id,
         words=_words(one.acknowledged),
@@ -154,16 +153,14 @@ def _back(rpc: Rpc, higher: Rpc) -> Proof:
         "acknowledged metadata offset {high} (frame {answer_frame}), and "
         "{rpc_target}, in the same term or a later one, told {rpc_source} at "
         "{rpc_answered} that it is {low} (frame {rpc_answer_frame})",
+        metadata_offsets={"high": high, "low": low},
         frames=(*_frames(higher), *_frames(rpc)),
-        high=Typed.metadata_offset(high),
-        low=Typed.metadata_offset(low),
+        times={"answered": higher.answered_ns or 0, "rpc_answered": rpc.answered_ns or 0},
         target=higher.target,
         source=higher.source,
-        answered=Typed.at(higher.answered_ns or 0),
         answer_frame=higher.answer_frame,
         rpc_target=rpc.target,
         rpc_source=rpc.source,
-        rpc_answered=Typed.at(rpc.answered_ns or 0),
         rpc_answer_frame=rpc.answer_frame,
     )
 

@@ -24,7 +24,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Judged, Tables
 from checkers.metadata.in_force import UNSURE
 from checkers.metadata.view import View, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
@@ -68,15 +68,15 @@ def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
         "least, to a read that returned at {return_}; and {reads_words}, which is of "
         "metadata offset {old_metadata_offset} at most, to one that was called at "
         "{call}",
-        metadata_offset=Typed.metadata_offset(new.metadata_offset),
-        old_metadata_offset=Typed.metadata_offset(old.metadata_offset),
-        read=Typed.of_value(int(reads.read[newer])),
-        reads_read=Typed.of_value(int(reads.read[stale])),
+        metadata_offsets={
+            "metadata_offset": new.metadata_offset,
+            "old_metadata_offset": old.metadata_offset,
+        },
+        values={"read": int(reads.read[newer]), "reads_read": int(reads.read[stale])},
+        times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
         node=reads.node[stale],
         words=reads.words(newer),
-        return_=Typed.at(int(reads.return_ns[newer])),
         reads_words=reads.words(stale),
-        call=Typed.at(int(reads.call_ns[stale])),
     )
 
 

@@ -27,7 +27,7 @@ from checkers.entry import Entry, Kind, Strength
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.partition_states import PartitionVersion
 from checkers.metadata.view import View, doubtful
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.quiet import Quiet, quiet
 from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
@@ -95,17 +95,17 @@ def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) 
         "metadata offset {newer_metadata_offset} (leader {leader}, leader epoch "
         "{leader_epoch}, ISR {isr_text}) had replaced that by {there}, and nothing "
         "was broken since {since}",
-        metadata_offset=Typed.metadata_offset(shown.metadata_offset),
-        newer_metadata_offset=Typed.metadata_offset(newer.metadata_offset),
-        read=Typed.of_value(int(reads.read[row])),
+        metadata_offsets={
+            "metadata_offset": shown.metadata_offset,
+            "newer_metadata_offset": newer.metadata_offset,
+        },
+        values={"read": int(reads.read[row])},
+        times={"call": int(reads.call_ns[row]), "there": int(there_ns[place]), "since": since_ns},
         node=reads.node[row],
         words=reads.words(row),
-        call=Typed.at(int(reads.call_ns[row])),
         leader=newer.leader,
         leader_epoch=newer.leader_epoch,
         isr_text=newer.isr_text,
-        there=Typed.at(int(there_ns[place])),
-        since=Typed.at(since_ns),
     )
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
-from checkers.proof import Proof, Typed
+from checkers.proof import Proof
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.promise import Promise
 from checkers.visibility.stale import StaleReads
@@ -110,14 +110,13 @@ def _proof(row: dict[str, Any], offsets: Offsets) -> Proof:
     return Proof.of(
         "read {read} through {node} (process {process}), called at {called}, showed {seen}; it "
         "lacks {lacks}, known since {known}, {age} before{offsets_told}",
+        times={"called": row["call_ns"], "known": row["known_ns"]},
+        durations={"age": row["call_ns"] - row["known_ns"]},
         read=row["read"],
         node=row["node"],
         process=row["process"],
-        called=Typed.at(row["call_ns"]),
         seen=row["seen"],
         lacks=row["lacks"],
-        known=Typed.at(row["known_ns"]),
-        age=Typed.lasting(row["call_ns"] - row["known_ns"]),
         offsets_told=offsets.words(row["node"], row["call_ns"]),
     )
 

@@ -57,6 +57,7 @@ import pyarrow as pa
 from checkers.anomaly import Anomaly, anomalies_of
 from checkers.facts import Facts, Judged, Tables
 from checkers.metadata.view import View
+from checkers.proof import Proof
 from checkers.table_check import TableKernel
 from history.cluster_schema import DESCRIBES, METADATA_LOG, WIRE
 
@@ -69,6 +70,7 @@ __all__ = [
     "facts",
     "metadata_log",
     "never",
+    "proofs",
     "said",
     "sentence",
     "tables",
@@ -156,6 +158,11 @@ def never(judged: Judged) -> dict[str, list[Anomaly]]:
     found = {key: list(anomalies_of(one.table)) for key, one in judged}
     bad = {key: [one for one in all_ if not one.allowed] for key, all_ in found.items()}
     return {key: anomalies for key, anomalies in bad.items() if anomalies}
+
+
+def proofs(judged: Judged) -> dict[str, list[Proof]]:
+    """The proofs of anomalies that are never allowed, by key."""
+    return {key: [one.proof for one in all_] for key, all_ in never(judged).items()}
 
 
 def said(judged: Judged) -> dict[str, list[str]]:

@@ -6,16 +6,16 @@ import pyarrow as pa
 import pytest
 
 from checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
-from checkers.proof import Fact, FactKind, Proof, Typed
+from checkers.proof import Fact, FactKind, Proof
 
 GONE = Proof.of(
     "operation {send} put value {value} at offset {offset} at {called}, {age} before {node} {said}",
-    operations=(4,),
-    send=Typed.operation(3),
-    value=Typed.of_value(17),
-    offset=Typed.offset(5, source="operation 3"),
-    called=Typed.at(1_500_000_000),
-    age=Typed.lasting(2_000_000),
+    operations={"acknowledged": 4, "send": 3},
+    values={"value": 17},
+    offsets={"offset": 5},
+    times={"called": 1_500_000_000},
+    durations={"age": 2_000_000},
+    sources={"offset": "operation 3"},
     node="broker-1",
     said="{no more}",
 )

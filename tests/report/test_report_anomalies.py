@@ -41,7 +41,9 @@ def write(directory: Path, anomalies: list[Anomaly], name: str = "duplicate") ->
 
 @given(
     rows=st.lists(
-        st.tuples(st.booleans(), st.lists(st.integers(0, 99), max_size=4)), min_size=1, max_size=40
+        st.tuples(st.booleans(), st.lists(st.integers(0, 99), max_size=4, unique=True)),
+        min_size=1,
+        max_size=40,
     )
 )
 def test_the_smallest_come_first_and_all_are_counted(

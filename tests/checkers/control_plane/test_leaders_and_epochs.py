@@ -8,6 +8,7 @@ from metadata_logs import (
     doubts,
     facts,
     metadata_log,
+    proofs,
     said,
     sentence,
     tables,
@@ -18,6 +19,7 @@ from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.shared_identity import shared_identities
 from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.two_leaders import two_leaders
+from checkers.proof import Proof
 from history.cluster_schema import QUORUM_CLAIMS
 
 LOG = """
@@ -122,19 +124,15 @@ def test_a_controller_says_that_it_leads_an_epoch_that_is_anothers() -> None:
 
 
 def test_a_controller_still_claims_an_office_that_another_has_long_taken() -> None:
-    def stale(*rows: tuple[float, str, int]) -> dict[str, list[str]]:
-        return said(asked(stale_controllers, {"quorum_claims": claims(*rows)}, THREE))
+    def stale(*rows: tuple[float, str, int]) -> dict[str, list[Proof]]:
+        return proofs(asked(stale_controllers, {"quorum_claims": claims(*rows)}, THREE))
 
     old, new = (1.0, "controller-1", 1), (4.0, "controller-2", 2)
     going_on = [(second, "controller-1", 1) for second in (5.0, 9.0, 12.0)]
-    assert stale(old, new, *going_on, (14.0, "controller-1", 1))["metadata"] == [
-        sentence(
-            """
-            controller-1 still called itself the leader of the quorum in epoch 1 at 14.000
-            s, 10.0 s after controller-2 had done so in epoch 2 (4.000 s)
-            """
-        )
-    ]
+    (proof,) = stale(old, new, *going_on, (14.0, "controller-1", 1))["metadata"]
+    assert (proof.fact("node"), proof.fact("epoch")) == ("controller-1", 1)
+    assert (proof.fact("by"), proof.fact("newer_epoch")) == ("controller-2", 2)
+    assert (proof.fact("claimed"), proof.fact("late")) == (14_000_000_000, 10_000_000_000)
     assert not stale(old, new, *going_on, (13.9, "controller-1", 1))
     assert not stale(old, new, (60.0, "controller-2", 2))
     assert not stale((4.0, "controller-1", 2), (20.0, "controller-1", 1))

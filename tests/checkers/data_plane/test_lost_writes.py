@@ -3,6 +3,7 @@
 import numpy as np
 from judging import doubts, log_of, never
 
+from checkers.anomaly import anomalies_of
 from checkers.data_plane.lost_writes import lost_writes
 
 
@@ -130,9 +131,9 @@ def test_a_proof_names_the_send_the_reader_and_both_offsets() -> None:
             """
         )
     )
-    (row,) = found.table.to_pylist()
-    assert (row["operations"], row["offsets"]) == ([0, 2], [0, 1])
-    assert "value 1 must have happened (operation 0)" in row["detail"]
+    (one,) = anomalies_of(found.table)
+    assert (one.proof.fact("operation"), one.proof.fact("reading")) == (0, 2)
+    assert (one.proof.fact("value"), one.proof.fact("offset"), one.proof.fact("bound")) == (1, 0, 1)
 
 
 def test_the_bound_is_the_highest_offset_that_an_ok_read_returned() -> None:
