@@ -16,14 +16,11 @@ from dataclasses import dataclass
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from checkers.catalogue import Kind, names_of
 from checkers.verdict import Validity, Verdict
-from harness.scenario.validation import Reader, known_words, mapping
+from harness.scenario.validation import Reader, anomalies, known_words, mapping
 from history.failure import Mistakes, SpecError
 
 __all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tried_releases"]
-
-_ANOMALIES = names_of(Kind.ANOMALY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,4 +138,4 @@ def _tried(value: object) -> tuple[str, ...]:
 def _anomalies(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
         raise SpecError((), "expected a list of anomalies, e.g. [lost-write]")
-    return known_words(value, _ANOMALIES, what="anomaly")
+    return known_words(value, anomalies(), what="anomaly")

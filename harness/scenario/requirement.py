@@ -12,16 +12,13 @@ flag lays other faults over it, or takes time from faults that are drawn, fewer 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from checkers.catalogue import Kind, names_of
-from harness.scenario.validation import Reader, known_words, mapping
+from harness.scenario.validation import Reader, anomalies, known_words, mapping
 from harness.scenario.yaml_file import Document
 from history.failure import Mistakes, SpecError
 from nemesis.verbs.registry import KINDS
 from nemesis.words import did_you_mean, duration_s
 
 __all__ = ["Requirement", "narrowed", "parse_requirement"]
-
-_ANOMALIES = names_of(Kind.ANOMALY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +96,7 @@ def _kinds(value: object) -> tuple[str, ...]:
 
 
 def _anomalies(value: object) -> tuple[str, ...]:
-    return _words(value, _ANOMALIES, what="anomaly", example=_ANOMALIES[0])
+    return _words(value, anomalies(), what="anomaly", example="lost-write")
 
 
 def _words(value: object, known: Sequence[str], *, what: str, example: str) -> tuple[str, ...]:

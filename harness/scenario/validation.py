@@ -12,7 +12,16 @@ from pydantic import TypeAdapter, ValidationError
 from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean, duration_s
 
-__all__ = ["Reader", "build", "known_words", "mapping", "refuse_unknown", "settings", "span_s"]
+__all__ = [
+    "Reader",
+    "anomalies",
+    "build",
+    "known_words",
+    "mapping",
+    "refuse_unknown",
+    "settings",
+    "span_s",
+]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -115,6 +124,13 @@ class Reader:
         with self.mistakes.below():
             refuse_unknown(self.data, allowed)
         return [key for key in self.data if key not in allowed]
+
+
+def anomalies() -> Sequence[str]:
+    """The names of all anomalies. The checks that find them are imported to ask for these."""
+    from checkers.catalogue import Kind, names_of  # noqa: PLC0415
+
+    return names_of(Kind.ANOMALY)
 
 
 def known_words(words: Iterable[object], known: Sequence[str], *, what: str) -> tuple[str, ...]:

@@ -82,17 +82,17 @@ def test_a_command_explains_itself_at_once(tmp_path: Path, command: str) -> None
         ("history export nosuch x --format edn", "no run 'nosuch'", 300),
         # With the language of scenarios.
         ("run mistaken.yaml", "mistaken.yaml:5: play[1].wipe: broker-2 is up at this step", 650),
-        ("run smoke --time-limit soon", "'soon' is not a duration", 650),
-        ("run smoke --nemesis explode", "unknown fault 'explode'", 650),
+        ("run smoke --time-limit soon", "'soon' is not a duration", 870),
+        ("run smoke --nemesis explode", "unknown fault 'explode'", 870),
         # With what is prepared.
-        ("run smoke --cluster simulated --host netns", "are no processes", 750),
-        ("run smoke --cluster kafka --without-rule one_vote", "is for our own nodes", 750),
-        ("run smoke --cluster reference --without-rule no", "there is no such rule", 750),
-        ("run smoke --cluster kafka --kafka 2.8.0", "is too old to run without ZooKeeper", 750),
-        ("run smoke --cluster kafka --kafka path:no", "expected an unpacked distribution", 750),
+        ("run smoke --cluster simulated --host netns", "are no processes", 930),
+        ("run smoke --cluster kafka --without-rule one_vote", "is for our own nodes", 930),
+        ("run smoke --cluster reference --without-rule no", "there is no such rule", 930),
+        ("run smoke --cluster kafka --kafka 2.8.0", "is too old to run without ZooKeeper", 930),
+        ("run smoke --cluster kafka --kafka path:no", "expected an unpacked distribution", 930),
         # With a cluster's class, which says what can be done to it.
-        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1100),
-        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 1100),
+        ("run smoke --cluster simulated --nemesis squeeze", "lacks the ability Squeezes", 1230),
+        ("run kip-903 --cluster reference --no-wire", "it takes the proxy on the links", 1230),
     ],
 )
 def test_a_refusal_imports_no_more_than_it_takes(
