@@ -61,15 +61,15 @@ class Observer:
         self._controller: NodeName | None = None
         self._latest: tuple[ClusterView | None, NodeName | None] = (None, None)
         """What the last look showed, and who was the active controller then."""
-        self._thread = threading.Thread(target=self._watch, name="observer", daemon=True)
+        self._looker = threading.Thread(target=self._watch, name="observer", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._looker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(timeout=10)
+        self._looker.join(timeout=10)
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""

@@ -23,8 +23,8 @@ from harness.trials.write_book import WriteBook
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     SimulatedTime,
-    Stamps,
     recorded_tables,
+    stamps,
     testify,
 )
 from history.journal import FaultJournal, SampleJournal
@@ -61,7 +61,7 @@ class TrialRecording:
         self.workload: SimulatedProducePoll | None = None
         """Once it has started."""
         self._times = AppendTimes(ORIGIN_UTC_NS)
-        self.stamps = Stamps(self._times)
+        self.hear = stamps(self._times)
         self._reads = ReadBook(run.raw, writer="readers")
         self.writes: WriteBook | None = None
         self._play: list[dict[str, object]] = []

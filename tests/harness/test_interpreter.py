@@ -15,14 +15,13 @@ from fake_wire import FakeWire
 
 from clusters.abilities import LinkEnd
 from clusters.port import ClusterView, NodeName, NodeState, PartitionView
-from harness.interpreter.books import Played
+from harness.interpreter.books import PerformedPlay, Played
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.cutting import cutters_of
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Observer
 from harness.interpreter.performer import Performer
-from harness.interpreter.played import PerformedPlay
 from harness.interpreter.policy import Policy
 from history.clock import Clock
 from history.failure import HarnessError
