@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
-from clusters.port import KEY, Cluster, ClusterSpec, NodeName, NodeRole, role_name
+from clusters.observation import Observable
+from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, role_name
 from history.failure import Mistakes
 
 __all__ = [
@@ -187,16 +188,52 @@ class ClusterView:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Topic names by their ids, where the cluster has such."""
 
+    @property
+    def taking_part(self) -> frozenset[int]:
+        """The brokers that are unfenced by their own word, too."""
+        return self.brokers & self.serving
+
+    @property
+    def lagging(self) -> frozenset[int]:
+        """The brokers that have a replica outside of its ISR."""
+        return frozenset(
+            replica
+            for partition in self.partitions.values()
+            for replica in partition.replicas
+            if replica not in partition.isr
+        )
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """Replicas out of their ISR, though their brokers take part and somebody leads."""
+        return [
+            f"{key} on {replica}"
+            for key, partition in self.partitions.items()
+            if partition.leader is not None
+            for replica in sorted({*partition.replicas} & self.taking_part - {*partition.isr})
+        ]
+
+    @property
+    def incomplete(self) -> Sequence[str]:
+        """Partitions without a leader, or without their full ISR."""
+        return [
+            f"{key} has leader {one.leader} and isr {list(one.isr)} of {list(one.replicas)}"
+            for key, one in self.partitions.items()
+            if one.leader is None or set(one.isr) != set(one.replicas)
+        ]
+
+    @property
+    def names_of_ids(self) -> Mapping[str, str]:
+        """Topic names by their ids."""
+        return self.topic_ids
+
     def is_whole(self, members: frozenset[int]) -> bool:
         """Whether every member is unfenced, and every partition has a leader and its full ISR."""
-        return self.brokers & self.serving >= members and all(
-            partition.leader is not None and set(partition.isr) == set(partition.replicas)
-            for partition in self.partitions.values()
-        )
+        return self.taking_part >= members and not self.incomplete
 
 
 @runtime_checkable
-class BrokerCluster(Cluster, Protocol):
+class BrokerCluster(Observable, Protocol):
     """A cluster of brokers under controllers. `start` returns once a topic can be created."""
 
     @property
@@ -221,9 +258,6 @@ class BrokerCluster(Cluster, Protocol):
 
         Raises HarnessError if no broker answers.
         """
-
-    def controller_leader(self) -> NodeName | None:
-        """The active controller as the quorum describes itself, or None if nobody could say."""
 
 
 @runtime_checkable

@@ -4,11 +4,11 @@ A condition is a pure question about one observation. What a system shows of its
 (`View`); the conditions that ask about that are its own, too.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
-from clusters.port import NodeName, NodeState
+from clusters.port import Cluster, NodeName, NodeState
 from clusters.stage import Stage
 from history.failure import SpecError
 
@@ -20,6 +20,7 @@ __all__ = [
     "Down",
     "Held",
     "LogEnds",
+    "Observable",
     "Observation",
     "Parse",
     "Seen",
@@ -33,10 +34,48 @@ LogEnds = Mapping[tuple[str, NodeName], int]
 
 
 class View(Protocol):
-    """What a system showed of itself."""
+    """What a system showed of itself. Members are named by their ids."""
+
+    @property
+    def taking_part(self) -> frozenset[int]:
+        """The members that clients can use, as the others and they themselves show."""
+
+    @property
+    def lagging(self) -> frozenset[int]:
+        """The members that lack something of what they replicate."""
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """Copies that take no part, though nothing keeps them from it."""
+
+    @property
+    def incomplete(self) -> Sequence[str]:
+        """What is not as it should be of what it replicates, in words."""
+
+    @property
+    def names_of_ids(self) -> Mapping[str, str]:
+        """Names by the ids that frames on the wire carry instead."""
 
     def is_whole(self, members: frozenset[int]) -> bool:
-        """Whether it lacks nothing, with these members by their ids."""
+        """Whether it lacks nothing, with these members."""
+
+
+@runtime_checkable
+class Observable(Cluster, Protocol):
+    """A cluster that shows what it is, to the harness that looks at it all the time."""
+
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """The ids, in views, of the nodes that serve clients."""
+
+    def view(self) -> View:
+        """What it shows of itself, within a second or two.
+
+        Raises HarnessError if no node answers.
+        """
+
+    def leader_now(self) -> NodeName | None:
+        """The node that leads the others, by its own word; None if none could say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +83,7 @@ class Observation:
     """One look at the whole: what the system, the host and the clients' segments say."""
 
     view: Any
-    """A `View` of the system's own; None: no node showed anything."""
+    """A `View`, the system's own; None: no node showed anything."""
     active_controller: NodeName | None
     """The node that leads the others, where one does."""
     states: Mapping[NodeName, NodeState]

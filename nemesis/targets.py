@@ -6,9 +6,10 @@ it came to is written into the performed play, so that a replay hits the same no
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from clusters.kafka_port import ClusterView
 from clusters.port import NodeName, role_name
@@ -78,8 +79,9 @@ class Scene:
     """What a description may be resolved against."""
 
     nodes: tuple[NodeName, ...]
-    broker_ids: dict[NodeName, int]
-    view: ClusterView | None
+    broker_ids: Mapping[NodeName, int]
+    view: Any
+    """What the system shows, a `clusters.observation.View`; None: no node showed anything."""
     active_controller: NodeName | None
 
     @property
@@ -153,7 +155,8 @@ def _share_count(share: Share, total: int) -> int:
 
 
 def _replica(target: ByRole, scene: Scene, draw: random.Random) -> NodeName:
-    partition = scene.view.partitions.get(target.key or "") if scene.view else None
+    shown: ClusterView | None = scene.view
+    partition = shown.partitions.get(target.key or "") if shown else None
     if partition is None:
         raise NotNowError(f"{target.role} {target.key}: no broker told its metadata just now")
     if target.role is RoleOf.LEADER:

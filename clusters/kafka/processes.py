@@ -119,6 +119,11 @@ class BrokerProcesses(ProcessCluster):
             if node.role is Role.BROKER
         )
 
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of the brokers."""
+        return {name: self.broker_id(name) for name in self._names(Role.BROKER)}
+
     def broker_id(self, node: NodeName) -> int:
         """Kafka's id of this node: n for `broker-n`, 1000 + n for `controller-n`."""
         return self._listed[node].node_id
@@ -169,7 +174,7 @@ class BrokerProcesses(ProcessCluster):
         by_id = {self.broker_id(broker): answers[broker]}
         return view_of(answers[broker], answers=by_id, time_ns=self._clock.now_ns())
 
-    def controller_leader(self) -> NodeName | None:
+    def leader_now(self) -> NodeName | None:
         """The active controller as it says itself, or None if none does."""
         leader = quorum_leader(self._running(Role.CONTROLLER))
         return None if leader is None else self.node_of(leader)
@@ -238,7 +243,7 @@ class BrokerProcesses(ProcessCluster):
             await_brokers(self._nodes, {name: self._address(name) for name in members}, ids=ids)
 
     def _leader(self) -> dict[NodeName, Address]:
-        leader = self.controller_leader()
+        leader = self.leader_now()
         return {} if leader is None else {leader: self._address(leader)}
 
     def _address(self, node: NodeName) -> Address:

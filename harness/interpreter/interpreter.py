@@ -114,7 +114,7 @@ class Interpreter:
             )
             # A replica whose broker came back late is stuck only once it had the whole limit.
             end_s = self._now_s() + limit_s + _ROUNDED_S
-            self._until(lambda now: not _left_out(now), end_s)
+            self._until(lambda now: now.view is None or not now.view.left_out, end_s)
         return whole
 
     def _perform(self, step: Step, end_s: float) -> bool:
@@ -282,7 +282,7 @@ class Interpreter:
             self.performer.settle(now)
             self.network.settle()
             if now.view is not None:
-                self.network.name_topics(now.view.topic_ids)
+                self.network.name_topics(now.view.names_of_ids)
             self.on_tick(self._now_s(), now)
         return now
 
@@ -308,19 +308,6 @@ def _since(now: Observation, before: Observation) -> Observation:
     )
 
 
-def _left_out(now: Observation) -> list[tuple[str, int]]:
-    """Replicas out of their ISR, though their brokers serve and somebody leads: (key, broker)."""
-    if now.view is None:
-        return []
-    serving = now.view.brokers & now.view.serving
-    return [
-        (key, replica)
-        for key, partition in now.view.partitions.items()
-        if partition.leader is not None
-        for replica in sorted({*partition.replicas} & serving - {*partition.isr})
-    ]
-
-
 def _missing(now: Observation) -> str:
     """What keeps the cluster from being whole, in words."""
     if now.view is None:
@@ -332,13 +319,9 @@ def _missing(now: Observation) -> str:
     ]
     found += [
         f"{node} is fenced or does not answer"
-        for node, broker_id in now.broker_ids.items()
-        if broker_id not in now.view.brokers & now.view.serving and node not in now.outsiders
+        for node, member in now.broker_ids.items()
+        if member not in now.view.taking_part and node not in now.outsiders
     ]
-    found += [
-        f"{key} has leader {p.leader} and isr {list(p.isr)} of {list(p.replicas)}"
-        for key, p in now.view.partitions.items()
-        if p.leader is None or set(p.isr) != set(p.replicas)
-    ]
+    found += now.view.incomplete
     more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
     return "; ".join(found[:_NAMED_MAX]) + more

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, Self
 
 from clusters.evolution import members_of
-from clusters.kafka_port import BrokerCluster, ClusterView
-from clusters.observation import Observation
+from clusters.observation import Observable, Observation, View
 from clusters.port import NodeName, NodeState
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
@@ -45,7 +44,7 @@ class Observer:
 
     def __init__(
         self,
-        cluster: BrokerCluster,
+        cluster: Observable,
         *,
         acknowledged: Callable[[], int],
         wire: Callable[[], WireStatus],
@@ -53,24 +52,22 @@ class Observer:
         self._cluster = cluster
         self._acknowledged = acknowledged
         self._wire = wire
-        self._ids = {
-            node: cluster.broker_id(node) for node in cluster.nodes if node.startswith("broker")
-        }
+        self._ids = cluster.view_ids
         self._stop = threading.Event()
         self._looked = threading.Condition()
         self._look_count = 0
         self._controller: NodeName | None = None
-        self._latest: tuple[ClusterView | None, NodeName | None] = (None, None)
+        self._latest: tuple[View | None, NodeName | None] = (None, None)
         """What the last look showed, and who was the active controller then."""
-        self._thread = threading.Thread(target=self._watch, name="observer", daemon=True)
+        self._looker = threading.Thread(target=self._watch, name="observer", daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._looker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(timeout=10)
+        self._looker.join(timeout=10)
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""
@@ -113,7 +110,7 @@ class Observer:
             except HarnessError:
                 view = None  # nobody answers: an observation too
             if self._look_count % _QUORUM_EVERY == 0 or self._controller is None:
-                self._controller = self._cluster.controller_leader()
+                self._controller = self._cluster.leader_now()
             with self._looked:
                 self._latest = (view, self._controller)
                 self._look_count += 1
@@ -125,7 +122,7 @@ class Observer:
 
 
 def observed(
-    view: ClusterView | None,
+    view: View | None,
     *,
     active_controller: NodeName | None,
     broker_ids: Mapping[NodeName, int],
@@ -159,20 +156,13 @@ def _granted(brokers: Iterable[NodeName], wire: WireStatus) -> dict[NodeName, in
 
 
 def whole_nodes(now: Observation) -> frozenset[NodeName]:
-    """The nodes that run and, if brokers, are unfenced and in the ISR of all their partitions."""
-    running = {node for node, state in now.states.items() if state is NodeState.RUNNING}
+    """The nodes that run and, if they serve clients, take part and lack nothing."""
     if now.view is None:
         return frozenset()
-    unfenced = now.view.brokers & now.view.serving
-    lagging = {
-        replica
-        for partition in now.view.partitions.values()
-        for replica in partition.replicas
-        if replica not in partition.isr
-    }
+    well = now.view.taking_part - now.view.lagging
     return frozenset(
         node
-        for node in running
-        if node not in now.broker_ids
-        or (now.broker_ids[node] in unfenced and now.broker_ids[node] not in lagging)
+        for node, state in now.states.items()
+        if state is NodeState.RUNNING
+        and (node not in now.broker_ids or now.broker_ids[node] in well)
     )

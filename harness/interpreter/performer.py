@@ -226,4 +226,4 @@ def _is_back(node: NodeName, now: Observation) -> bool:
         return False
     if node not in now.broker_ids:
         return True
-    return now.view is not None and now.broker_ids[node] in now.view.brokers & now.view.serving
+    return now.view is not None and now.broker_ids[node] in now.view.taking_part

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from clusters.abilities import Explains, Skews
 from clusters.kafka_port import BrokerCluster
 from clusters.port import NodeName
+from harness.interpreter.books import PerformedPlay
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.cutting import cutters_of
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, Observer
 from harness.interpreter.performer import Performer
-from harness.interpreter.played import PerformedPlay
 from harness.manifest import note
 from harness.progress import Progress, Status
 from harness.run.clients import Together

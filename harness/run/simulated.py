@@ -5,11 +5,11 @@ bit for bit; the manifest's versions have the digest of all events. The wall clo
 begins at a fixed moment.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Final
 
 from clusters.kafka_port import of_kafka
+from clusters.port import CLIENTS
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
@@ -22,10 +22,11 @@ from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
+    Overheard,
     SimulatedTime,
-    Stamps,
     few_collections,
     recorded_tables,
+    stamps,
     testify,
 )
 from harness.virtual.looks import SimulatedLooks
@@ -59,10 +60,14 @@ def record_simulated(
     for ignored in cluster.ignored_settings:
         progress.say(f"{ignored} means nothing to a simulated node")
     times = AppendTimes(ORIGIN_UTC_NS)
-    cluster.world.watch(Stamps(times))
+    cluster.world.watch(Overheard(stamps(times)))
     with ExitStack() as stack:
         stack.enter_context(few_collections())
-        wire = stack.enter_context(_wire(cluster, scenario, run)) if options.wire else None
+        tape = BufferedTape(run.raw) if options.wire else None
+        wire = None
+        if tape is not None:
+            stack.callback(tape.close)
+            wire = _wire(cluster, tape, clients=scenario.wires_clients)
         cluster.start()
         progress.say(f"{len(cluster.nodes)} nodes are up at {cluster.world.now_ns / _S:.2f} s")
         note(
@@ -77,15 +82,12 @@ def record_simulated(
         notebook = RecordedNotebook(run.raw, topics=topics, node_of=cluster.node_of)
         cluster.watch.notebook = stack.enter_context(notebook)
         time = SimulatedTime(cluster)
-        links = [
-            Link(source=e.source, target=e.target, address="", port=0) for e in cluster.links()
-        ]
         Recording(
             scenario=scenario,
             cluster=cluster,
             workload=_workload(scenario, cluster, run, options.seed),
             wire=wire,
-            links=[link for link in links if scenario.wires_clients or link.source != "clients"],
+            links=_links(cluster, clients=scenario.wires_clients),
             run=run,
             clock=time,
             progress=progress,
@@ -100,19 +102,22 @@ def record_simulated(
     note(run, versions=dict(cluster.versions))
 
 
-@contextmanager
-def _wire(
-    cluster: SimulatedCluster, scenario: Scenario, run: RunDirectory
-) -> Iterator[SimulatedWire]:
-    tape = BufferedTape(run.raw)
-    yield SimulatedWire(
+def _wire(cluster: SimulatedCluster, tape: BufferedTape, *, clients: bool) -> SimulatedWire:
+    return SimulatedWire(
         cluster.world,
         journal=tape,
         clients_from=CLIENTS_FROM,
         harness_from=HARNESS_FROM,
-        clients=scenario.wires_clients,
+        clients=clients,
     )
-    tape.close()
+
+
+def _links(cluster: SimulatedCluster, *, clients: bool) -> list[Link]:
+    return [
+        Link(source=end.source, target=end.target, address="", port=0)
+        for end in cluster.links()
+        if clients or end.source != CLIENTS
+    ]
 
 
 def _workload(

@@ -21,7 +21,7 @@ from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
 from harness.trials.plan import TrialPlan
 from harness.trials.write_book import WriteBook
-from harness.virtual.evidence import ORIGIN_UTC_NS, SimulatedTime, Stamps, recorded_tables, testify
+from harness.virtual.evidence import ORIGIN_UTC_NS, SimulatedTime, recorded_tables, stamps, testify
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
 from nemesis.play import step_data
@@ -55,7 +55,7 @@ class TrialRecording:
         self.workload: SimulatedProducePoll | None = None
         """Once it has started."""
         self._times = AppendTimes(ORIGIN_UTC_NS)
-        self.stamps = Stamps(self._times)
+        self.hear = stamps(self._times)
         self._reads = ReadBook(run.raw, writer="readers")
         self.writes: WriteBook | None = None
         self._play: list[dict[str, object]] = []

@@ -160,22 +160,13 @@ class _Trial:
         )
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
-        wire = None
         self._has_rules = plan.storm in _WIRED or _lays(plan.play or ()) or _delays(plan)
-        if self._has_rules or recording is not None:
-            wire = SimulatedWire(
-                self._world,
-                journal=None if recording is None else recording.tape,
-                clients_from=CLIENTS_FROM,
-                harness_from=HARNESS_FROM,
-                overhears=recording is not None,
-            )
-        self._wire = wire
+        self._wire = self._laid_wire()
         if recording is not None:
             recording.begin(self.cluster)
         self._interpreter = interpreter_of(
             self.cluster,
-            wire=wire if self._has_rules else None,
+            wire=self._wire if self._has_rules else None,
             oracle=self.oracle,
             draw=self._draw,
             journal=Unwritten() if recording is None else recording.faults,
@@ -186,23 +177,50 @@ class _Trial:
         )
         self._laggards = Laggards(self.cluster, self._interpreter, seed=plan.seed)
 
+    def _laid_wire(self) -> SimulatedWire | None:
+        if not self._has_rules and self._recording is None:
+            return None
+        return SimulatedWire(
+            self._world,
+            journal=None if self._recording is None else self._recording.tape,
+            clients_from=CLIENTS_FROM,
+            harness_from=HARNESS_FROM,
+            overhears=self._recording is not None,
+        )
+
     def go(self) -> None:
         """All of it, up to the first finding."""
-        plan, world = self._plan, self._world
-        for node, drift_ppm in plan.drift_ppm.items():
-            world.drift(self.cluster.host(node), drift_ppm)
-        watcher: Watcher = self._ambush if plan.storm is Storm.QUORUM else self.oracle
-        for node, configuration in self.cluster.configurations.items():
-            self.cluster.configure(node, _configured(configuration, plan))
-        if self._diary is not None:
-            watcher = Overheard(self._diary.note, watcher)
-        if self._recording is not None:
-            watcher = Overheard(self._recording.stamps.note, watcher)
-        world.watch(watcher, sent=SENT, delivered=DELIVERED)
+        self._prepare()
         if not self._begun():
             return
         workload = self._clients()
         workload.start()
+        self._faults()
+        is_whole = self._recover()
+        if self._recording is not None:
+            self._recording.healed()
+            self._run(0 if is_whole else _STILL_BROKEN_NS)
+        workload.stop(timeout_s=20.0)
+        self._run(_QUIET_NS)
+        if not self.oracle.findings:
+            self.oracle.finish(self._world.now_ns)
+
+    def _prepare(self) -> None:
+        """Clocks, configurations, and who watches."""
+        for node, drift_ppm in self._plan.drift_ppm.items():
+            self._world.drift(self.cluster.host(node), drift_ppm)
+        watcher: Watcher = self._ambush if self._plan.storm is Storm.QUORUM else self.oracle
+        for node, configuration in self.cluster.configurations.items():
+            self.cluster.configure(node, _configured(configuration, self._plan))
+        if self._diary is not None:
+            watcher = Overheard(self._diary.note, watcher)
+        if self._recording is not None:
+            watcher = Overheard(self._recording.hear, watcher)
+        self._world.watch(watcher, sent=SENT, delivered=DELIVERED)
+
+    def _faults(self) -> None:
+        """All faults of the plan, and their healing."""
+        plan, world = self._plan, self._world
         if plan.loss:
             world.network.trouble(
                 Trouble(loss=plan.loss, duplication=plan.loss, reordering=3 * plan.loss)
@@ -229,14 +247,6 @@ class _Trial:
         world.network.trouble(None)
         self._interpreter.heal_all()
         self._interpreter.performer.forget(self.cluster.nodes, "all was mended")
-        is_whole = self._recover()
-        if self._recording is not None:
-            self._recording.healed()
-            self._run(0 if is_whole else _STILL_BROKEN_NS)
-        workload.stop(timeout_s=20.0)
-        self._run(_QUIET_NS)
-        if not self.oracle.findings:
-            self.oracle.finish(world.now_ns)
 
     def _begun(self) -> bool:
         """Whether the cluster came up and has its topics; with a rule off it may not."""

@@ -4,19 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from clusters.reference.codec.identifiers import text_of
 from clusters.reference.nodes.messages.control import (
     AlterConfigsRequest,
-    AlterConfigsResponse,
     CreateTopicsRequest,
-    CreateTopicsResponse,
     DeleteTopicsRequest,
-    DeleteTopicsResponse,
 )
 from history.journal import EventJournal
 from history.operation import Outcome
 from workloads.generators.topic_lives import MetadataF
-from workloads.simulated.metadata_writer import COUNTER_BASE
+from workloads.simulated.metadata_writer import COUNTER_BASE, told
 
 __all__ = ["WriteBook"]
 
@@ -48,7 +44,7 @@ class WriteBook:
         number = self._open.pop(answer.correlation, None)
         if number is None:
             return
-        error, topic_id = _told(answer)
+        error, topic_id = told(answer)
         ended: dict[str, object] = {
             "outcome": Outcome.INFO if error else Outcome.OK,
             "return_ns": now,
@@ -69,17 +65,3 @@ def _written(change: Any) -> dict[str, object] | None:
             return {"f": MetadataF.ALTER, "topic": topic, "config_value": config_value}
         case _:
             return None
-
-
-def _told(answer: Any) -> tuple[int, str | None]:
-    """The error, and the id of a topic that was created."""
-    match answer:
-        case CreateTopicsResponse():
-            _, topic_id, error, *_ = answer.topics[0]
-            return error, None if error else text_of(topic_id)
-        case DeleteTopicsResponse():
-            return answer.topics[0][2], None
-        case AlterConfigsResponse():
-            return answer.resources[0][2], None
-        case _:
-            raise AssertionError(answer)

@@ -22,9 +22,9 @@ __all__ = [
     "ORIGIN_UTC_NS",
     "Overheard",
     "SimulatedTime",
-    "Stamps",
     "few_collections",
     "recorded_tables",
+    "stamps",
     "testify",
 ]
 
@@ -61,14 +61,16 @@ class SimulatedTime:
 
 
 class Overheard:
-    """A watcher that has `hear` hear each note, and passes everything on to another one."""
+    """A watcher that has `hear` hear each note, and passes everything on, if there is another."""
 
-    def __init__(self, hear: Callable[[int, int, Note], None], watcher: Watcher) -> None:
+    def __init__(
+        self, hear: Callable[[int, int, Note], None], watcher: Watcher | None = None
+    ) -> None:
         self._hear = hear
-        self._note = watcher.note
-        self.started = watcher.started
-        self.sent = watcher.sent
-        self.delivered = watcher.delivered
+        self._note: Callable[..., None] = watcher.note if watcher else _unheard
+        self.started: Callable[..., None] = watcher.started if watcher else _unheard
+        self.sent: Callable[..., None] = watcher.sent if watcher else _unheard
+        self.delivered: Callable[..., None] = watcher.delivered if watcher else _unheard
 
     def note(self, now: int, node: int, note: Note) -> None:
         """A node or a client says that something became true."""
@@ -76,25 +78,18 @@ class Overheard:
         self._note(now, node, note)
 
 
-class Stamps:
-    """A watcher that notes when metadata were appended."""
+def _unheard(*_: object) -> None:
+    pass
 
-    def __init__(self, times: AppendTimes) -> None:
-        self._times = times
 
-    def started(self, node: int) -> None:
-        """It is not noted."""
+def stamps(times: AppendTimes) -> Callable[[int, int, Note], None]:
+    """Return what hears when metadata were appended, and notes that."""
 
-    def note(self, now: int, node: int, note: Note) -> None:  # noqa: ARG002  # the watcher's
-        """A node notes something."""
+    def hear(now: int, _node: int, note: Note) -> None:
         if note[1] == APPENDED_METADATA:
-            self._times.add(now, note[2], note[3])
+            times.add(now, note[2], note[3])
 
-    def sent(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        """It is not noted."""
-
-    def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        """It is not noted."""
+    return hear
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from operator import is_not
 from typing import Final, Self
 
-from clusters.kafka_port import Role, role_of
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
@@ -33,9 +32,7 @@ class SimulatedLooks:
         self._acknowledged = acknowledged
         self._network = network
         self._registrations = registrations
-        self._ids = {
-            node: cluster.broker_id(node) for node in cluster.nodes if role_of(node) is Role.BROKER
-        }
+        self._ids = cluster.view_ids
         self._scene: Scene | None = None
         self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
         self._impaired = ((), [], frozenset())
@@ -52,7 +49,7 @@ class SimulatedLooks:
         cluster = self._cluster
         return observed(
             cluster.watch.view,
-            active_controller=cluster.controller_leader(),
+            active_controller=cluster.leader_now(),
             broker_ids=self._ids,
             states={node: cluster.state(node) for node in cluster.nodes},
             acknowledged_count=self._acknowledged(),
@@ -71,7 +68,7 @@ class SimulatedLooks:
 
     def scene(self) -> Scene:
         """What targets are resolved against, by the latest look."""
-        view, active = self._cluster.watch.view, self._cluster.controller_leader()
+        view, active = self._cluster.watch.view, self._cluster.leader_now()
         scene = self._scene
         if scene is None or scene.view is not view or scene.active_controller != active:
             scene = self._scene = Scene(

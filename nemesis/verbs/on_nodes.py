@@ -50,26 +50,17 @@ def node_verb(
         for node in course.named(done.target, word):
             _follow_node(word, node, course, before, after)
 
-    def why_not(_step: N, there: Capabilities) -> str | None:
-        here = there.why_not_here if deed.on_this_machine else None
-        return here or there.lacks(*deed.abilities, *deed.further(_step))
-
-    def parse(written: Written) -> N:
-        return step(target=written.target(), **own(written))
-
     return Verb(
         word=word,
         example=example,
         step=step,
-        parse=parse,
+        parse=lambda written: step(target=written.target(), **own(written)),
         data=lambda done: {word: target_data(done.target)} | own_data(done),
         perform=_act,
         modifiers=modifiers,
         follow=follow,
-        why_not=why_not,
-        why_not_tried=lambda _step: (
-            None if deed.tried_in or deed.parts else "a trial does not do it"
-        ),
+        why_not=lambda done, there: _why_not(deed, done, there),
+        why_not_tried=lambda _step: _why_not_tried(deed),
         fault=bool(healed_by),
         healed_by=healed_by,
         kind=kind,
@@ -100,6 +91,15 @@ def require_state(cluster: Cluster, node: NodeName, expected: NodeState) -> None
 
 def _act(step: OnNodes, director: Director) -> bool:
     return director.act(step)
+
+
+def _why_not(deed: Deed[N], step: N, there: Capabilities) -> str | None:
+    here = there.why_not_here if deed.on_this_machine else None
+    return here or there.lacks(*deed.abilities, *deed.further(step))
+
+
+def _why_not_tried(deed: Deed[N]) -> str | None:
+    return None if deed.tried_in or deed.parts else "a trial does not do it"
 
 
 _WAY_OUT = {Now.DOWN: "kill or stop it first", Now.PAUSED: "pause it first"}

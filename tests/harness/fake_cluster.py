@@ -35,6 +35,10 @@ class FakeCluster:
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None: ...
 
+    @property
+    def view_ids(self) -> dict[NodeName, int]:
+        return {node: self.broker_id(node) for node in self.nodes if node.startswith("broker")}
+
     def broker_id(self, node: NodeName) -> int:
         return int(node[-1])
 
@@ -44,7 +48,7 @@ class FakeCluster:
     def state(self, node: NodeName) -> NodeState:
         return self.states[node]
 
-    def controller_leader(self) -> NodeName | None:
+    def leader_now(self) -> NodeName | None:
         return NODES[0] if self.states[NODES[0]] is NodeState.RUNNING else None
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:

@@ -14,14 +14,13 @@ from sealed_runs import sealed_table
 from clusters.abilities import LinkEnd
 from clusters.port import NodeName, NodeState
 from clusters.stage import Stage
-from harness.interpreter.books import Played
+from harness.interpreter.books import PerformedPlay, Played
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.cutting import cutters_of
 from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Observer
 from harness.interpreter.performer import Performer
-from harness.interpreter.played import PerformedPlay
 from history.clock import Clock
 from history.journal import FaultJournal
 from history.run_directory import RunDirectory

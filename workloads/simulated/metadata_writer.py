@@ -28,7 +28,7 @@ from history.operation import Outcome
 from workloads.clients.recording import RecordsEvents
 from workloads.generators.topic_lives import MetadataF, TopicLives, TopicWrite
 
-__all__ = ["COUNTER_BASE", "COUNTER_SETTING", "SimulatedWriter"]
+__all__ = ["COUNTER_BASE", "COUNTER_SETTING", "SimulatedWriter", "told"]
 
 COUNTER_SETTING: Final = "retention.ms"
 """A setting that can carry a number."""
@@ -163,7 +163,7 @@ class SimulatedWriter:
         return CreateTopicsRequest(self._correlation, (topic,), self._timeout_ns)
 
     def _answered(self, now: int, message: Any) -> None:
-        error, topic_id = _told(message)
+        error, topic_id = told(message)
         if not error:
             self._end(now, Outcome.OK, None, topic_id)
         elif error in _CERTAIN_NO and not _may_be_done(message, error):
@@ -188,7 +188,7 @@ def _written(write: TopicWrite) -> dict[str, object]:
     return {"config_value": write.config_value}
 
 
-def _told(message: Any) -> tuple[int, str | None]:
+def told(message: Any) -> tuple[int, str | None]:
     """The error of an answer about one topic, and the id of one that was created."""
     if message.kind == AlterConfigsResponse.kind:
         return message.resources[0][2], None

@@ -174,6 +174,11 @@ class SimulatedCluster:
                     self.world.stop(self._hosts[name])
             self._let_go(names, within_ns=10 * S)
 
+    @property
+    def view_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of the brokers."""
+        return {node: self.broker_id(node) for node in self.nodes if role_of(node) is Role.BROKER}
+
     def broker_id(self, node: NodeName) -> int:
         """Kafka's id of this node: n for `broker-n`, 1000 + n for `controller-n`."""
         return self._hosts[node].number
@@ -214,7 +219,7 @@ class SimulatedCluster:
             raise HarnessError("no broker answered")
         return self.watch.view
 
-    def controller_leader(self) -> NodeName | None:
+    def leader_now(self) -> NodeName | None:
         """The active controller as it said itself when it was asked last, or None."""
         leader_id = self.watch.leader_id
         return None if leader_id < 0 else self.node_of(leader_id)

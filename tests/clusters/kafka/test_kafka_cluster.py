@@ -117,7 +117,7 @@ def test_clients_reach_it_by_its_bootstrap_servers(cluster: KafkaCluster) -> Non
 
 
 def test_the_controller_says_that_it_leads(cluster: KafkaCluster) -> None:
-    assert cluster.controller_leader() == CONTROLLER
+    assert cluster.leader_now() == CONTROLLER
 
 
 def test_topics_that_cannot_be_are_refused(cluster: KafkaCluster) -> None:
@@ -164,7 +164,7 @@ def test_a_paused_broker_leaves_the_isr_holds_nobody_up_and_comes_back(
     cluster.pause_node(ONE)
     assert cluster.state(ONE) is NodeState.PAUSED
     assert until(lambda: cluster.view().partitions["t-1"].isr == (2,))
-    assert cluster.controller_leader() == CONTROLLER
+    assert cluster.leader_now() == CONTROLLER
     cluster.resume_node(ONE)
     assert cluster.state(ONE) is NodeState.RUNNING
     assert until(lambda: is_whole(cluster))
@@ -252,7 +252,7 @@ def test_with_every_broker_down_a_view_says_so(cluster: KafkaCluster) -> None:
         cluster.kill_node(broker)
     with pytest.raises(HarnessError, match="no broker answered; nodes: controller-1 running, "):
         cluster.view()
-    assert cluster.controller_leader() == CONTROLLER
+    assert cluster.leader_now() == CONTROLLER
     for broker in (ONE, TWO):
         cluster.start_node(broker)
     assert cluster.state(TWO) is NodeState.RUNNING
@@ -261,7 +261,7 @@ def test_with_every_broker_down_a_view_says_so(cluster: KafkaCluster) -> None:
 def test_a_wiped_controller_is_formatted_like_a_new_one(cluster: KafkaCluster) -> None:
     """Snapshot first: a lone controller takes the cluster's metadata with it."""
     cluster.kill_node(CONTROLLER)
-    assert cluster.controller_leader() is None
+    assert cluster.leader_now() is None
     cluster.snapshot_node(CONTROLLER, "whole")
     cluster.wipe_node(CONTROLLER)
     assert files_of(cluster.data_of(CONTROLLER)) == {"bootstrap.checkpoint", "meta.properties"}

@@ -81,7 +81,7 @@ def proxied(prepared: Prepared, directory: Path) -> Iterator[KafkaCluster]:
 
 def voters_of(cluster: KafkaCluster) -> Mapping[int, str] | None:
     """The directory ids of the voters, as the leader describes its quorum; None if nobody leads."""
-    leader = cluster.controller_leader()
+    leader = cluster.leader_now()
     if leader is None:
         return None
     address = (LOOPBACK, cluster.port_of(leader, Listener.CONTROLLER))
@@ -97,7 +97,7 @@ def voters_of(cluster: KafkaCluster) -> Mapping[int, str] | None:
 
 def observers_of(cluster: KafkaCluster) -> set[int]:
     """Who fetches from the leader and has no vote, by Kafka's id; empty if nobody leads."""
-    leader = cluster.controller_leader()
+    leader = cluster.leader_now()
     if leader is None:
         return set()
     address = (LOOPBACK, cluster.port_of(leader, Listener.CONTROLLER))
@@ -121,11 +121,11 @@ def test_a_dynamic_quorum_works_behind_the_proxy_and_does_not_take_a_new_disk_fo
             if role_of(node) is Role.CONTROLLER
         }
         assert until(lambda: voters_of(cluster) == first)
-        leader = cluster.controller_leader()
+        leader = cluster.leader_now()
         assert leader is not None
 
         cluster.kill_node(leader)
-        assert until(lambda: cluster.controller_leader() not in (None, leader), timeout_s=30)
+        assert until(lambda: cluster.leader_now() not in (None, leader), timeout_s=30)
         cluster.create_topics([TopicSpec(name="t", replication_factor=2)])
 
         cluster.wipe_node(leader)

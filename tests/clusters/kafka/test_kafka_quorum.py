@@ -24,7 +24,7 @@ def cluster(run_cluster: RunCluster) -> Iterator[KafkaCluster]:
 
 
 def test_one_of_the_controllers_leads(cluster: KafkaCluster) -> None:
-    leader = cluster.controller_leader()
+    leader = cluster.leader_now()
     assert leader is not None
     assert role_of(leader) is Role.CONTROLLER
 
@@ -33,11 +33,11 @@ def test_one_of_the_controllers_leads(cluster: KafkaCluster) -> None:
 def test_another_controller_leads_when_the_leader_is_gone(
     cluster: KafkaCluster, until: Until, fault: str
 ) -> None:
-    assert until(lambda: cluster.controller_leader() is not None)
-    old = cluster.controller_leader()
+    assert until(lambda: cluster.leader_now() is not None)
+    old = cluster.leader_now()
     assert old is not None
     getattr(cluster, fault)(old)
-    assert until(lambda: cluster.controller_leader() not in (None, old), timeout_s=30)
+    assert until(lambda: cluster.leader_now() not in (None, old), timeout_s=30)
     cluster.create_topics([TopicSpec(name=fault, replication_factor=1)])
     assert cluster.view().partitions[f"{fault}-0"].leader == 1
     if cluster.state(old) is NodeState.DOWN:
@@ -48,15 +48,15 @@ def test_another_controller_leads_when_the_leader_is_gone(
 
 
 def test_without_a_majority_nobody_leads(cluster: KafkaCluster, until: Until) -> None:
-    assert until(lambda: cluster.controller_leader() is not None)
-    leader = cluster.controller_leader()
+    assert until(lambda: cluster.leader_now() is not None)
+    leader = cluster.leader_now()
     others = [controller for controller in cluster.nodes[:3] if controller != leader]
     for controller in others:
         cluster.kill_node(controller)
-    assert until(lambda: cluster.controller_leader() is None, timeout_s=30)
+    assert until(lambda: cluster.leader_now() is None, timeout_s=30)
     for controller in others:
         cluster.start_node(controller)
-    assert until(lambda: cluster.controller_leader() is not None, timeout_s=30)
+    assert until(lambda: cluster.leader_now() is not None, timeout_s=30)
 
 
 def test_a_taken_port_is_named_before_anything_starts(run_cluster: RunCluster) -> None:

@@ -38,7 +38,7 @@ def test_a_release_starts_at_the_metadata_version_that_was_asked_for(
     with run_cluster(spec) as cluster:
         cluster.create_topics([TopicSpec(name="t", replication_factor=1)])
         assert cluster.view().partitions["t-0"].leader == 1
-        assert cluster.controller_leader() == "controller-1"
+        assert cluster.leader_now() == "controller-1"
         assert cluster.versions["metadata_version"] == metadata_version
         [log] = cluster.logs(NodeName("controller-1"))
         said = log.read_text()

@@ -240,9 +240,9 @@ def test_a_wiped_broker_fetches_everything_anew(cluster: ReferenceCluster, until
 
 def test_a_paused_controller_is_waited_for(cluster: ReferenceCluster, until: Until) -> None:
     cluster.pause_node(CONTROLLER)
-    assert cluster.controller_leader() is None
+    assert cluster.leader_now() is None
     cluster.resume_node(CONTROLLER)
-    assert until(lambda: cluster.controller_leader() == CONTROLLER)
+    assert until(lambda: cluster.leader_now() == CONTROLLER)
 
 
 def test_a_restarted_controller_knows_what_it_decided(
@@ -250,7 +250,7 @@ def test_a_restarted_controller_knows_what_it_decided(
 ) -> None:
     cluster.kill_node(CONTROLLER)
     cluster.start_node(CONTROLLER)
-    assert until(lambda: cluster.controller_leader() == CONTROLLER)
+    assert until(lambda: cluster.leader_now() == CONTROLLER)
     assert until(lambda: is_whole(cluster), timeout_s=40)
 
 

@@ -14,7 +14,7 @@ from interpreter_doubles import STAGE, Bench, PacketCluster, network_of, play
 
 from clusters.kafka_port import ClusterView, PartitionView
 from clusters.port import NodeState
-from harness.interpreter.played import PerformedPlay
+from harness.interpreter.books import PerformedPlay
 from harness.interpreter.policy import Policy
 from history.failure import HarnessError
 from nemesis.mix import Mix, MixSpec

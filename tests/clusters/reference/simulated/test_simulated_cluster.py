@@ -71,7 +71,7 @@ def test_a_started_cluster_shows_all_brokers_and_its_topics_have_leaders() -> No
     assert view.brokers == view.serving == frozenset({1, 2, 3})
     assert {key: one.isr for key, one in view.partitions.items()}.keys() == {"t-0", "t-1", "t-2"}
     assert all(set(one.isr) == {1, 2, 3} for one in view.partitions.values())
-    assert cluster.controller_leader() in cluster.nodes[:3]
+    assert cluster.leader_now() in cluster.nodes[:3]
     assert list(view.topic_ids.values()) == ["t"]
 
 
@@ -135,7 +135,7 @@ def test_a_node_without_power_says_what_it_lost_and_comes_back() -> None:
     assert "that it had written are lost" in cluster.cut_power([C1])
     assert cluster.state(C1) is NodeState.DOWN
     cluster.start_node(C1)
-    _until(cluster, lambda _: cluster.controller_leader() == C1)
+    _until(cluster, lambda _: cluster.leader_now() == C1)
 
 
 def test_leaders_and_replicas_are_moved_as_an_operator_asks() -> None:
