@@ -15,7 +15,8 @@ from bench.worst_cases import WORST_CASES
 from checkers.catalogue import Kind, entry_of
 from checkers.check import check_run
 from checkers.linearizability.versioned import nonlinearizable
-from checkers.session import spark_session
+from checkers.runner.session import spark_session
+from checkers.runner.spark_tasks import SparkTasks
 from checkers.verdict import Validity
 from clusters.provision.java import find_java, spark_java_home
 from generators.draft import Recipe
@@ -119,7 +120,7 @@ def _judge_run(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]
     def judge() -> None:
         wrong = {
             one.check: one.reason
-            for one in check_run(run, spark=spark).checks
+            for one in check_run(run, session=SparkTasks(spark)).checks
             # There are no grounds for a verdict on a run that never was.
             if one.validity is not Validity.VALID and entry_of(one.check).kind is not Kind.GROUND
         }

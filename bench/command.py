@@ -2,20 +2,28 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 import click
 
-from bench.checker_sections import SECTIONS
-from bench.checkers import checkers_bench
-from bench.recorder import recorder_bench
-from bench.simulator import SECTIONS as SIMULATOR_SECTIONS
-from bench.simulator import simulator_bench
-from bench.start import start_bench
-from bench.wire import wire_bench
 from harness.cli.options import as_json, emit_json
 from harness.progress import terminal_progress
 
-__all__ = ["bench"]
+__all__ = ["CHECKER_SECTIONS", "SIMULATOR_SECTIONS", "bench"]
+
+CHECKER_SECTIONS: Final = (
+    "registers",
+    "register-on-spark",
+    "one-key-on-spark",
+    "data-plane",
+    "data-plane-one-key",
+    "cycles",
+    "recheck",
+    "worst-refused",
+    "worst-open",
+)
+"""Those of `bench.checker_sections`, which takes seconds to be imported."""
+SIMULATOR_SECTIONS: Final = ("trials", "recorded", "control-plane")
 
 
 @click.group()
@@ -29,6 +37,8 @@ def bench() -> None:
 @as_json
 def recorder(pairs: int, seconds: int, as_json: bool) -> int:
     """Recorded operations a second with real acks=all produce, and the same without recording."""
+    from bench.recorder import recorder_bench
+
     with terminal_progress() as progress:
         figures = recorder_bench(pairs=pairs, seconds=seconds, say=progress.say)
     if as_json:
@@ -45,6 +55,8 @@ def recorder(pairs: int, seconds: int, as_json: bool) -> int:
 @as_json
 def start(kafka: str, controllers: str, runs: int, as_json: bool) -> int:
     """Seconds from the first spawn to a usable cluster of three brokers, release and Java warm."""
+    from bench.start import start_bench
+
     with terminal_progress() as progress:
         figures = start_bench(
             release=kafka, controllers=int(controllers), runs=runs, say=progress.say
@@ -63,6 +75,8 @@ def start(kafka: str, controllers: str, runs: int, as_json: bool) -> int:
 @as_json
 def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
     """Throughput and latency of acks=all produce behind the proxy, and the same without it."""
+    from bench.wire import wire_bench
+
     with terminal_progress() as progress:
         figures = wire_bench(
             pairs=pairs, seconds=seconds, value_bytes=value_bytes, say=progress.say
@@ -78,7 +92,7 @@ def wire(pairs: int, seconds: int, value_bytes: int, as_json: bool) -> int:
 @click.option(
     "--only",
     metavar="SECTION,…",
-    help=f"Of: {', '.join(SECTIONS)}. [default: all]",
+    help=f"Of: {', '.join(CHECKER_SECTIONS)}. [default: all]",
 )
 @click.option(
     "--size",
@@ -99,9 +113,11 @@ def checkers(
     *, only: str | None, sizes: tuple[int, ...], runs: int, directory: Path | None, as_json: bool
 ) -> int:
     """Time, growth and peak memory of the checkers, on histories of any length."""
+    from bench.checkers import checkers_bench
+
     with terminal_progress() as progress:
         figures = checkers_bench(
-            only=_named(only, SECTIONS),
+            only=_named(only, CHECKER_SECTIONS),
             sizes=sizes,
             repetitions=runs,
             directory=directory,
@@ -122,6 +138,8 @@ def checkers(
 @as_json
 def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
     """Events and virtual seconds of simulated clusters a second of one core, and where it goes."""
+    from bench.simulator import simulator_bench
+
     with terminal_progress() as progress:
         figures = simulator_bench(
             only=_named(only, SIMULATOR_SECTIONS), runs=runs, say=progress.say

@@ -20,7 +20,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from history.clock import Clock
 from history.operation import Outcome
 from history.segment import SendRecorder
@@ -40,7 +40,7 @@ _RUN_S_MAX: Final = 60.0
 _ALONE_RUNS: Final = 5
 _ALONE_OPERATIONS: Final = 1_000_000
 # A run writes some 100 MB a second and replica: keep the last few hundred.
-_CLUSTER: Final = ClusterSpec(settings={"log.retention.check.interval.ms": "1000"})
+_CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
 _TOPIC: Final = TopicSpec(
     name="bench",
     partitions=4,

@@ -21,11 +21,12 @@ from typing import Final
 
 from bench.measuring import spread
 from clusters.compiled import is_compiled
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from clusters.reference.nodes.rules import Rules
+from clusters.systems import SIMULATED
 from harness.progress import Status
 from harness.run.run import record_scenario
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario
 from harness.trials.plan import Storm, TrialPlan, drawn_plan
@@ -195,7 +196,7 @@ def _quiet_plan(seed: int) -> TrialPlan:
     replicas = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
     return TrialPlan(
         seed=seed,
-        cluster=ClusterSpec(controllers=3, brokers=3),
+        cluster=KafkaSpec(controllers=3, brokers=3),
         topics=(TopicSpec(name="t", assignment=replicas, settings={"min.insync.replicas": "2"}),),
         records=ProducePollSpec(producers=1, consumers=1, rate=5, consume=Consume.ASSIGN),
         storm=Storm.MIX,
@@ -213,9 +214,7 @@ def _recorded() -> tuple[int, float]:
     """The default scenario as `fencepost run smoke --cluster simulated` records it, unjudged."""
     scenario = load_scenario(find_scenario("smoke"), [])
     with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as directory:
-        options = RunOptions(
-            results=Path(directory), seed=1, command="", cluster=ClusterKind.SIMULATED
-        )
+        options = RunOptions(results=Path(directory), seed=1, command="", cluster=SIMULATED)
         run = record_scenario(scenario, options, _Silent())
         versions = read_manifest(run.manifest_path).versions
     return int(versions["events"]), float(versions["virtual_s"])

@@ -11,7 +11,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from history.clock import Clock
 
 __all__ = ["StartFigures", "start_bench"]
@@ -48,7 +48,7 @@ def start_bench(
     *, release: str, controllers: int, runs: int, say: Callable[[str], None]
 ) -> StartFigures:
     """Start and stop a cluster of three brokers so many times. HarnessError if one fails."""
-    spec = ClusterSpec(release=release, controllers=controllers)
+    spec = KafkaSpec(release=release, controllers=controllers)
     prepared = prepare(spec, say)
     times = []
     for _ in range(runs):

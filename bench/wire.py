@@ -17,13 +17,14 @@ from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from clusters.abilities import direct
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import direct
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName
 from harness.prepare.wiring import links_of, wired_route
 from history.clock import Clock
 from history.failure import HarnessError
@@ -38,7 +39,7 @@ _LATENCY_SHARE: Final = 0.3
 """Of the seconds of a run: one record after the other, each waited for."""
 _FLUSH_TIMEOUT_S: Final = 30.0
 # A run writes some 100 MB a second and replica: keep the last few hundred.
-_CLUSTER: Final = ClusterSpec(settings={"log.retention.check.interval.ms": "1000"})
+_CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
 _NODES: Final = tuple(
     NodeName(name) for name in ("controller-1", "broker-1", "broker-2", "broker-3")
 )

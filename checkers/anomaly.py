@@ -6,15 +6,38 @@ are never allowed first, each group in the order of the history. A count above t
 stated in the verdict.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-__all__ = ["ANOMALIES", "PROOFS_MAX", "Anomaly", "Found", "Proof", "anomalies_of", "found", "none"]
+from checkers.proof import Proof
+
+__all__ = [
+    "ANOMALIES",
+    "PROOFS_MAX",
+    "SENTENCES",
+    "Anomaly",
+    "Found",
+    "anomalies_of",
+    "found",
+    "none",
+]
+
+_FACT: Final = pa.struct(
+    [
+        # `checkers.proof.FactKind`.
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        # A number in digits, unless the kind is "word".
+        pa.field("value", pa.string(), nullable=False),
+        # Where it is from, if its kind does not say it; else empty.
+        pa.field("source", pa.string(), nullable=False),
+    ]
+)
 
 ANOMALIES: Final = pa.schema(
     [
@@ -29,26 +52,19 @@ ANOMALIES: Final = pa.schema(
         pa.field("values", pa.list_(pa.field("element", pa.int64())), nullable=False),
         # Frames of the tape (`wire`), by number.
         pa.field("frames", pa.list_(pa.field("element", pa.int64())), nullable=False),
-        # One sentence: the values compared, and the rule.
+        # One sentence: the rule with its facts, for those who read the table without us.
         pa.field("detail", pa.string(), nullable=False),
+        # The rule, with the names of facts in braces.
+        pa.field("rule", pa.string(), nullable=False),
+        pa.field("facts", pa.list_(pa.field("element", _FACT)), nullable=False),
     ]
 )
 
+SENTENCES: Final = pa.schema([field for field in ANOMALIES if field.name not in ("rule", "facts")])
+"""What runs stored that were checked before proofs were data."""
+
 PROOFS_MAX: Final = 10_000
 """Anomalies spelled out a key and check."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
-    """Why one anomaly is one: what a reader looks up in the history to agree."""
-
-    operations: tuple[int, ...] = ()
-    offsets: tuple[int, ...] = ()
-    """Of the key's log; of the metadata log where the check is of the control plane."""
-    values: tuple[int, ...] = ()
-    frames: tuple[int, ...] = ()
-    """Of the tape, by number."""
-    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +74,47 @@ class Anomaly:
     check: str
     key: str
     allowed: bool
-    operations: tuple[int, ...]
-    offsets: tuple[int, ...]
-    values: tuple[int, ...]
-    frames: tuple[int, ...] = ()
-    detail: str
+    proof: Proof
+
+    @staticmethod
+    def of_row(row: Mapping[str, Any]) -> "Anomaly":
+        """The anomaly of a row, of this version or an earlier one."""
+        return Anomaly(
+            check=row["check"],
+            key=row["key"],
+            allowed=row["allowed"],
+            proof=Proof.of_columns(row),
+        )
+
+    @property
+    def operations(self) -> tuple[int, ...]:
+        """The operations that prove it, by index."""
+        return self.proof.operations
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Of the key's log, or of the metadata log where the check is of that."""
+        return self.proof.offsets
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The values that it is about."""
+        return self.proof.values
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """The frames of the tape, by number."""
+        return self.proof.frames
+
+    @property
+    def detail(self) -> str:
+        """The proof in one sentence."""
+        return self.proof.sentence
+
+    def row(self) -> dict[str, Any]:
+        """What `of_row` takes."""
+        head = {"check": self.check, "key": self.key, "allowed": self.allowed}
+        return head | self.proof.columns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,37 +178,20 @@ def none(check: str, key: str, *, cases: int, doubt: str = "", doubt_count: int 
         key,
         cases=cases,
         never=nothing,
-        proof=lambda _: Proof(detail=""),
+        proof=lambda _: Proof.as_told(""),
         doubt=doubt,
         doubt_count=doubt_count,
     )
 
 
 def anomalies_of(table: pa.Table) -> Iterator[Anomaly]:
-    """The rows of a table of `ANOMALIES`, in order."""
-    for row in table.to_pylist():
-        yield Anomaly(
-            check=row["check"],
-            key=row["key"],
-            allowed=row["allowed"],
-            operations=tuple(row["operations"]),
-            offsets=tuple(row["offsets"]),
-            values=tuple(row["values"]),
-            frames=tuple(row["frames"]),
-            detail=row["detail"],
-        )
+    """The rows of a table of `ANOMALIES` or `SENTENCES`, in order."""
+    return (Anomaly.of_row(row) for row in table.to_pylist())
 
 
 def _table(check: str, key: str, *, proofs: list[Proof], never_count: int) -> pa.Table:
-    count = len(proofs)
-    columns = {
-        "check": [check] * count,
-        "key": [key] * count,
-        "allowed": [False] * never_count + [True] * (count - never_count),
-        "operations": [proof.operations for proof in proofs],
-        "offsets": [proof.offsets for proof in proofs],
-        "values": [proof.values for proof in proofs],
-        "frames": [proof.frames for proof in proofs],
-        "detail": [proof.detail for proof in proofs],
-    }
-    return pa.table(columns, schema=ANOMALIES)
+    rows = [
+        Anomaly(check=check, key=key, allowed=number >= never_count, proof=proof).row()
+        for number, proof in enumerate(proofs)
+    ]
+    return pa.Table.from_pylist(rows, schema=ANOMALIES)

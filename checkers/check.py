@@ -3,7 +3,7 @@
 Two passes. The operations are summed up first: they say whether the history is what the checks take
 it for, whether there are grounds, which final reads are complete and which polls crashed. Then one
 pass over the records runs every check on every key. What the run recorded of the cluster itself is
-judged by groups of checks (`checkers.groups`) afterwards.
+judged by groups of checks afterwards.
 
 Whatever goes wrong costs an answer its validity and no other its own. A kernel that crashes is
 unknown for its key. A task that dies (killed for its memory, say) ends the whole pass, so every
@@ -15,44 +15,47 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from checkers.anomaly import ANOMALIES
-from checkers.assumptions import run_assumptions
-from checkers.catalogue import asked
+from checkers.catalogue import GROUPS, KEY_CHECKS, TABLE_CHECKS, asked, entry_of
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
 from checkers.data_plane.passes import RecordsPass, records_pass
 from checkers.data_plane.resent import with_client_made
-from checkers.data_plane.summaries import summaries
 from checkers.finding_rows import FINDINGS
-from checkers.forensics import Forensics, write_forensics
-from checkers.grounds import course, fault_windows, run_grounds
+from checkers.grounds.assumptions import run_assumptions
+from checkers.grounds.grounds import course, fault_windows, run_grounds
+from checkers.grounds.history_summary import HistorySummary, history_summary
+from checkers.grounds.operations import COLUMNS, SUMMARY, FaultWindow, summary_of_operations
+from checkers.grounds.recordings import recordings
+from checkers.grounds.required import required
 from checkers.group_pass import group_answers
-from checkers.groups import GROUPS
-from checkers.history_summary import HistorySummary, history_summary
-from checkers.kernels.key_log import Setting
-from checkers.kernels.operations import SUMMARY
+from checkers.losses.forensics import Forensics, write_forensics
 from checkers.losses.forensics_pass import loss_forensics
-from checkers.recordings import recordings
 from checkers.results import FileAnswers, anomalies_found, file_answers, result_of
-from checkers.tables import (
-    JobError,
-    collected,
-    file_frame,
+from checkers.runner.tables import (
+    SealedFile,
     load_faults,
     load_samples,
     operation_files,
+    operations_in,
     record_files,
+    run_files,
 )
+from checkers.runner.tasks import Session
+from checkers.setting import Setting
+from checkers.table_check import TableCheck
+from checkers.table_pass import table_group
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
-from checkers.weight import required, weighed
+from checkers.weight import weighed
 from history.failure import HarnessError
 from history.manifest import Manifest, read_manifest
 from history.run_directory import RunDirectory
@@ -86,8 +89,9 @@ class _Answered:
 def check_run(
     run: RunDirectory,
     *,
-    spark: SparkSession,
-    checks: Mapping[str, Kernel] = CHECKS,
+    session: Session,
+    checks: Mapping[str, KeyCheck] = KEY_CHECKS,
+    tables: Sequence[TableCheck] = TABLE_CHECKS,
     groups: Sequence[CheckGroup] = GROUPS,
     budget_s: float = BUDGET_S,
 ) -> Verdict:
@@ -101,17 +105,17 @@ def check_run(
     manifest = read_manifest(run.manifest_path)
     answered = _nothing_asked()
     if "records" in manifest.tables:
-        answered = _of_clients(run, manifest, spark=spark, checks=checks, budget_s=budget_s)
+        answered = _of_clients(run, manifest, session=session, checks=checks, budget_s=budget_s)
     names = tuple(entry.name for entry in asked(manifest.tables))
     question = Question(
         run=run,
         manifest=manifest,
         checks=names,
         setting=answered.setting,
-        spark=spark,
+        session=session,
         budget_s=budget_s,
     )
-    of_groups = group_answers(groups, question)
+    of_groups = group_answers((table_group(tables), *groups), question)
     results = {
         result.check: result
         for result in (
@@ -122,9 +126,8 @@ def check_run(
         )
     }
     weighed_results = {name: weighed(one, manifest.promises) for name, one in results.items()}
-    weighed_results["required-checks"] = weighed(
-        required(manifest, weighed_results), manifest.promises
-    )
+    demanded = required(manifest, weighed_results, entry_of)
+    weighed_results[demanded.check] = weighed(demanded, manifest.promises)
     verdict = Verdict.of(
         (weighed_results.get(name, _not_run(name)) for name in names), run_id=manifest.run_id
     )
@@ -137,17 +140,17 @@ def _of_clients(
     run: RunDirectory,
     manifest: Manifest,
     *,
-    spark: SparkSession,
-    checks: Mapping[str, Kernel],
+    session: Session,
+    checks: Mapping[str, KeyCheck],
     budget_s: float,
 ) -> _Answered:
     faults = load_faults(run)
-    summed = _summed(run, manifest, faults, spark=spark, budget_s=budget_s)
+    summed = _summed(run, manifest, faults, session=session, budget_s=budget_s)
     files = record_files(run, manifest)
     setting = _setting(manifest, summed.summary)
-    found = records_pass(spark, files, setting=setting, checks=checks, budget_s=budget_s)
+    found = records_pass(session, files, setting=setting, checks=checks, budget_s=budget_s)
     findings = with_client_made(
-        found.findings, run=run, manifest=manifest, spark=spark, budget_s=budget_s
+        found.findings, run=run, manifest=manifest, session=session, budget_s=budget_s
     )
     found = replace(found, findings=findings)
     answers = file_answers(found.findings, paths=(file.path for file in files))
@@ -171,21 +174,21 @@ def _summed(
     manifest: Manifest,
     faults: pa.Table,
     *,
-    spark: SparkSession,
+    session: Session,
     budget_s: float,
 ) -> _Summed:
     started = perf_counter()
-    frame = summaries(
-        file_frame(spark, operation_files(run, manifest)), windows=fault_windows(faults)
-    )
-    try:
-        rows = collected(frame, schema=SUMMARY, budget_s=budget_s)
-        unreadable = [reason for reason in rows["unreadable"].to_pylist() if reason]
-        reason = "; ".join(unreadable)
-        summary = None if unreadable else history_summary(rows)
-    except JobError as error:
-        reason, summary = f"the pass over the operations failed: {error}", None
+    work = partial(_summary_of, windows=fault_windows(faults))
+    answers = run_files(session, operation_files(run, manifest), work, budget_s=budget_s)
+    reason = "; ".join(answer.failure for answer in answers if answer.failure)
+    rows = [answer.content for answer in answers if answer.content is not None]
+    summary = None if reason else history_summary(pa.concat_tables([SUMMARY.empty_table(), *rows]))
     return _Summed(summary=summary, reason=reason, seconds=perf_counter() - started)
+
+
+def _summary_of(file: SealedFile, *, windows: Sequence[FaultWindow]) -> pa.Table:
+    """SUMMARY of a file of `operations`, which the recorder bounds: a task holds one."""
+    return summary_of_operations(file.path, operations_in(file, COLUMNS), windows=windows)
 
 
 def _setting(manifest: Manifest, summary: HistorySummary | None) -> Setting:
@@ -219,7 +222,7 @@ def _grounds(
 
 
 def _answers(
-    summed: _Summed, found: RecordsPass, answers: FileAnswers, checks: Mapping[str, Kernel]
+    summed: _Summed, found: RecordsPass, answers: FileAnswers, checks: Mapping[str, KeyCheck]
 ) -> Iterator[CheckResult]:
     assumed = run_assumptions(
         summed.summary,
@@ -228,9 +231,9 @@ def _answers(
         unreadable=answers.unreadable,
     )
     yield from assumed.results
-    for name in (*KEY_ASSUMPTIONS, *checks):
+    for name, check in {**KEY_ASSUMPTIONS, **checks}.items():
         yield result_of(
-            name,
+            check.entry,
             found.findings,
             files=answers,
             broken=assumed.broken,

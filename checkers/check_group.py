@@ -1,24 +1,29 @@
 """Groups of checks beside the data plane's: what one is, is asked, and answers.
 
 A group answers its checks from the sealed tables of a run, in whatever way suits it; most are
-kernels of tables of the cluster (`checkers.cluster_checks`). It is asked for those of its checks
+kernels of tables of the cluster (`checkers.table_pass`). It is asked for those of its checks
 whose tables the run set out to record: another check is not asked, and stands in no verdict. A
 group that crashes as a whole leaves its checks unknown, and no others.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from checkers.entry import Entry
-from checkers.kernels.key_log import Setting
+from checkers.runner.tables import SealedFile, cluster_file, rows_in, run_files
+from checkers.runner.tasks import Answer, Session, run_tasks
+from checkers.setting import Setting
 from checkers.verdict import CheckResult
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 
 __all__ = ["CheckGroup", "GroupAnswers", "Question"]
+
+Task = TypeVar("Task")
+Content = TypeVar("Content")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +36,31 @@ class Question:
     """By name, in the order of the catalogue; never empty."""
     setting: Setting
     """What the operations say beside their records: promises, complete final reads."""
-    spark: SparkSession
+    session: Session
     budget_s: float
-    """Of one Spark job."""
+    """Of one job."""
+
+    def file(self, name: str, *, bucket: int = 0) -> SealedFile:
+        """The file of a table, or that of a bucket of it."""
+        return cluster_file(self.run, self.manifest, name, bucket=bucket)
+
+    def rows(self, name: str) -> pa.Table:
+        """A table, whole. Raises HarnessError if it cannot be read."""
+        return rows_in(self.file(name), name)
+
+    def each(
+        self, tasks: Sequence[Task], work: Callable[[Task], Content], *, bytes_in_all: int = 0
+    ) -> list[Answer[Task, Content]]:
+        """The work on each task (`run_tasks`)."""
+        return run_tasks(
+            self.session, tasks, work, budget_s=self.budget_s, bytes_in_all=bytes_in_all
+        )
+
+    def each_file(
+        self, files: Sequence[SealedFile], work: Callable[[SealedFile], Content]
+    ) -> list[Answer[SealedFile, Content]]:
+        """The work on each file."""
+        return run_files(self.session, files, work, budget_s=self.budget_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

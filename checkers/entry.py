@@ -6,7 +6,7 @@ from typing import Final
 
 from history.manifest import Promises
 
-__all__ = ["Entry", "Kind", "Strength"]
+__all__ = ["SUBJECTS", "Entry", "Kind", "Strength"]
 
 
 class Kind(StrEnum):
@@ -31,7 +31,7 @@ class Strength(StrEnum):
     """It is measured, and never a verdict."""
 
 
-_SUBJECTS: Final = {
+SUBJECTS: Final = {
     "A": "assumptions",
     "G": "grounds",
     "D": "data plane",
@@ -40,6 +40,7 @@ _SUBJECTS: Final = {
     "L": "life cycle",
     "M": "open history",
 }
+"""The parts of the catalogue by the first letter of their ids, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ class Entry:
     @property
     def subject(self) -> str:
         """The part of the catalogue that it belongs to, by the letter of its id."""
-        return _SUBJECTS[self.id[0]]
+        return SUBJECTS[self.id[0]]
 
     def can_fail(self, promises: Promises) -> bool:
         """Whether any finding would make a run with these promises invalid (or unknown)."""

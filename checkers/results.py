@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
-from checkers.catalogue import Kind, entry_of
+from checkers.entry import Entry, Kind
 from checkers.verdict import CheckResult, Validity
 
 __all__ = ["FileAnswers", "anomalies_found", "file_answers", "result_of"]
@@ -55,17 +55,18 @@ def anomalies_found(check: str, findings: pa.Table) -> pa.Table:
 
 
 def result_of(
-    check: str,
+    entry: Entry,
     findings: pa.Table,
     *,
     files: FileAnswers,
     broken: frozenset[str],
     died: str,
 ) -> CheckResult:
-    """The answer of a check of keys.
+    """The answer of the check of keys of this entry.
 
     `broken`: assumptions about the run that do not hold; `died`: why its job did not answer, or "".
     """
+    check = entry.name
     mine = findings.filter(pc.equal(findings["check"], check)).sort_by("key")
     keys = mine.drop_columns(["path", "check", "record_count", "anomalies"]).to_pylist()
     never = sum(row["never_count"] for row in keys)
@@ -74,7 +75,7 @@ def result_of(
     wrong = _violation(keys, never=never, examples=examples)
     unsure = [row["unknown"] for row in keys if row["unknown"]]
     unknown = _listed([*filter(None, [died]), *files.unreadable, *unsure])
-    validity, reason = _answer(check, wrong=wrong, unknown=unknown, broken=broken)
+    validity, reason = _answer(entry, wrong=wrong, unknown=unknown, broken=broken)
     return CheckResult(
         check=check,
         validity=validity,
@@ -89,9 +90,8 @@ def result_of(
 
 
 def _answer(
-    check: str, *, wrong: str, unknown: str, broken: frozenset[str]
+    entry: Entry, *, wrong: str, unknown: str, broken: frozenset[str]
 ) -> tuple[Validity, str]:
-    entry = entry_of(check)
     lost = [name for name in entry.rests_on if name in broken]
     if lost:
         useless = f"; what was found proves nothing: {wrong}" if wrong else ""

@@ -11,7 +11,7 @@ evidence for anything, so a run of nothing else is unknown.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 _FORMAT_VERSION: Final = 2
-_LISTS: Final = ("operations", "offsets", "values", "frames")
 
 
 class Validity(StrEnum):
@@ -140,14 +139,13 @@ def read_verdict(path: Path) -> Verdict:
 
 
 def _written(check: CheckResult) -> dict[str, Any]:
-    return {**asdict(check), "figures": dict(check.figures)}
+    plain = {field.name: getattr(check, field.name) for field in fields(check)}
+    examples = [example.row() for example in check.examples]
+    return plain | {"figures": dict(check.figures), "examples": examples}
 
 
 def _read(content: Mapping[str, Any]) -> CheckResult:
-    examples = tuple(
-        Anomaly(**item | {name: tuple(item.get(name, ())) for name in _LISTS})
-        for item in content["examples"]
-    )
+    examples = tuple(map(Anomaly.of_row, content["examples"]))
     return CheckResult(
         **{**content, "validity": Validity(content["validity"]), "examples": examples}
     )

@@ -4,26 +4,24 @@ Asked for with `isinstance`, so that a play that needs an ability which a cluste
 before anything starts. What every cluster can do is `clusters.port.Cluster`.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from clusters.port import DiskTrouble, FlippedPart, NodeName, TopicSpec
+from clusters.port import DiskTrouble, NodeName
 from history.clock import ClockSkew
 
 __all__ = [
-    "Administers",
-    "BitFlips",
     "DisturbsPackets",
     "Explains",
     "Kills",
     "LinkEnd",
     "Links",
-    "LogEnds",
     "LosesPower",
     "Measures",
     "NodeUsage",
     "Pauses",
+    "Route",
     "Skew",
     "Skews",
     "Snapshots",
@@ -33,6 +31,7 @@ __all__ = [
     "Throttles",
     "TroublesDisks",
     "Wipes",
+    "direct",
 ]
 
 
@@ -125,17 +124,6 @@ class TroublesDisks(Protocol):
 
 
 @runtime_checkable
-class BitFlips(Protocol):
-    """Can flip a bit of what a node has on its disk."""
-
-    def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
-        """Flip one bit, drawn from the seed, on the disk of a node that is down.
-
-        Returns the file, the place, and the byte before and after, in words.
-        """
-
-
-@runtime_checkable
 class Snapshots(Protocol):
     """Can copy a node's disk and put the copy back: an old backup, a lost tail."""
 
@@ -207,6 +195,17 @@ class Squeezes(Protocol):
         """As much as there is; returns how often it pressed."""
 
 
+Route = Callable[[NodeName, NodeName], str | None]
+"""(source, target) → the IPv4 address at which the source finds the target; None: its own.
+
+The source is a node or `CLIENTS`. Asked before the nodes start; constant from then on.
+"""
+
+
+def direct(_source: NodeName, _target: NodeName) -> None:
+    """The route without anything in between."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnd:
     """A way by which one node (or the clients) dials another."""
@@ -258,33 +257,11 @@ class DisturbsPackets(Protocol):
 
 
 @runtime_checkable
-class Administers(Protocol):
-    """Can be asked what an operator asks. Each returns evidence in words, or HarnessError."""
-
-    def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
-        """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
-
-    def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
-        """Make this broker the preferred replica and have it elected; returns once it leads."""
-
-    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
-        """Give the key these replicas; returns once the reassignment is over."""
-
-
-@runtime_checkable
 class Explains(Protocol):
     """Can say why a node died."""
 
     def obituary(self, node: NodeName) -> str:
         """How the process of a node that is down ended, and the last it said, in one line."""
-
-
-@runtime_checkable
-class LogEnds(Protocol):
-    """Can look at the ends of its replicas' logs, whatever state their nodes are in."""
-
-    def log_end(self, node: NodeName, key: str) -> int | None:
-        """The log end offset on the broker's disk; None if it has no replica of the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,45 +3,53 @@
 `Cluster` is what every cluster can do. Everything else (kill, pause, wipe, …) is an ability, and
 stands in `abilities.py`.
 
-A node is named by its role and its number: `controller-1`, `broker-2`. Numbers start at 1 in either
-role; `Cluster.broker_id` maps to the id that Kafka's protocol uses.
+A node is named by its role and its number: `controller-1`, `broker-2`. Numbers start at 1 in each
+role. Which roles there are is the system's (`clusters.systems`); nothing of what a system's nodes
+say to each other stands here: what Kafka and its like have is in `kafka_port.py`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NewType, Protocol, runtime_checkable
+from typing import ClassVar, Final, NewType, Protocol, runtime_checkable
 
 __all__ = [
+    "CLIENTS",
+    "KEY",
     "Cluster",
     "ClusterSpec",
-    "ClusterView",
     "DiskTrouble",
     "Disks",
-    "FlippedPart",
     "NodeName",
+    "NodeRole",
     "NodeState",
-    "PartitionView",
-    "Quorum",
-    "Role",
-    "TopicSpec",
-    "role_of",
+    "role_name",
 ]
 
 NodeName = NewType("NodeName", str)
 
 
-class Role(StrEnum):
-    """What a node is; also the first part of its name."""
+KEY: Final = "key"
+"""In the metadata of a spec's field: the key by which scenarios know it, if not by its name."""
+CLIENTS: Final = NodeName("clients")
+"""Everybody outside of the cluster; no node has this name."""
 
-    CONTROLLER = "controller"
-    BROKER = "broker"
+
+def role_name(node: NodeName) -> str:
+    """The name of a node's role, which its own name states."""
+    return node.rpartition("-")[0]
 
 
-def role_of(node: NodeName) -> Role:
-    """The role that a node's name states."""
-    return Role(node.rpartition("-")[0])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRole:
+    """What some of a system's nodes are. In plays its nodes are `one broker`, `all brokers`."""
+
+    name: str
+    """The first part of their names."""
+    serves_clients: bool = False
+    decides: bool = False
+    """A cluster that is cut in two goes on where most of these are."""
 
 
 class NodeState(StrEnum):
@@ -52,15 +60,6 @@ class NodeState(StrEnum):
     """Stopped by SIGSTOP, every thread of it (`T` in /proc)."""
     DOWN = "down"
     """No process."""
-
-
-class Quorum(StrEnum):
-    """How controllers know each other as voters."""
-
-    STATIC = "static"
-    """By node id, from the configuration: whoever has the id votes, whatever it lost."""
-    DYNAMIC = "dynamic"
-    """By node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
 
 
 class Disks(StrEnum):
@@ -90,55 +89,12 @@ class DiskTrouble(StrEnum):
     """It is stalled for a while, again and again."""
 
 
-class FlippedPart(StrEnum):
-    """Where on a node's disk a bit is flipped."""
-
-    SEGMENT = "segment"
-    """The records of a replica's active segment."""
-    INDEX = "index"
-    """The offset index of a replica's active segment."""
-    METADATA = "metadata"
-    """The records of the metadata log's active segment."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSpec:
-    """A topic to create: `assignment` (by partition, broker numbers, leader first) or counts."""
-
-    name: str
-    partitions: int = 1
-    replication_factor: int = 3
-    assignment: tuple[tuple[int, ...], ...] | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The topic's keys, `name-partition`, in order."""
-        count = self.partitions if self.assignment is None else len(self.assignment)
-        return tuple(f"{self.name}-{partition}" for partition in range(count))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """A cluster to build: how many nodes, of what, with which settings."""
+    """What any system's nodes can be given beside what they run. Systems add keys of their own."""
 
-    controllers: int = 1
-    brokers: int = 3
-    release: str = "4.3.1"
-    """A release of Apache Kafka ("4.3.1"), or `path:DIR` of a build of the user's own."""
-    quorum: Quorum = Quorum.STATIC
-    """Dynamic: from 3.9 on."""
-    spare_controllers: int = 0
-    """Beside them: nodes that are no members until they are added. Of a dynamic quorum."""
-    spare_brokers: int = 0
-    metadata_version: str | None = None
-    """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of every node, by Kafka's property names. They win over the harness's defaults."""
-    controller_settings: Mapping[str, str] = field(default_factory=dict)
-    broker_settings: Mapping[str, str] = field(default_factory=dict)
-    java_options: tuple[str, ...] = ()
-    """Extra options of each node's JVM."""
+    release: str = ""
+    """Of what its nodes run."""
     disks: Disks = Disks.SHARED
     """Of processes. A fault that needs images brings them with it."""
     own_clocks: bool = False
@@ -146,30 +102,46 @@ class ClusterSpec:
     own_groups: bool = False
     """Each node is in control groups of its own, so that it can be held back."""
 
+    roles: ClassVar[tuple[NodeRole, ...]] = ()
+    """In the order in which they are started; they are stopped in the reverse order."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionView:
-    """A partition as one broker's metadata shows it. Ids are Kafka's broker ids."""
+    @property
+    def protocol_level(self) -> str | None:
+        """The level of its protocol that a scenario asks for, where one can; None: the default."""
+        return None
 
-    leader: int | None
-    isr: tuple[int, ...]
-    replicas: tuple[int, ...]
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many nodes there are of each role, spare ones too."""
+        raise NotImplementedError
 
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        """All nodes, spare ones too: by role, and from 1 on in each."""
+        counts = self.counts
+        return tuple(
+            NodeName(f"{role.name}-{number}")
+            for role in self.roles
+            for number in range(1, counts[role.name] + 1)
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterView:
-    """What a metadata read showed. A fenced broker is not in `brokers`."""
+    @property
+    def member_ids(self) -> tuple[int, ...]:
+        """The ids that plays may name as members of what the cluster replicates."""
+        return ()
 
-    time_ns: int
-    brokers: frozenset[int]
-    serving: frozenset[int]
-    """Brokers that answered this look themselves, and list themselves. Right after a restart the
-    others still list a broker, by the registration of its dead predecessor: this tells them apart.
-    """
-    partitions: Mapping[str, PartitionView]
-    """By key, `topic-partition`."""
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """Topic names by their ids, where the cluster has such."""
+    @property
+    def spares(self) -> frozenset[NodeName]:
+        """The nodes that are no members until they are added."""
+        return frozenset()
+
+    @property
+    def fixed(self) -> frozenset[NodeName]:
+        """The nodes that can be neither added nor removed."""
+        return frozenset(self.nodes)
+
+    def check(self) -> None:
+        """Raise SpecError, with the path of the key, for a cluster that cannot be."""
 
 
 @runtime_checkable
@@ -180,23 +152,15 @@ class Cluster(Protocol):
     """
 
     @property
-    def spec(self) -> ClusterSpec:
-        """What it was built from."""
-
-    @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """Controllers first, then brokers, each in the order of their numbers."""
-
-    @property
-    def bootstrap_servers(self) -> str:
-        """Where clients connect: `host:port,…`, every broker."""
+        """All of them by role, in the order of starting, and by number."""
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What is really under test: release, digest of its jars, Java, metadata version."""
+        """What is really under test: release, digests of what its nodes run, levels."""
 
     def start(self) -> None:
-        """Format and start every node, and wait until a topic can be created on all brokers.
+        """Start every node, and wait until clients can use the cluster.
 
         Raises HarnessError, naming the node and its log, if one does not come up within its bound.
         """
@@ -204,26 +168,8 @@ class Cluster(Protocol):
     def stop(self) -> None:
         """Stop every node, for certain: gracefully if it can, then with kill -9. Idempotent."""
 
-    def broker_id(self, node: NodeName) -> int:
-        """Kafka's id of this node (broker or controller)."""
-
-    def node_of(self, broker_id: int) -> NodeName:
-        """The node with this id of Kafka's."""
-
     def state(self, node: NodeName) -> NodeState:
         """What the host says of the node's process, now."""
-
-    def create_topics(self, topics: Sequence[TopicSpec]) -> None:
-        """Create topics and wait until every unfenced broker knows them."""
-
-    def view(self) -> ClusterView:
-        """The metadata as an unfenced broker shows it, within a second or two.
-
-        Raises HarnessError if no broker answers.
-        """
-
-    def controller_leader(self) -> NodeName | None:
-        """The active controller as the quorum describes itself, or None if nobody could say."""
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:
         """The node's log files, there whatever happened to it."""

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from harness.machine import machine_facts
 from harness.prepare.reference import promises_of
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.manifest import Manifest, RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
@@ -24,7 +24,6 @@ def first_manifest(
     origin_utc_ns: int,
 ) -> Manifest:
     """The manifest of a run that begins now. The origins: of its clock, by both clocks."""
-    of_our_own = options.cluster is not ClusterKind.KAFKA
     return Manifest(
         run_id=f"{scenario.name}/{run.root.name}",
         state=RunState.RUNNING,
@@ -43,7 +42,7 @@ def first_manifest(
         required_faults=scenario.require.faults,
         served_faults=scenario.require.served,
         required_checks=scenario.require.judged,
-        promises=promises_of(scenario) if of_our_own else scenario.promises,
+        promises=promises_of(scenario) if options.cluster.of_our_own else scenario.promises,
         harness_pid=os.getpid(),
     )
 

@@ -5,7 +5,13 @@ system under test is data; everything that stops a run is one of these, and its 
 was expected, what was found, where, and the way out.
 """
 
-__all__ = ["HarnessError", "SpecError", "UsageError"]
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+__all__ = ["HarnessError", "Mistakes", "SpecError", "UsageError"]
+
+T = TypeVar("T")
 
 
 class HarnessError(Exception):
@@ -13,20 +19,64 @@ class HarnessError(Exception):
 
 
 class UsageError(HarnessError):
-    """The user asked for something that cannot be (exit code 254)."""
+    """The user asked for something that cannot be (exit code 254): a line for each mistake."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.args))
 
 
 class SpecError(UsageError):
     """A value in a scenario cannot be: `path` leads to it, so that its file and line can be named.
 
-    A path is the keys and indices from the top of the document: `("play", 3, "kill")`.
+    A path is the keys and indices from the top of the document: `("play", 3, "kill")`. With
+    `further` mistakes it stands for all of them.
     """
 
-    def __init__(self, path: tuple[str | int, ...], message: str) -> None:
-        super().__init__(message)
+    def __init__(
+        self, path: tuple[str | int, ...], message: str, *, further: "Sequence[SpecError]" = ()
+    ) -> None:
         self.path = path
-        self.message = message
+        self.message: str = message
+        super().__init__(message, *(error.message for error in further))
+        self.all: tuple[SpecError, ...] = (self, *further)
 
     def below(self, *prefix: str | int) -> "SpecError":
         """The same error, as seen from further up the document."""
-        return SpecError((*prefix, *self.path), self.message)
+        first, *further = (SpecError((*prefix, *one.path), one.message) for one in self.all)
+        return SpecError(first.path, first.message, further=further)
+
+
+class Mistakes:
+    """The SpecErrors of several parts, which are refused together once all parts were read."""
+
+    def __init__(self) -> None:
+        self._found: list[SpecError] = []
+
+    def note(self, path: tuple[str | int, ...], message: str) -> None:
+        """Add a mistake."""
+        self._found.append(SpecError(path, message))
+
+    def add(self, error: SpecError) -> None:
+        """Add all that an error stands for."""
+        self._found += (SpecError(one.path, one.message) for one in error.all)
+
+    @contextmanager
+    def below(self, *prefix: str | int) -> Iterator[None]:
+        """Add the mistakes that the block raises, and go on after it."""
+        try:
+            yield
+        except SpecError as error:
+            self.add(error.below(*prefix))
+
+    def refuse_after(self, make: Callable[[], T]) -> T:
+        """The value that is made, if neither it nor anything before was a mistake."""
+        with self.below():
+            made = make()
+        self.refuse()
+        return made
+
+    def refuse(self) -> None:
+        """Raise SpecError for all of them, if there are any."""
+        if self._found:
+            first, *further = self._found
+            raise SpecError(first.path, first.message, further=further)

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 from history.failure import HarnessError
 from history.run_directory import RunDirectory
 from history.schema import TABLES, with_later_columns
-from history.seal import seal
 
 __all__ = ["load_table", "table_files"]
 
@@ -26,10 +25,10 @@ def load_table(run: RunDirectory, name: str) -> pa.Table:
 def table_files(run: RunDirectory, name: str) -> tuple[Path, ...]:
     """The files of the table, in order; of `records` one a bucket, so one task a file.
 
-    Seals the run first, if it is not. Raises HarnessError if it cannot.
+    Raises HarnessError if the run is not sealed (`history.seal`), or has no such table.
     """
     if not run.history.is_dir():
-        seal(run)
+        raise HarnessError(f"the run {run.root} is not sealed: `fencepost check` seals it")
     path = run.table_path(name)
     files = tuple(sorted(path.glob("*.parquet"))) if path.is_dir() else (path,)
     if not files or not files[0].is_file():

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from history.atomic import link_atomically
 from history.failure import HarnessError, UsageError
-from history.schema import TABLES
 
 __all__ = ["LATEST", "RunDirectory", "find_run", "refuse_name"]
 
@@ -104,6 +103,8 @@ class RunDirectory:
 
     def table_path(self, name: str) -> Path:
         """A sealed table: a directory of files if it may be large, else one file."""
+        from history.schema import TABLES  # noqa: PLC0415  # it takes pyarrow; to find a run does not
+
         assert name in TABLES, f"no table {name!r} among {sorted(TABLES)}"
         return self.history / (name if name in _PARTITIONED else f"{name}.parquet")
 

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from nemesis.drawn_cuts import drawn_cut
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import Flows

@@ -2,12 +2,13 @@
 
 Each verb says what has to hold before it and what holds after (`nemesis.verbs.course`). The steps
 of a loop are followed twice: what holds the second time holds every time. Of a choice each option
-is followed, and what only some of them did is uncertain afterwards.
+is followed, and what only some of them did is uncertain afterwards. So is whatever a step names
+that cannot be read or cannot follow, so that one mistake is not found again in later steps.
 """
 
-from history.failure import SpecError
-from nemesis.stage import Stage
-from nemesis.steps import Choose, Play, Repeat, Step
+from clusters.stage import Stage
+from history.failure import Mistakes, SpecError
+from nemesis.steps import Choose, Gap, Play, Repeat, Step
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.registry import verb_of
 
@@ -15,43 +16,47 @@ __all__ = ["refuse_contradictions"]
 
 
 def refuse_contradictions(play: Play, stage: Stage) -> None:
-    """SpecError with the path to the first step that cannot follow on those before it."""
+    """SpecError with the paths to the steps that cannot follow on those before them."""
     _follow_all(play, PlayCourse.at_the_start(stage))
 
 
 def _follow_all(play: Play, course: PlayCourse) -> None:
+    mistakes = Mistakes()
     for index, step in enumerate(play):
-        try:
+        with mistakes.below(index):
             _follow(step, course)
-        except SpecError as error:
-            raise error.below(index) from None
+    mistakes.refuse()
 
 
 def _follow(step: Step, course: PlayCourse) -> None:
     match step:
+        case Gap(written=written):
+            course.doubt(written)
         case Repeat(steps=steps, times=times):
             _follow_loop(steps, times, course)
         case Choose(options=options):
             _follow_choice(options, course)
         case _:
-            verb_of(step).follow(step, course)
+            verb = verb_of(step)
+            try:
+                verb.follow(step, course)
+            except SpecError:
+                course.doubt(verb.data(step))
+                raise
 
 
 def _follow_loop(steps: Play, times: int, course: PlayCourse) -> None:
-    try:
-        for _ in range(min(times, 2)):
+    mistakes = Mistakes()
+    for _ in range(min(times, 2)):
+        with mistakes.below("steps"):
             _follow_all(steps, course)
-    except SpecError as error:
-        raise error.below("steps") from None
+    mistakes.refuse()
 
 
 def _follow_choice(options: tuple[Play, ...], course: PlayCourse) -> None:
-    ways = []
+    mistakes, ways = Mistakes(), []
     for number, option in enumerate(options):
-        way = course.copy()
-        try:
-            _follow_all(option, way)
-        except SpecError as error:
-            raise error.below(number).below("choose") from None
-        ways.append(way)
-    course.join(ways)
+        ways.append(course.copy())
+        with mistakes.below("choose", number):
+            _follow_all(option, ways[-1])
+    mistakes.refuse_after(lambda: course.join(ways))

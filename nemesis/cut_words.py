@@ -2,22 +2,11 @@
 
 from collections.abc import Mapping
 
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName, role_name
+from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.stage import Stage
 from nemesis.targets import Choice, NamedNodes, parse_target, target_data
-from nemesis.topology import (
-    CLIENTS,
-    Among,
-    Cut,
-    Flows,
-    Groups,
-    Isolate,
-    OneWay,
-    Party,
-    Shape,
-    Shaped,
-)
+from nemesis.topology import ALL, Cut, Flows, Groups, Isolate, OneWay, Party, Shape, Shaped
 from nemesis.words import did_you_mean
 
 __all__ = ["CUT_FORMS", "cut_data", "one_of", "parse_cut"]
@@ -32,7 +21,9 @@ def parse_cut(data: Mapping[str, object], stage: Stage) -> Cut:
     """Read a cut. SpecError with the path below it."""
     match sorted(data):
         case ["isolate"] | ["among", "isolate"]:
-            return Isolate(party=_party(data["isolate"], "isolate", stage), among=_among(data))
+            return Isolate(
+                party=_party(data["isolate"], "isolate", stage), among=_among(data, stage)
+            )
         case ["groups"]:
             groups = data["groups"]
             if not isinstance(groups, list) or len(groups) < 2:  # noqa: PLR2004  # or nothing is cut
@@ -46,7 +37,7 @@ def parse_cut(data: Mapping[str, object], stage: Stage) -> Cut:
         case ["shape"] | ["among", "shape"]:
             return Shaped(
                 shape=Shape(one_of(data, "shape", tuple(Shape))),
-                among=_among(data),
+                among=_among(data, stage),
             )
         case ["flows"]:
             return Flows(flows=_flows(data["flows"], stage))
@@ -54,8 +45,13 @@ def parse_cut(data: Mapping[str, object], stage: Stage) -> Cut:
             raise SpecError((), f"a partition is one of {CUT_FORMS}")
 
 
-def _among(data: Mapping[str, object]) -> Among:
-    return Among(one_of({"among": "all"} | dict(data), "among", tuple(Among)))
+def _among(data: Mapping[str, object], stage: Stage) -> str:
+    return one_of({"among": ALL} | dict(data), "among", (ALL, *_roles(stage)))
+
+
+def _roles(stage: Stage) -> dict[str, str]:
+    """Those of the cluster's nodes, by their plurals."""
+    return {f"{role}s": role for role in map(role_name, stage.nodes)}
 
 
 def one_of(data: Mapping[str, object], key: str, allowed: tuple[str, ...]) -> str:
@@ -68,7 +64,7 @@ def one_of(data: Mapping[str, object], key: str, allowed: tuple[str, ...]) -> st
 
 def _party(value: object, key: str, stage: Stage) -> Party:
     items = value if isinstance(value, list) else [value]
-    plain = {"brokers": "all brokers", "controllers": "all controllers"}
+    plain = {roles: f"all {roles}" for roles in _roles(stage)}
     try:
         targets = tuple(
             parse_target(plain.get(str(item), item), nodes=stage.nodes, keys=stage.keys)
@@ -97,13 +93,13 @@ def cut_data(cut: Cut) -> dict[str, object]:
     match cut:
         case Isolate(party=party, among=among):
             isolated: dict[str, object] = {"isolate": _party_data(party)}
-            return isolated if among is Among.ALL else isolated | {"among": str(among)}
+            return isolated if among == ALL else isolated | {"among": among}
         case Groups(groups=groups):
             return {"groups": [_party_data(group) for group in groups]}
         case OneWay(sender=sender, receiver=receiver):
             return {"from": _party_data(sender), "to": _party_data(receiver)}
         case Shaped(shape=shape, among=among):
-            return {"shape": str(shape), "among": str(among)}
+            return {"shape": str(shape), "among": among}
         case Flows(flows=flows):
             return {"flows": [f"{one} > {other}" for one, other in sorted(flows)]}
 

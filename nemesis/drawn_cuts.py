@@ -9,10 +9,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from clusters.port import NodeName, Role
+from clusters.port import NodeName, role_name
 from nemesis.targets import NamedNodes, Scene
 from nemesis.topology import (
-    Among,
     Cut,
     Flows,
     Groups,
@@ -39,28 +38,35 @@ def drawn_cut(scene: Scene, draw: random.Random) -> tuple[Flows, tuple[NodeName,
 
 
 def _candidates(scene: Scene) -> Sequence[Callable[[random.Random], Cut]]:
-    brokers, controllers = scene.of_role(Role.BROKER), scene.of_role(Role.CONTROLLER)
+    serving, deciding = scene.serving, scene.deciding
     found: list[Callable[[random.Random], Cut]] = [
-        lambda draw: Isolate(party=_party(draw.choice(brokers))),
-        lambda draw: Groups(groups=(_party(draw.choice(brokers)), _party(*controllers))),
-        lambda draw: OneWay(sender=_party(draw.choice(brokers)), receiver=_party(*controllers)),
-        lambda draw: OneWay(sender=_party(*controllers), receiver=_party(draw.choice(brokers))),
+        lambda draw: Isolate(party=_party(draw.choice(serving))),
     ]
-    if len(brokers) > 1:
+    if serving != deciding:
         found += [
-            lambda draw: Groups(groups=tuple(map(_party, draw.sample(brokers, 2)))),
-            lambda _draw: Shaped(shape=Shape.HALVES, among=Among.BROKERS),
+            lambda draw: Groups(groups=(_party(draw.choice(serving)), _party(*deciding))),
+            lambda draw: OneWay(sender=_party(draw.choice(serving)), receiver=_party(*deciding)),
+            lambda draw: OneWay(sender=_party(*deciding), receiver=_party(draw.choice(serving))),
         ]
-    if len(brokers) >= _BRIDGE_MIN:
-        found.append(lambda _draw: Shaped(shape=Shape.BRIDGE, among=Among.BROKERS))
-    if len(brokers) >= _RING_MIN:
-        found.append(lambda _draw: Shaped(shape=Shape.MAJORITY_RING, among=Among.BROKERS))
-    if len(controllers) > 1:
+    if len(serving) > 1:
         found += [
-            lambda draw: Isolate(party=_party(draw.choice(controllers))),
-            lambda _draw: Shaped(shape=Shape.ONE, among=Among.CONTROLLERS),
+            lambda draw: Groups(groups=tuple(map(_party, draw.sample(serving, 2)))),
+            lambda _draw: Shaped(shape=Shape.HALVES, among=_only(serving)),
+        ]
+    if len(serving) >= _BRIDGE_MIN:
+        found.append(lambda _draw: Shaped(shape=Shape.BRIDGE, among=_only(serving)))
+    if len(serving) >= _RING_MIN:
+        found.append(lambda _draw: Shaped(shape=Shape.MAJORITY_RING, among=_only(serving)))
+    if len(deciding) > 1:
+        found += [
+            lambda draw: Isolate(party=_party(draw.choice(deciding))),
+            lambda _draw: Shaped(shape=Shape.ONE, among=_only(deciding)),
         ]
     return found
+
+
+def _only(nodes: Sequence[NodeName]) -> str:
+    return f"{role_name(nodes[0])}s"
 
 
 def _party(*nodes: NodeName) -> Party:

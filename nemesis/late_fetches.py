@@ -15,8 +15,9 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
+from clusters.kafka_conditions import Fenced, IsrMember
+from clusters.observation import Condition, Held
 from clusters.port import NodeName
-from nemesis.conditions import Condition, Fenced, Held, IsrMember
 from nemesis.steps import Play
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await

@@ -21,11 +21,12 @@ never can (nobody of a role may be down), and must not stop the rest.
 """
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
+from clusters.port import NodeName, role_name
 from nemesis.targets import ByRole, Choice, RoleOf, Scene, Share, Target
 from nemesis.verbs.episode import Begun, Opening
 from nemesis.verbs.registry import EPISODES, is_fault
@@ -43,17 +44,21 @@ class MixSpec:
     faults: tuple[str, ...] = ("kill", "pause", "restart")
     targets: tuple[str, ...] = ("one broker", "leader", "active controller")
     """Drawn with equal chance: `leader` and `isr follower` of a random partition, the `active
-    controller`, or one|minority|majority|all brokers|controllers."""
+    controller`, or one|minority|majority|all nodes of a role."""
     gap_s: tuple[float, float] = (2.0, 5.0)
     """From the recovery after one fault to the next one (with overlap: from begin to begin)."""
     duration_s: tuple[float, float] = (3.0, 8.0)
-    down_brokers_max: int = 1
-    down_controllers_max: int = 1
+    down: Mapping[str, int] = field(default_factory=dict)
+    """How many nodes of a role may be down at once, by its name; 1 of a role that is not here."""
     overlap: bool = False
     rounds: bool = False
     """Each kind of fault comes once before any comes again, and so does each target."""
     demanded: tuple[str, ...] = ()
     """The kinds without which the run proves nothing: each comes once before any other."""
+
+    def down_max(self, role: str) -> int:
+        """How many nodes of the role may be down at once."""
+        return self.down.get(role, 1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -169,7 +174,7 @@ class Mix:
             gap_s=self.spec.gap_s,
             target=self._target,
             free=lambda wanted: self._within_budget(wanted, busy),
-            roles=[role for role, count in self._budget.items() if count],
+            roles=[role for role in set(map(role_name, scene.nodes)) if self.spec.down_max(role)],
             busy=busy,
         )
 
@@ -185,7 +190,7 @@ class Mix:
         if word == RoleOf.ACTIVE_CONTROLLER:
             return ByRole(role=RoleOf.ACTIVE_CONTROLLER)
         share, role = word.split()[0], word.split()[-1].removesuffix("s")
-        return Choice(share=Share(share), role=Role(role))
+        return Choice(share=Share(share), role=role)
 
     def _drawn_target(self) -> str:
         if not self.spec.rounds:
@@ -194,22 +199,15 @@ class Mix:
             self._targets = self.draw.sample(self.spec.targets, len(self.spec.targets))
         return self._targets.pop()
 
-    @property
-    def _budget(self) -> Mapping[Role, int]:
-        return {
-            Role.BROKER: self.spec.down_brokers_max,
-            Role.CONTROLLER: self.spec.down_controllers_max,
-        }
-
     def _within_budget(
         self, wanted: tuple[NodeName, ...], busy: frozenset[NodeName]
     ) -> tuple[NodeName, ...]:
-        budget = self._budget
         kept = []
-        used = {role: sum(role_of(node) is role for node in busy) for role in Role}
+        used = Counter(map(role_name, busy))
         for node in wanted:
-            if node not in busy and used[role_of(node)] < budget[role_of(node)]:
-                used[role_of(node)] += 1
+            role = role_name(node)
+            if node not in busy and used[role] < self.spec.down_max(role):
+                used[role] += 1
                 kept.append(node)
         return tuple(kept)
 

@@ -35,10 +35,10 @@ A step is a mapping of one word and its operand, and modifiers beside it:
 from collections.abc import Mapping
 from dataclasses import replace
 
-from history.failure import SpecError
+from clusters.stage import Stage
+from history.failure import Mistakes, SpecError
 from nemesis.continuity import refuse_contradictions
-from nemesis.stage import Stage
-from nemesis.steps import Choose, Play, Repeat, Step
+from nemesis.steps import Choose, Gap, Play, Repeat, Step
 from nemesis.verbs.registry import VERBS, verb_of
 from nemesis.verbs.written import Written
 from nemesis.words import did_you_mean, duration_text
@@ -52,9 +52,12 @@ _ALL_MODIFIERS = {"at", "steps", *(key for verb in VERBS.values() for key in ver
 
 
 def parse_play(data: object, stage: Stage) -> Play:
-    """The steps of a play. SpecError with the path to the first thing that cannot be."""
-    play = _parse_steps(data, stage)
-    refuse_contradictions(play, stage)
+    """The steps of a play. SpecError with the paths to all that cannot be."""
+    mistakes = Mistakes()
+    play = _read_steps(data, stage, mistakes)
+    with mistakes.below():
+        refuse_contradictions(play, stage)
+    mistakes.refuse()
     return play
 
 
@@ -82,14 +85,21 @@ def step_data(step: Step) -> dict[str, object]:
 
 
 def _parse_steps(data: object, stage: Stage) -> Play:
+    mistakes = Mistakes()
+    steps = _read_steps(data, stage, mistakes)
+    mistakes.refuse()
+    return steps
+
+
+def _read_steps(data: object, stage: Stage, mistakes: Mistakes) -> Play:
+    """The steps, with a gap for each that cannot be read."""
     if not isinstance(data, list):
         raise SpecError((), "a play is a list of steps")
-    steps = []
+    steps: list[Step] = []
     for index, item in enumerate(data):
-        try:
-            steps.append(_parse_step(item, stage))
-        except SpecError as error:
-            raise error.below(index) from None
+        steps.append(Gap(written=item))
+        with mistakes.below(index):
+            steps[index] = _parse_step(item, stage)
     return tuple(steps)
 
 
@@ -98,17 +108,18 @@ def _parse_step(item: object, stage: Stage) -> Step:
         raise SpecError((), f"a step is a word and its operand, e.g. 'kill: {stage.nodes[-1]}'")
     words = [key for key in item if key in _WORDS]
     if len(words) != 1:
-        unknown = [str(key) for key in item if key not in {*_WORDS, *_ALL_MODIFIERS}]
-        if unknown:
-            raise SpecError(
-                (unknown[0],), f"unknown word {unknown[0]!r}; {did_you_mean(unknown[0], _WORDS)}"
-            )
+        mistakes = Mistakes()
+        for key in map(str, item):
+            if key not in {*_WORDS, *_ALL_MODIFIERS}:
+                mistakes.note((key,), f"unknown word {key!r}; {did_you_mean(key, _WORDS)}")
+        mistakes.refuse()
         raise SpecError((), f"a step has exactly one word; allowed: {', '.join(_WORDS)}")
     written = Written(word=str(words[0]), item=item, stage=stage)
     _refuse_modifiers(written)
     try:
         return _built(written)
     except SpecError as error:
+        # Of several, which are of the steps of a block, all are placed.
         is_placed = bool(error.path) and error.path[0] in item
         raise (error if is_placed else error.below(written.word)) from None
 
@@ -116,11 +127,12 @@ def _parse_step(item: object, stage: Stage) -> Step:
 def _refuse_modifiers(written: Written) -> None:
     word = written.word
     allowed = ("at", *(_BLOCKS[word] if word in _BLOCKS else VERBS[word].modifiers))
+    mistakes = Mistakes()
     for key in written.item:
         if key != word and key not in allowed:
-            raise SpecError(
-                (str(key),), f"{key!r} does not go with {word!r}; {did_you_mean(str(key), allowed)}"
-            )
+            found = f"{key!r} does not go with {word!r}; {did_you_mean(str(key), allowed)}"
+            mistakes.note((str(key),), found)
+    mistakes.refuse()
 
 
 def _built(written: Written) -> Step:
@@ -149,10 +161,9 @@ def _choose(written: Written) -> Choose:
     options = written.operand
     if not isinstance(options, list) or not options:
         raise SpecError((), "expected a list of lists of steps")
-    found = []
+    found, mistakes = [], Mistakes()
     for index, option in enumerate(options):
-        try:
+        with mistakes.below("choose", index):
             found.append(_parse_steps(option, written.stage))
-        except SpecError as error:
-            raise error.below(index).below("choose") from None
+    mistakes.refuse()
     return Choose(options=tuple(found))

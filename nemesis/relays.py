@@ -15,8 +15,8 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
+from clusters.kafka_conditions import IsrMember
 from clusters.port import NodeName
-from nemesis.conditions import IsrMember
 from nemesis.steps import Play
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await

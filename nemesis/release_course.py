@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from clusters.port import NodeName, role_of
+from clusters.port import NodeName, role_name
+from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.release_words import line_of
-from nemesis.stage import Stage
 from nemesis.targets import Choice, NamedNodes, Target
 
 __all__ = ["ReleaseCourse"]
@@ -58,7 +58,7 @@ class ReleaseCourse:
             self.runs |= dict.fromkeys(target.nodes, frozenset({release}))
             return
         for node in self.runs:
-            if not isinstance(target, Choice) or role_of(node) is target.role:
+            if not isinstance(target, Choice) or role_name(node) == target.role:
                 self.runs[node] |= {release}
 
     def finalise(self, version: str, *, members: Iterable[NodeName]) -> None:
@@ -74,6 +74,11 @@ class ReleaseCourse:
                     f"{version}; restart it to a newer release first",
                 )
         self.finalised = frozenset({version})
+
+    def doubt(self) -> None:
+        """Any node may be of any release from here on, and any metadata.version may count."""
+        self.runs = {node: releases | {""} for node, releases in self.runs.items()}
+        self.finalised |= {""}
 
     def join(self, others: Iterable["ReleaseCourse"]) -> None:
         """Any of the others may be what happened."""

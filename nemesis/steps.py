@@ -12,6 +12,7 @@ from nemesis.verbs.wait import Wait
 __all__ = [
     "AWAIT_BOUND_S",
     "Choose",
+    "Gap",
     "Play",
     "Repeat",
     "Step",
@@ -37,6 +38,13 @@ class Choose(Step):
     """One of several lists of steps, drawn from the seed."""
 
     options: tuple["Play", ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap(Step):
+    """A step that cannot be read. Its play is refused, once the other steps have been followed."""
+
+    written: object
 
 
 Play = tuple[Step, ...]

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from clusters.port import ClusterView, NodeName, Role, role_of
+from clusters.kafka_port import ClusterView
+from clusters.port import NodeName, role_name
+from clusters.systems import kind_of_node
 from history.failure import HarnessError, SpecError
 
 __all__ = [
@@ -57,7 +59,7 @@ class Choice:
     """So many nodes of a role, drawn from the seed."""
 
     share: Share
-    role: Role
+    role: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +82,22 @@ class Scene:
     view: ClusterView | None
     active_controller: NodeName | None
 
-    def of_role(self, role: Role) -> list[NodeName]:
-        """List the nodes of this role."""
-        return [node for node in self.nodes if role_of(node) is role]
+    @property
+    def serving(self) -> list[NodeName]:
+        """List the nodes that clients talk to."""
+        return [node for node in self.nodes if kind_of_node(node).serves_clients]
+
+    @property
+    def deciding(self) -> list[NodeName]:
+        """List the nodes of which most have to be together for the cluster to go on."""
+        return [node for node in self.nodes if kind_of_node(node).decides]
 
 
 _FORMS = (
-    "a node (broker-2), a list of nodes, 'leader of KEY', 'isr follower of KEY', "
-    "'active controller', or 'one|minority|majority|all brokers|controllers'"
+    "a node ({node}), a list of nodes, 'leader of KEY', 'isr follower of KEY', "
+    "'active controller', or 'one|minority|majority|all {roles}'"
 )
-_CHOICE = re.compile(r"(one|minority|majority|all)(?: of)? (broker|controller)s?")
+_CHOICE = re.compile(r"(one|minority|majority|all)(?: of)? (\w+?)s?")
 _BY_KEY = re.compile(r"(leader of|isr follower of) (\S+)")
 
 
@@ -98,8 +106,8 @@ def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str
     if isinstance(value, list):
         return NamedNodes(nodes=tuple(_node(item, nodes=nodes) for item in value))
     text = str(value).strip()
-    if found := _CHOICE.fullmatch(text):
-        return Choice(share=Share(found[1]), role=Role(found[2]))
+    if (found := _CHOICE.fullmatch(text)) and found[2] in map(role_name, nodes):
+        return Choice(share=Share(found[1]), role=found[2])
     if found := _BY_KEY.fullmatch(text):
         return ByRole(role=RoleOf(found[1]), key=_key(found[2], keys=keys))
     if text == RoleOf.ACTIVE_CONTROLLER:
@@ -127,7 +135,7 @@ def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName
     if isinstance(target, NamedNodes):
         return target.nodes
     if isinstance(target, Choice):
-        peers = [node for node in scene.nodes if role_of(node) is target.role]
+        peers = [node for node in scene.nodes if role_name(node) == target.role]
         return tuple(sorted(draw.sample(peers, _share_count(target.share, len(peers)))))
     if target.role is RoleOf.ACTIVE_CONTROLLER:
         return (_known(scene.active_controller, "no controller says that it is active"),)
@@ -168,8 +176,10 @@ def _node(value: object, *, nodes: Sequence[NodeName]) -> NodeName:
     for node in nodes:
         if node == value:
             return node
+    roles = "|".join(f"{role}s" for role in sorted(set(map(role_name, nodes))))
+    forms = _FORMS.format(node=nodes[-1], roles=roles)
     raise SpecError(
-        (), f"{value!r} is no target here; nodes: {', '.join(nodes)}; a target is {_FORMS}"
+        (), f"{value!r} is no target here; nodes: {', '.join(nodes)}; a target is {forms}"
     )
 
 

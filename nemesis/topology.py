@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import permutations, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from clusters.port import NodeName, Role, role_of
+from clusters.port import CLIENTS, NodeName, role_name
+from clusters.systems import kind_of_node
 from history.failure import HarnessError
 from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 __all__ = [
-    "CLIENTS",
-    "Among",
+    "ALL",
     "Cut",
     "Flows",
     "Groups",
@@ -37,9 +37,6 @@ __all__ = [
     "flows_of",
     "whole_network",
 ]
-
-CLIENTS = NodeName("clients")
-"""Everybody outside of the cluster."""
 
 
 class Shape(StrEnum):
@@ -55,12 +52,8 @@ class Shape(StrEnum):
     """Two halves that do not reach each other, and one node that reaches both."""
 
 
-class Among(StrEnum):
-    """Which nodes a shape is drawn over; flows to the others stay."""
-
-    BROKERS = "brokers"
-    CONTROLLERS = "controllers"
-    ALL = "all"
+ALL: Final = "all"
+"""As what a shape is drawn over, instead of the nodes of one role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +69,8 @@ class Isolate:
     """Nobody else of the nodes in question reaches this side, nor it them."""
 
     party: Party
-    among: Among = Among.ALL
+    among: str = ALL
+    """ALL, or the nodes of one role, whose other flows stay: "brokers"."""
 
     @property
     def concerns_clients(self) -> bool:
@@ -114,7 +108,8 @@ class Shaped:
     """A shape by name, drawn over some of the nodes."""
 
     shape: Shape
-    among: Among = Among.ALL
+    among: str = ALL
+    """ALL, or the nodes of one role, whose other flows stay: "brokers"."""
 
     @property
     def concerns_clients(self) -> bool:
@@ -138,14 +133,14 @@ Cut = Isolate | Groups | OneWay | Shaped | Flows
 
 
 def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
-    """Every node reaches every other; clients and brokers reach each other."""
+    """Every node reaches every other; clients and the nodes that serve them do, too."""
     import networkx as nx  # noqa: PLC0415
 
     graph: nx.DiGraph[NodeName] = nx.DiGraph()
     known = tuple(nodes)
     graph.add_edges_from(permutations(known, 2))
-    brokers = [node for node in known if role_of(node) is Role.BROKER]
-    graph.add_edges_from(_both_ways([CLIENTS], brokers))
+    serving = [node for node in known if kind_of_node(node).serves_clients]
+    graph.add_edges_from(_both_ways([CLIENTS], serving))
     return graph
 
 
@@ -170,7 +165,7 @@ def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
 def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[NodeName]:
     """The nodes that are not in the largest group whose members all reach each other.
 
-    Ties go to the group with the first controller: where it is, the cluster goes on.
+    Ties go to the group with the most nodes that decide: where these are, the cluster goes on.
     """
     import networkx as nx  # noqa: PLC0415
 
@@ -182,7 +177,7 @@ def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[Nod
 
 
 def _rank(group: Collection[NodeName]) -> int:
-    return sum(role_of(node) is Role.CONTROLLER for node in group)
+    return sum(kind_of_node(node).decides for node in group)
 
 
 def _members(party: Party, scene: Scene, draw: random.Random) -> list[NodeName]:
@@ -201,10 +196,10 @@ def _both_ways(ones: Collection[NodeName], others: Collection[NodeName]) -> list
     return [flow for one, other in product(ones, others) for flow in ((one, other), (other, one))]
 
 
-def _pool(among: Among, nodes: Sequence[NodeName]) -> list[NodeName]:
-    if among is Among.ALL:
+def _pool(among: str, nodes: Sequence[NodeName]) -> list[NodeName]:
+    if among == ALL:
         return list(nodes)
-    return [node for node in nodes if role_of(node) == among.removesuffix("s")]
+    return [node for node in nodes if role_name(node) == among.removesuffix("s")]
 
 
 def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> frozenset[Flow]:

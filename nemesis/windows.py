@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
-from nemesis.conditions import Condition, Fenced, Held, IsrMember, Registered
+from clusters.kafka_conditions import Fenced, IsrMember, Registered
+from clusters.kafka_port import Role, role_of
+from clusters.observation import Condition, Held
+from clusters.port import NodeName
 from nemesis.steps import Play
 from nemesis.targets import ByRole, NamedNodes, RoleOf, Target
 from nemesis.topology import Isolate, Party

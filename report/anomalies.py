@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
+from checkers.anomaly import ANOMALIES, SENTENCES, Anomaly, anomalies_of
 from checkers.verdict import CheckResult, Verdict
 from history.failure import HarnessError
 
@@ -75,7 +75,8 @@ class Record:
 def groups_in(directory: Path) -> tuple[AnomalyGroup, ...]:
     """What each file of anomalies spells out.
 
-    Raises HarnessError if a file has another schema than `checkers.anomaly.ANOMALIES`.
+    Raises HarnessError if a file has neither the schema `checkers.anomaly.ANOMALIES` nor that of
+    earlier versions.
     """
     return tuple(_group(path) for path in sorted(directory.glob("*.parquet")))
 
@@ -151,7 +152,7 @@ def _group(path: Path) -> AnomalyGroup:
     smallest: dict[bool, list[Anomaly]] = {False: [], True: []}
     with pq.ParquetFile(path) as file:
         found = file.schema_arrow
-        if not found.equals(ANOMALIES):
+        if not (found.equals(ANOMALIES) or found.equals(SENTENCES)):
             raise HarnessError(f"{path} does not have the schema of anomalies: found {found}")
         for batch in file.iter_batches(batch_size=_BATCH_ROWS):
             allowed = batch.column("allowed").to_numpy(zero_copy_only=False)

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from checkers.forensics import (
+from checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
     Election,

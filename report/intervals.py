@@ -18,9 +18,9 @@ import pyarrow.dataset as ds
 from markupsafe import Markup
 
 from checkers.anomaly import Anomaly
-from checkers.kernels.rows import OPEN_NS
 from checkers.linearizability.operations import Effect, Operation, columns_of, operations_of
 from checkers.linearizability.words import in_words
+from checkers.rows import OPEN_NS
 from history.models import Model
 from report.notation import counted, length, moment
 from report.svg import CHARACTER, event_group, line, text

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from checkers.fault_kinds import FaultKind, kinds_in
+from checkers.grounds.fault_kinds import FaultKind, kinds_in
 from checkers.verdict import Verdict
 from history.manifest import Manifest
 from report.notation import integer, one_line

@@ -89,14 +89,13 @@ def read_run(run: RunDirectory) -> Reading:
     operation_files: tuple[Path, ...] = ()
     record_files: tuple[Path, ...] = ()
     model_files: tuple[Path, ...] = ()
-    # A run that failed early left nothing; then there is nothing to seal and no trouble either.
+    # A run that failed early left nothing to read, which is no trouble either.
     if run.history.is_dir() or any(run.raw.glob("*")):
         faults = attempts.read(lambda: load_table(run, "faults"), faults)
         samples = attempts.read(lambda: load_table(run, "samples"), samples)
         operation_files = _files(run, "operations", attempts)
         record_files = _files(run, "records", attempts)
         model_files = _files(run, "model_operations", attempts)
-    # Only now: sealing, where it was still to be done, has put the digests into the manifest.
     answers = read_answers(run)
     spelled_out: tuple[AnomalyGroup, ...] = attempts.read(lambda: groups_in(run.anomalies), ())
     spans = spans_of(faults)

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.asking import Address
-from clusters.port import Cluster, NodeName, Role, role_of
+from clusters.kafka_port import BrokerCluster, Role, role_of
+from clusters.port import NodeName
 from history.failure import HarnessError
 from history.journal import journal_path
 from history.manifest import Promises
@@ -105,7 +106,7 @@ class JournalledWorkload:
         return self._processes.failures()
 
 
-def clients_way(cluster: Cluster) -> dict[NodeName, Address]:
+def clients_way(cluster: BrokerCluster) -> dict[NodeName, Address]:
     """Each broker as clients find it: over a proxy, where there is one."""
     brokers = [node for node in cluster.nodes if role_of(node) is Role.BROKER]
     servers = [server.rpartition(":") for server in cluster.bootstrap_servers.split(",")]

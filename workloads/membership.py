@@ -15,13 +15,11 @@ from clusters.port import NodeName
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.clients.membership_config import MembershipConfig, write_membership_config
-from workloads.journalled import JournalledWorkload
+from workloads.journalled import JournalledWorkload, clients_way
+from workloads.kind import Setup
 from workloads.membership_spec import MembershipSpec
 
-__all__ = ["RECORDED", "membership_workload"]
-
-RECORDED: Final = ("partition_writes",)
-"""The tables of the cluster that this workload sets out to record."""
+__all__ = ["build", "membership_workload"]
 
 _CLIENT: Final = "membership-0"
 
@@ -65,4 +63,20 @@ def membership_workload(
         tables=("partition_writes",),
         warden=warden,
         run=run,
+    )
+
+
+def build(spec: MembershipSpec, setup: Setup) -> JournalledWorkload:
+    """The workload of a run."""
+    brokers = clients_way(setup.cluster)
+    return membership_workload(
+        spec,
+        warden=setup.warden,
+        brokers=brokers,
+        broker_ids=[setup.cluster.broker_id(broker) for broker in brokers],
+        keys=setup.keys,
+        run=setup.run,
+        clock=setup.clock,
+        seed=setup.seed,
+        first_process=setup.first_process,
     )

@@ -1,11 +1,16 @@
 """What can be asked of the membership workload; defaults suit a small cluster on one machine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
-__all__ = ["MembershipSpec"]
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from history.failure import Mistakes
+from workloads.kind import WorkloadKind
+
+__all__ = ["KIND", "MembershipSpec"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +58,29 @@ class MembershipSpec:
         if self.moves is None:
             return None
         return len(range(mover, self.moves, self.movers))
+
+
+def _check(spec: MembershipSpec, cluster: KafkaSpec, topics: Sequence[TopicSpec]) -> None:
+    mistakes, brokers = Mistakes(), cluster.brokers
+    if spec.replicas_min >= brokers:
+        found = f"{spec.replicas_min} replicas on {brokers} brokers have nowhere to go"
+        mistakes.note(("replicas_min",), found)
+    if spec.replicas_max is not None and spec.replicas_max > brokers:
+        mistakes.note(("replicas_max",), f"{spec.replicas_max} replicas on {brokers} brokers")
+    keys_count = sum(len(topic.keys) for topic in topics)
+    if topics and spec.movers > keys_count:
+        found = f"each mover needs a partition of its own, found {keys_count} of them"
+        mistakes.note(("movers",), found)
+    mistakes.refuse()
+
+
+KIND: Final = WorkloadKind(
+    word="membership",
+    spec=MembershipSpec,
+    module="workloads.membership",
+    beside=True,
+    first_process=200_000,
+    tables=lambda _spec: ("partition_writes",),
+    check=_check,
+    moves_replicas=True,
+)

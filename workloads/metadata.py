@@ -14,13 +14,11 @@ from clusters.port import NodeName
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.clients.metadata_config import MetadataConfig, write_metadata_config
-from workloads.journalled import JournalledWorkload
+from workloads.journalled import JournalledWorkload, clients_way
+from workloads.kind import Setup
 from workloads.metadata_spec import MetadataSpec
 
-__all__ = ["RECORDED", "metadata_workload"]
-
-RECORDED: Final = ("describes", "metadata_writes", "partition_writes")
-"""The tables of the cluster that this workload sets out to record."""
+__all__ = ["build", "metadata_workload"]
 
 _CLIENT: Final = "metadata-0"
 
@@ -60,4 +58,17 @@ def metadata_workload(
         tables=("metadata_writes", "partition_writes"),
         warden=warden,
         run=run,
+    )
+
+
+def build(spec: MetadataSpec, setup: Setup) -> JournalledWorkload:
+    """The workload of a run."""
+    return metadata_workload(
+        spec,
+        warden=setup.warden,
+        brokers=clients_way(setup.cluster),
+        run=setup.run,
+        clock=setup.clock,
+        seed=setup.seed,
+        first_process=setup.first_process,
     )

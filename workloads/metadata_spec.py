@@ -1,11 +1,17 @@
 """What can be asked of the metadata workload; defaults suit a small cluster on one machine."""
 
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
 
 from pydantic import Field
 
-__all__ = ["MetadataSpec"]
+from history.manifest import Promises
+from workloads.kind import WorkloadKind
+
+__all__ = ["KIND", "MetadataSpec"]
+
+_SETTLED_READS_S: Final = 5.0
+"""For reads of metadata that are held to their age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +63,31 @@ class MetadataSpec:
                 f"each writer needs a topic of its own, found topics: {self.topics} and "
                 f"writers: {self.writers}"
             )
+
+
+def _promised(spec: MetadataSpec, promises: Promises) -> Promises:
+    """Of metadata as it says; of records as before."""
+    return replace(
+        promises,
+        metadata_age_max_ms=spec.age_max_ms,
+        metadata_settled_age_max_ms=spec.settled_age_max_ms,
+        metadata_settle_ms=spec.settle_ms,
+    )
+
+
+def _settling_s(spec: MetadataSpec) -> float:
+    """Until there are settled reads, if these are held to an age."""
+    return 0.0 if spec.settled_age_max_ms is None else spec.settle_ms / 1000 + _SETTLED_READS_S
+
+
+KIND: Final = WorkloadKind(
+    word="metadata",
+    spec=MetadataSpec,
+    module="workloads.metadata",
+    simulated="workloads.simulated.metadata",
+    beside=True,
+    first_process=100_000,
+    tables=lambda _spec: ("describes", "metadata_writes", "partition_writes"),
+    promised=_promised,
+    settling_s=_settling_s,
+)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from clusters.hosts.warden import Warden
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory
@@ -25,6 +25,7 @@ from workloads.clients.config import (
     ProducerConfig,
     write_config,
 )
+from workloads.kind import Setup
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["Consume", "ProducePoll", "ProducePollSpec"]
@@ -143,3 +144,16 @@ def _complete(result: Path) -> tuple[str, ...]:
         return tuple(json.loads(result.read_text())["complete"])
     except (OSError, ValueError):
         return ()
+
+
+def build(spec: ProducePollSpec, setup: Setup) -> ProducePoll:
+    """The workload of a run."""
+    return ProducePoll(
+        spec,
+        warden=setup.warden,
+        bootstrap_servers=setup.cluster.bootstrap_servers,
+        topics=setup.topics,
+        run=setup.run,
+        clock=setup.clock,
+        seed=setup.seed,
+    )

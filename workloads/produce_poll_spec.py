@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
 from history.manifest import Promises
 from workloads.clients.columns import VALUE_BYTES_MIN
+from workloads.kind import WorkloadKind
 from workloads.librdkafka import refused_setting
 
-__all__ = ["Consume", "ProducePollSpec"]
+__all__ = ["KIND", "Consume", "ProducePollSpec"]
 
 
 class Consume(StrEnum):
@@ -78,3 +79,11 @@ class ProducePollSpec:
     def promises(self) -> Promises:
         """What its clients are configured to be promised."""
         return Promises(idempotent=self.idempotence, acks=self.acks, consume=str(self.consume))
+
+
+KIND: Final = WorkloadKind(
+    word="produce-poll",
+    spec=ProducePollSpec,
+    module="workloads.produce_poll",
+    simulated="workloads.simulated.produce_poll",
+)

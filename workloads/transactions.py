@@ -15,7 +15,7 @@ from typing import Final
 from clusters.hosts.warden import Warden
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import fetch_release
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.clock import Clock
 from history.manifest import Promises
 from history.run_directory import RunDirectory
@@ -25,10 +25,11 @@ from workloads.clients.config import ConsumerConfig, FinalReaderConfig, write_co
 from workloads.clients.java_consumer import JavaConsumerConfig
 from workloads.clients.java_gateway import JavaProgram
 from workloads.clients.transactional_config import OffsetsConfig, TransactorConfig, write_as
+from workloads.kind import Setup
 from workloads.transactions_plan import WATCH, TransactionsPlan
 from workloads.transactions_spec import TransactionsSpec
 
-__all__ = ["Transactions", "TransactionsSpec", "tables"]
+__all__ = ["Transactions", "build"]
 
 _CONSUMER_STOP_S: Final = 9.0
 """To poll what was sent last."""
@@ -36,11 +37,6 @@ _READ_S: Final = 20.0
 """Of the time for the final reads, what is left to them when stable offsets were waited for."""
 _SLACK_S: Final = 2.0
 """For a client to end, after it gave up."""
-
-
-def tables(spec: TransactionsSpec) -> tuple[str, ...]:
-    """The tables of the cluster that this workload sets out to record."""
-    return ("transactions", "stable_offsets", *(("group_offsets",) if spec.takes else ()))
 
 
 class Transactions:
@@ -187,3 +183,18 @@ def _listed(result: str, name: str) -> tuple[str, ...]:
         return tuple(json.loads(Path(result).read_text())[name])
     except (OSError, ValueError):
         return ()
+
+
+def build(spec: TransactionsSpec, setup: Setup) -> Transactions:
+    """The workload of a run."""
+    assert isinstance(setup.prepared, Prepared), "transactions are for Kafka"
+    return Transactions(
+        spec,
+        warden=setup.warden,
+        bootstrap_servers=setup.cluster.bootstrap_servers,
+        topics=setup.topics,
+        run=setup.run,
+        clock=setup.clock,
+        seed=setup.seed,
+        prepared=setup.prepared,
+    )

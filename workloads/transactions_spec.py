@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from history.manifest import Promises
 from workloads.clients.columns import VALUE_BYTES_MIN
 from workloads.generators.intents import Intent
+from workloads.kind import WorkloadKind
 from workloads.transactional_settings import refused_transactional_setting
 
-__all__ = ["Client", "Intent", "TransactionsSpec"]
+__all__ = ["KIND", "Client", "Intent", "TransactionsSpec"]
 
 
 class Client(StrEnum):
@@ -122,3 +123,15 @@ def _refuse_disorder(**timeouts: int) -> None:
     for (shorter, low), (longer, high) in pairwise(ordered):
         if low > high:
             raise ValueError(f"{shorter} must be at most {longer}, found {low} and {high}")
+
+
+def _tables(spec: TransactionsSpec) -> tuple[str, ...]:
+    return ("transactions", "stable_offsets", *(("group_offsets",) if spec.takes else ()))
+
+
+KIND: Final = WorkloadKind(
+    word="transactions",
+    spec=TransactionsSpec,
+    module="workloads.transactions",
+    tables=_tables,
+)

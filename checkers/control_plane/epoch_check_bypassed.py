@@ -20,14 +20,16 @@ Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterParti
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, clock, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.rpcs import Rpc
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, made, requests_by_partition
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View, by_partition
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "bypassed_epoch_checks"]
+__all__ = ["CHECKS", "NAME", "bypassed_epoch_checks"]
 
 NAME: Final = "epoch-check-bypassed"
 _UNCHECKED: Final = -1
@@ -47,9 +49,8 @@ class _Claim(NamedTuple):
     refusal: str
 
 
-def bypassed_epoch_checks(tables: Tables, facts: Facts) -> Judged:
+def bypassed_epoch_checks(tables: Tables, seen: View) -> Judged:
     """Changes by requests out of date, by partition. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     requests = requests_by_partition(tables["wire"], seen.partitions)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -124,12 +125,41 @@ def _of_brokers(request: Rpc, version: PartitionVersion, seen: View) -> Iterator
 def _proof(
     history: PartitionHistory, version: PartitionVersion, request: Rpc, claim: _Claim
 ) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(claim.offset, version.metadata_offset),
-        values=(claim.named, claim.in_force),
+    return Proof.of(
+        "the AlterPartition of {key} sent at {asked} (frame {frame}) {words}, and "
+        "{target} made the change at metadata offset {metadata_offset} instead of "
+        "answering {refusal}",
+        metadata_offsets={"offset": claim.offset, "metadata_offset": version.metadata_offset},
+        values={"named": claim.named, "in_force": claim.in_force},
         frames=tuple(one for one in (request.frame, request.answer_frame) if one is not None),
-        detail=f"the AlterPartition of {history.key} sent at {clock(request.asked_ns)} (frame "
-        f"{request.frame}) {claim.words}, and {request.target} made the change at metadata offset "
-        f"{version.metadata_offset} instead of answering {claim.refusal}",
+        times={"asked": request.asked_ns},
+        key=history.key,
+        frame=request.frame,
+        words=claim.words,
+        target=request.target,
+        refusal=claim.refusal,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C13",
+            name=NAME,
+            title="The controller changed an ISR on a proposal that it had to refuse",
+            kind=Kind.ANOMALY,
+            rule="An AlterPartition made a version of its partition, and what it names is not "
+            "what was in force before: the partition epoch that it expects, the leader epoch, its "
+            "sender as the leader, its sender's broker epoch, or the broker epoch of a member "
+            "(-1 is not compared). INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, INVALID_REQUEST, "
+            "STALE_BROKER_EPOCH and INELIGIBLE_REPLICA are the answers to that.",
+            meaning="The checks that keep what is out of date from changing an ISR do not work: a "
+            "dead or deposed leader decides, or a broker without its data comes to be in sync.",
+            case="an epoch, or the sender, that a successful AlterPartition names",
+            source="KIP-497, KIP-631, KIP-903",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=bypassed_epoch_checks,
+    ),
+)

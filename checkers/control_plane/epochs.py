@@ -20,22 +20,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, counted, spelled, view
-from checkers.kernels.broker_states import BrokerHistory
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import METADATA, View, counted, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "epochs_that_went_back"]
+__all__ = ["CHECKS", "NAME", "epochs_that_went_back"]
 
 NAME: Final = "epoch-went-back"
 
 
-def epochs_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def epochs_that_went_back(tables: Tables, seen: View) -> Judged:
     """Of nodes' logs, partitions and brokers. Reads `metadata_log` and `wire`."""
     wire = tables["wire"]
-    seen = view(tables, facts)
     told = [*_heartbeats(wire), *_answers(wire, seen.partitions)]
     proofs = [*_logs(tables["metadata_log"]), *filter(None, told)]
     cases = len(told) + _step_count(tables["metadata_log"])
@@ -61,13 +62,15 @@ def _logs(metadata_log: pa.Table) -> Iterator[Proof]:
         offset = rows["metadata_offset"].to_numpy()
         epoch = rows["controller_epoch"].to_numpy()
         for place in np.flatnonzero((np.diff(epoch) < 0) | (np.diff(offset) <= 0)).tolist():
-            yield Proof(
-                operations=(),
-                offsets=(int(offset[place]), int(offset[place + 1])),
-                values=(int(epoch[place]), int(epoch[place + 1])),
-                detail=f"in the metadata log of {node}, offset {offset[place]} of controller epoch "
-                f"{epoch[place]} is followed by offset {offset[place + 1]} of controller epoch "
-                f"{epoch[place + 1]}",
+            yield Proof.of(
+                "in the metadata log of {node}, offset {offset} of controller epoch {epoch} "
+                "is followed by offset {next_offset} of controller epoch {next_epoch}",
+                metadata_offsets={
+                    "offset": int(offset[place]),
+                    "next_offset": int(offset[place + 1]),
+                },
+                values={"epoch": int(epoch[place]), "next_epoch": int(epoch[place + 1])},
+                node=node,
             )
 
 
@@ -78,13 +81,20 @@ def _partition(history: PartitionHistory) -> Iterator[Proof | None]:
         if other[0] >= one[0] and other[1] >= one[1]:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(before.metadata_offset, version.metadata_offset),
+        yield Proof.of(
+            "{key} had leader epoch {leader_epoch} and partition epoch {partition_epoch} at "
+            "metadata offset {metadata_offset}, and has {new_leader_epoch} and "
+            "{new_partition_epoch} at metadata offset {version_metadata_offset}",
+            metadata_offsets={
+                "metadata_offset": before.metadata_offset,
+                "version_metadata_offset": version.metadata_offset,
+            },
             values=(*one, *other),
-            detail=f"{history.key} had leader epoch {one[0]} and partition epoch {one[1]} at "
-            f"metadata offset {before.metadata_offset}, and has {other[0]} and {other[1]} at "
-            f"metadata offset {version.metadata_offset}",
+            key=history.key,
+            leader_epoch=one[0],
+            partition_epoch=one[1],
+            new_leader_epoch=other[0],
+            new_partition_epoch=other[1],
         )
 
 
@@ -94,14 +104,17 @@ def _registrations(broker: BrokerHistory) -> Iterator[Proof | None]:
         if after.broker_epoch > before.broker_epoch - is_same:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(before.metadata_offset, after.metadata_offset),
-            values=(before.broker_epoch, after.broker_epoch),
-            detail=f"broker {broker.broker_id} registered with broker epoch "
-            f"{before.broker_epoch} at metadata offset {before.metadata_offset}, and "
-            f"{'' if is_same else 'another incarnation of it '}with "
-            f"{after.broker_epoch} at metadata offset {after.metadata_offset}",
+        yield Proof.of(
+            "broker {broker_id} registered with broker epoch {broker_epoch} at metadata "
+            "offset {metadata_offset}, and {another}with {after_broker_epoch} at metadata "
+            "offset {after_metadata_offset}",
+            metadata_offsets={
+                "metadata_offset": before.metadata_offset,
+                "after_metadata_offset": after.metadata_offset,
+            },
+            values={"broker_epoch": before.broker_epoch, "after_broker_epoch": after.broker_epoch},
+            broker_id=broker.broker_id,
+            another="" if is_same else "another incarnation of it ",
         )
 
 
@@ -120,14 +133,14 @@ def _heartbeats(wire: pa.Table) -> Iterator[Proof | None]:
 
 def _forgotten(before: Rpc, rpc: Rpc) -> Proof:
     known, offset = before.of("fetch_offset"), rpc.of("fetch_offset")
-    return Proof(
-        operations=(),
-        offsets=(known, offset),
-        values=(rpc.of("broker_epoch"),),
-        frames=(before.frame, rpc.frame),
-        detail=f"{rpc.source}, with broker epoch {rpc.of('broker_epoch')}, had applied "
-        f"metadata offset {known} at {clock(before.asked_ns)} (frame "
-        f"{before.frame}), and {offset} at {clock(rpc.asked_ns)} (frame {rpc.frame})",
+    return Proof.of(
+        "{source}, with broker epoch {broker_epoch}, had applied metadata offset {known} "
+        "at {asked} (frame {frame}), and {offset} at {rpc_asked} (frame {rpc_frame})",
+        metadata_offsets={"known": known, "offset": offset},
+        values={"broker_epoch": rpc.of("broker_epoch")},
+        frames={"frame": before.frame, "rpc_frame": rpc.frame},
+        times={"asked": before.asked_ns, "rpc_asked": rpc.asked_ns},
+        source=rpc.source,
     )
 
 
@@ -142,17 +155,49 @@ def _answers(
         if told[0] >= asked[0] and 0 <= told[1] - asked[1] <= 1:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(),
+        yield Proof.of(
+            "{source} sent an AlterPartition of {key} (frame {frame}) with leader epoch "
+            "{asked_leader_epoch} and partition epoch {asked_partition_epoch}, and was answered "
+            "with {told_leader_epoch} and {told_partition_epoch} by {target} (frame "
+            "{answer_frame})",
             values=(*asked, *told),
             frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-            detail=f"{rpc.source} sent an AlterPartition of {_key(rpc, partitions)} (frame "
-            f"{rpc.frame}) with leader epoch {asked[0]} and partition epoch {asked[1]}, and was "
-            f"answered with {told[0]} and {told[1]} by {rpc.target} (frame {rpc.answer_frame})",
+            source=rpc.source,
+            key=_key(rpc, partitions),
+            frame=rpc.frame,
+            asked_leader_epoch=asked[0],
+            asked_partition_epoch=asked[1],
+            told_leader_epoch=told[0],
+            told_partition_epoch=told[1],
+            target=rpc.target,
+            answer_frame=rpc.answer_frame,
         )
 
 
 def _key(rpc: Rpc, partitions: Mapping[tuple[str, int], PartitionHistory]) -> str:
     known = partitions.get((rpc.of("topic_id"), rpc.of("partition")))
     return known.key if known is not None else f"{rpc.of('topic')}-{rpc.of('partition')}"
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C5",
+            name=NAME,
+            title="An epoch or a metadata offset went back, or one was skipped",
+            kind=Kind.ANOMALY,
+            rule="These never fall: controller epoch and offset along every metadata log; leader "
+            "epoch and partition epoch of a partition; broker epoch from registration to "
+            "registration, and another incarnation has a higher one; the metadata offset in the "
+            "heartbeats of one incarnation and connection. An AlterPartition is answered with the "
+            "partition epoch that it expected or the next one.",
+            meaning="What fences old leaders and old brokers off does not any more.",
+            case="a step from an epoch or a metadata offset to the next one",
+            source="KIP-101, KIP-497, KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=epochs_that_went_back,
+        tables=("metadata_log", "wire"),
+    ),
+)

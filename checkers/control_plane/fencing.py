@@ -1,7 +1,7 @@
 """C8: fencing-too-early and fencing-too-late, from the tape and the log of record.
 
 A controller fences a broker whose session has ended: it has taken no heartbeat of that registration
-for the session time-out. Both sides are compared by bounds (`checkers.kernels.sessions`), each
+for the session time-out. Both sides are compared by bounds (`checkers.metadata.sessions`), each
 taken so that it speaks for the controller:
 
 - *too early*: the latest that the fencing can have been decided is less than the time-out after the
@@ -32,12 +32,11 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc
-from checkers.kernels.sessions import (
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.sessions import (
     Contacts,
     Term,
     contacts_of,
@@ -45,8 +44,11 @@ from checkers.kernels.sessions import (
     term_at,
     terms_of,
 )
+from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
+__all__ = ["CHECKS", "EARLY", "LATE", "SLACK_NS", "fenced_too_early", "fenced_too_late"]
 
 EARLY: Final = "fencing-too-early"
 LATE: Final = "fencing-too-late"
@@ -75,18 +77,17 @@ class _Sessions:
 _Answers = Callable[[BrokerHistory, _Sessions], Iterator[Proof | None]]
 
 
-def fenced_too_early(tables: Tables, facts: Facts) -> Judged:
+def fenced_too_early(tables: Tables, seen: View) -> Judged:
     """Fencings of living brokers, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
-    return _judged(EARLY, tables, facts, _early)
+    return _judged(EARLY, tables, seen, _early)
 
 
-def fenced_too_late(tables: Tables, facts: Facts) -> Judged:
+def fenced_too_late(tables: Tables, seen: View) -> Judged:
     """Silences without a fencing, by broker. Reads `metadata_log`, `wire`, `node_settings`."""
-    return _judged(LATE, tables, facts, _late)
+    return _judged(LATE, tables, seen, _late)
 
 
-def _judged(check: str, tables: Tables, facts: Facts, answers: _Answers) -> Judged:
-    seen = view(tables, facts)
+def _judged(check: str, tables: Tables, seen: View, answers: _Answers) -> Judged:
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
     if doubt:
@@ -94,7 +95,7 @@ def _judged(check: str, tables: Tables, facts: Facts, answers: _Answers) -> Judg
         return
     sessions = _Sessions(
         seen=seen,
-        terms=terms_of(seen.log, facts),
+        terms=terms_of(seen.log, seen.facts),
         contacts=contacts_of(tables["wire"]),
         timeouts_ns=timeouts_ns,
     )
@@ -225,13 +226,52 @@ def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
 
 def _proof(version: BrokerVersion, last: Rpc, words: str) -> Proof:
     frames = (last.frame,) if last.answer_frame is None else (last.frame, last.answer_frame)
-    return Proof(
-        offsets=(version.metadata_offset,),
-        values=(version.broker_epoch,),
+    return Proof.of(
+        "{words}",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"broker_epoch": version.broker_epoch},
         frames=frames,
-        detail=words,
+        words=words,
     )
 
 
 def _seconds(time_ns: int) -> str:
     return f"{time_ns / 1_000_000_000:.3f} s"
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C8a",
+            name=EARLY,
+            title="A broker was fenced whose session had not ended",
+            kind=Kind.ANOMALY,
+            rule="A broker that neither left nor asked for it was fenced, and the latest that "
+            "this can have been decided is less than the session time-out after the earliest that "
+            "the same controller can have taken the last heartbeat that it had accepted.",
+            meaning="A living broker loses its leaderships, and partitions move for nothing.",
+            case="a fencing of a broker whose last heartbeat is on the tape",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=fenced_too_early,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="C8b",
+            name=LATE,
+            title="A broker was not fenced though its session had ended",
+            kind=Kind.ANOMALY,
+            rule="A broker stayed unfenced for 5 s longer than the session time-out after the "
+            "latest that its controller can have heard of it, while that controller wrote records "
+            "at least every 2 s.",
+            meaning="Partitions led by a broker that is gone stay without a leader.",
+            case="a broker's silence that may have been longer than its session time-out",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=fenced_too_late,
+    ),
+)

@@ -14,12 +14,22 @@ Source: KIP-631, KIP-966.
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, by_partition
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["ELR_OVERLAPS", "EMPTY", "NOT_IN_REPLICAS", "elr_overlaps", "empty_isrs", "strange_isrs"]
+__all__ = [
+    "CHECKS",
+    "ELR_OVERLAPS",
+    "EMPTY",
+    "NOT_IN_REPLICAS",
+    "elr_overlaps",
+    "empty_isrs",
+    "strange_isrs",
+]
 
 EMPTY: Final = "empty-isr"
 NOT_IN_REPLICAS: Final = "isr-not-in-replicas"
@@ -28,9 +38,8 @@ ELR_OVERLAPS: Final = "elr-overlaps-isr"
 _ELR_FEATURE: Final = "eligible.leader.replicas.version"
 
 
-def empty_isrs(tables: Tables, facts: Facts) -> Judged:
+def empty_isrs(_: Tables, seen: View) -> Judged:
     """Versions without an ISR, by partition. Reads `metadata_log`."""
-    seen = view(tables, facts)
     since = _elr_since(seen)
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -43,7 +52,7 @@ def empty_isrs(tables: Tables, facts: Facts) -> Judged:
     return by_partition(EMPTY, seen, judged)
 
 
-def strange_isrs(tables: Tables, facts: Facts) -> Judged:
+def strange_isrs(_: Tables, seen: View) -> Judged:
     """Members of ISRs that are no replicas, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -52,10 +61,10 @@ def strange_isrs(tables: Tables, facts: Facts) -> Judged:
             words = f"and {strange} are not among its replicas {list(version.replicas)}"
             yield _proof(history, version, words) if strange else None
 
-    return by_partition(NOT_IN_REPLICAS, view(tables, facts), judged)
+    return by_partition(NOT_IN_REPLICAS, seen, judged)
 
 
-def elr_overlaps(tables: Tables, facts: Facts) -> Judged:
+def elr_overlaps(_: Tables, seen: View) -> Judged:
     """Replicas in both, by partition. Reads `metadata_log`."""
 
     def judged(history: PartitionHistory) -> Iterator[Proof | None]:
@@ -64,7 +73,7 @@ def elr_overlaps(tables: Tables, facts: Facts) -> Judged:
             words = f"and {both} are in its ELR {list(version.elr)}, too"
             yield _proof(history, version, words) if both else None
 
-    return by_partition(ELR_OVERLAPS, view(tables, facts), judged)
+    return by_partition(ELR_OVERLAPS, seen, judged)
 
 
 def _elr_since(seen: View) -> int | None:
@@ -84,10 +93,62 @@ def _elr_since(seen: View) -> int | None:
 
 
 def _proof(history: PartitionHistory, version: PartitionVersion, what: str) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(version.metadata_offset,),
-        values=(version.partition_epoch,),
-        detail=f"at metadata offset {version.metadata_offset} (partition epoch "
-        f"{version.partition_epoch}) the ISR of {history.key} is {version.isr_text}, {what}",
+    return Proof.of(
+        "at metadata offset {metadata_offset} (partition epoch {partition_epoch}) "
+        "the ISR of {key} is {isr_text}, {what}",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"partition_epoch": version.partition_epoch},
+        key=history.key,
+        isr_text=version.isr_text,
+        what=what,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C9a",
+            name=EMPTY,
+            title="A partition has no ISR",
+            kind=Kind.ANOMALY,
+            rule="An ISR is empty while somebody leads, or on a cluster without eligible leader "
+            "replicas. With them (KIP-966) it may be empty while nobody leads.",
+            meaning="No replica is known to have the committed records.",
+            case="a version of a partition's ISR",
+            source="KIP-631, KIP-966; KAFKA-15353",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=empty_isrs,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="C9b",
+            name=NOT_IN_REPLICAS,
+            title="An ISR has a member that is no replica",
+            kind=Kind.ANOMALY,
+            rule="Each member of an ISR is among the partition's replicas.",
+            meaning="A broker that holds no copy counts as having one.",
+            case="a version of a partition's ISR",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=strange_isrs,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="C9c",
+            name=ELR_OVERLAPS,
+            title="A replica is in the ISR and among the eligible leaders outside it",
+            kind=Kind.ANOMALY,
+            rule="ISR and ELR of a partition have no member in common.",
+            meaning="The controller's records of who has what contradict themselves.",
+            case="a version of a partition with an ELR",
+            source="KIP-966",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=elr_overlaps,
+    ),
+)

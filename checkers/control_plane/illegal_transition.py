@@ -1,10 +1,10 @@
 """C11 illegal-transition: the log of record, replayed through a model of the controller's rules.
 
-The model (`checkers.kernels.metadata_state`, `checkers.kernels.metadata_rules`) is given one record
+The model (`checkers.metadata.state`, `checkers.control_plane.metadata_rules`) is given one record
 after the other; each is judged as a step from the state that the records before it add up to, and
 then applied, wrong or not, so that a wrong step is told once.
 
-Sound because only what the quorum decided is judged (`checkers.kernels.log_of_record`), because
+Sound because only what the quorum decided is judged (`checkers.metadata.log_of_record`), because
 records of an aborted transaction are not in it, and because a snapshot's records are the state that
 the log goes on from and no steps. A log that begins with a snapshot is not accused of what only the
 absence of something could prove.
@@ -23,23 +23,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, spelled, view
-from checkers.kernels.breach import Breach
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.log_of_record import LogOfRecord
-from checkers.kernels.metadata_records import MetadataRecord
-from checkers.kernels.metadata_rules import breaches
-from checkers.kernels.metadata_state import MetadataState
+from checkers.control_plane.breach import Breach
+from checkers.control_plane.metadata_rules import breaches
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.log_of_record import LogOfRecord
+from checkers.metadata.records import MetadataRecord
+from checkers.metadata.state import MetadataState
+from checkers.metadata.view import METADATA, View, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "illegal_transitions"]
+__all__ = ["CHECKS", "NAME", "illegal_transitions"]
 
 NAME: Final = "illegal-transition"
 
 
-def illegal_transitions(tables: Tables, facts: Facts) -> Judged:
+def illegal_transitions(_: Tables, seen: View) -> Judged:
     """Steps that no rule allows, by partition or broker. Reads `metadata_log`."""
-    log = view(tables, facts).log
+    log = seen.log
     found: dict[str, list[Proof]] = {METADATA: []}
     case_counts: Counter[str] = Counter()
     for breaches_of_step in _judged(log):
@@ -101,8 +103,35 @@ def _old_epochs(
 
 
 def _proof(record: MetadataRecord, breach: Breach) -> Proof:
-    return Proof(
-        offsets=(record.metadata_offset,),
+    return Proof.of(
+        "at metadata offset {metadata_offset} {words}",
+        metadata_offsets={"metadata_offset": record.metadata_offset},
         values=breach.values,
-        detail=f"at metadata offset {record.metadata_offset} {breach.words}",
+        words=breach.words,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C11",
+            name=NAME,
+            title="The metadata log makes a step that no rule allows",
+            kind=Kind.ANOMALY,
+            rule="The log of record is replayed, record by record, through a model of the "
+            "controller's rules: who is registered, at which level, fenced, unfenced or amended, "
+            "and under which broker epoch; who may be elected, how an unclean election is "
+            "recorded, and who may be in the ISR meanwhile; who comes into the ELR; what a "
+            "reassignment may name; topics, partitions and producer ids are given out once; "
+            "features, and what their levels allow to be written; transactions of the log. No "
+            "record may break one.",
+            meaning="The controller has decided what its own rules forbid, and every broker "
+            "follows it.",
+            case="a record of the metadata log that says anything",
+            source="KIP-455, KIP-584, KIP-631, KIP-704, KIP-730, KIP-841, KIP-868, KIP-966",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=illegal_transitions,
+    ),
+)

@@ -16,13 +16,15 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, by_partition
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["GRACE_MS", "NAME", "ineligible_members"]
+__all__ = ["CHECKS", "GRACE_MS", "NAME", "ineligible_members"]
 
 NAME: Final = "ineligible-member"
 GRACE_MS: Final = 10_000
@@ -32,11 +34,12 @@ _Fenced = tuple[BrokerVersion, int, int]
 """The version that began it, from when and until when, in ms."""
 
 
-def ineligible_members(tables: Tables, facts: Facts) -> Judged:
+def ineligible_members(_: Tables, seen: View) -> Judged:
     """Joins and stays, by partition. Reads `metadata_log`."""
-    seen = view(tables, facts)
     end_ms = seen.log.end_timestamp_ms
-    fenced = {one.broker_id: list(_fenced(one, end_ms, facts)) for one in seen.brokers.values()}
+    fenced = {
+        one.broker_id: list(_fenced(one, end_ms, seen.facts)) for one in seen.brokers.values()
+    }
     return by_partition(NAME, seen, lambda history: _judged(history, fenced, seen))
 
 
@@ -60,15 +63,18 @@ def _join(
     broker_id: int,
     broker: BrokerVersion | None,
 ) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(
+    return Proof.of(
+        "broker {broker_id} joined the ISR of {key} at metadata offset "
+        "{metadata_offset} (ISR {isr_text}), when it {state}",
+        metadata_offsets=(
             *(() if broker is None else (broker.metadata_offset,)),
             version.metadata_offset,
         ),
-        values=(broker_id,),
-        detail=f"broker {broker_id} joined the ISR of {history.key} at metadata offset "
-        f"{version.metadata_offset} (ISR {version.isr_text}), when it {_state(broker)}",
+        values={"broker_id": broker_id},
+        key=history.key,
+        metadata_offset=version.metadata_offset,
+        isr_text=version.isr_text,
+        state=_state(broker),
     )
 
 
@@ -137,12 +143,39 @@ def _stay(
     version: PartitionVersion,
     stayed_ms: int,
 ) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(fenced.metadata_offset, version.metadata_offset),
-        values=(broker.broker_id,),
-        detail=f"broker {broker.broker_id} was fenced at metadata offset "
-        f"{fenced.metadata_offset} and a member of the ISR of {history.key} since metadata offset "
-        f"{version.metadata_offset} (ISR {version.isr_text}), both for {stayed_ms / 1000:.1f} s, "
-        "though it was not the last member",
+    return Proof.of(
+        "broker {broker_id} was fenced at metadata offset {metadata_offset} and a "
+        "member of the ISR of {key} since metadata offset {version_metadata_offset} "
+        "(ISR {isr_text}), both for {stayed_ms} s, though it was not the last member",
+        metadata_offsets={
+            "metadata_offset": fenced.metadata_offset,
+            "version_metadata_offset": version.metadata_offset,
+        },
+        values={"broker_id": broker.broker_id},
+        key=history.key,
+        isr_text=version.isr_text,
+        stayed_ms=f"{stayed_ms / 1000:.1f}",
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C3",
+            name=NAME,
+            title="A broker that may not be in an ISR is in one",
+            kind=Kind.ANOMALY,
+            rule="A replica joins an ISR, by an election that is not recorded as unclean or by a "
+            "change, while the metadata log before it has its broker unregistered, fenced or in "
+            "controlled shutdown; or a fenced one stays a member for more than 10 s, though it is "
+            "not the last.",
+            meaning="Writes wait for a broker that does not answer, or a broker that is out of "
+            "office may be elected.",
+            case="a replica that joined an ISR, or a member of one whose broker was fenced",
+            source="KIP-631, KIP-841, KIP-903",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=ineligible_members,
+    ),
+)

@@ -18,12 +18,14 @@ Source: KIP-631, the controller; KIP-595: a committed record stays.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.metadata_records import MetadataRecord
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.records import MetadataRecord
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "lost_metadata_writes"]
+__all__ = ["CHECKS", "NAME", "lost_metadata_writes"]
 
 NAME: Final = "lost-metadata-write"
 
@@ -41,9 +43,8 @@ _Place = tuple[str, str]
 """What was done, and to what: a topic id, a topic's name, or `topic=value`."""
 
 
-def lost_metadata_writes(tables: Tables, facts: Facts) -> Judged:
+def lost_metadata_writes(tables: Tables, seen: View) -> Judged:
     """Acknowledged writes without a record, by topic. Reads `metadata_log`, `metadata_writes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -108,10 +109,37 @@ def _proof(write: _Row, until_ns: int) -> Proof:
         _CREATE: f" ({write['topic_id']})",
         _ALTER: f" (to {write['config_value']})",
     }.get(write["f"], "")
-    return Proof(
-        values=(write["index"],),
-        detail=f"{_WORDS[write['f']]} of topic {write['topic']}{of_what}, called at "
-        f"{clock(write['call_ns'])}, was acknowledged by {write['node']} at "
-        f"{clock(write['return_ns'])} (write {write['index']}), and the metadata log, which goes "
-        f"on until {clock(until_ns)}, has no record of it from that time",
+    return Proof.of(
+        "{words} of topic {topic}{of_what}, called at {call}, was acknowledged by "
+        "{node} at {return_} (write {write_index}), and the metadata log, which goes "
+        "on until {until}, has no record of it from that time",
+        values={"index": write["index"]},
+        times={"call": write["call_ns"], "return_": write["return_ns"], "until": until_ns},
+        words=_WORDS[write["f"]],
+        topic=write["topic"],
+        of_what=of_what,
+        node=write["node"],
+        write_index=write["index"],
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C15",
+            name=NAME,
+            title="A write to the metadata was acknowledged and is not in the log",
+            kind=Kind.ANOMALY,
+            rule="A topic was created or deleted, or a setting of it changed, and that was "
+            "acknowledged. The log of record, which goes on beyond that, has no such record (the "
+            "topic id, a removal of the topic, the value) that can have been appended between the "
+            "call and the return. Nothing is judged where the log begins with a snapshot.",
+            meaning="An administrator was told that it is done, and it is not.",
+            case="an acknowledged write that the metadata log goes on beyond",
+            source="KIP-631; KIP-595",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "metadata_writes"),
+        ),
+        kernel=lost_metadata_writes,
+    ),
+)

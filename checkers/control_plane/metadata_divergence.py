@@ -30,30 +30,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.log_of_record import LogOfRecord
-from checkers.kernels.rpcs import rpcs
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.log_of_record import LogOfRecord
+from checkers.metadata.rpcs import rpcs
+from checkers.metadata.view import METADATA, View, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "metadata_divergences"]
+__all__ = ["CHECKS", "NAME", "metadata_divergences"]
 
 NAME: Final = "metadata-divergence"
 
 _Row = Mapping[str, Any]
 
 
-def metadata_divergences(tables: Tables, facts: Facts) -> Judged:
+def metadata_divergences(tables: Tables, seen: View) -> Judged:
     """Of the run's nodes, all in one.
 
     Reads `metadata_log`, `metadata_offsets`, `wire` and `metadata_writes`.
     """
-    metadata_log, log = tables["metadata_log"], view(tables, facts).log
+    metadata_log, log = tables["metadata_log"], seen.log
     proofs = list(_two_in_one_epoch(metadata_log))
     told: list[Proof | None] = []
     if not log.doubt:
-        told += [*_gone(log, tables, facts), *_creations(log, tables, facts)]
-        proofs += _other_than_applied(log, tables, facts)
+        told += [*_gone(log, tables, seen.facts), *_creations(log, tables, seen.facts)]
+        proofs += _other_than_applied(log, tables, seen.facts)
     cases = _shared_count(metadata_log) + len(told)
     found = [*proofs, *filter(None, told)]
     yield METADATA, spelled(NAME, METADATA, found, cases=cases, doubt=log.doubt)
@@ -80,12 +82,15 @@ def _two_in_one_epoch(metadata_log: pa.Table) -> Iterator[Proof]:
     for (offset, epoch), of_nodes in groupby(rows, key=itemgetter(*place)):
         one, *others = of_nodes
         other = next(row for row in others if row["digest"] != one["digest"])
-        yield Proof(
-            operations=(),
-            offsets=(offset,),
-            values=(epoch,),
-            detail=f"at metadata offset {offset} of controller epoch {epoch}, {one['node']} has "
-            f"{_named(one)}, and {other['node']} has {_named(other)}",
+        yield Proof.of(
+            "at metadata offset {offset} of controller epoch {epoch}, {node} has "
+            "{record}, and {other_node} has {other_record}",
+            metadata_offsets={"offset": offset},
+            values={"epoch": epoch},
+            node=one["node"],
+            record=_named(one),
+            other_node=other["node"],
+            other_record=_named(other),
         )
 
 
@@ -119,13 +124,17 @@ def _gone(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof | No
             yield None
             continue
         told.add(row["node"])
-        yield Proof(
-            operations=(),
-            offsets=(row["metadata_offset"], int(offsets[place])),
-            values=(),
-            detail=f"{row['node']} had applied metadata offset {row['metadata_offset']} when "
-            f"its heartbeat arrived at {clock(row['time_ns'])}, and the record that the quorum "
-            f"has at offset {offsets[place]} was appended no earlier than {clock(appended_ns)}",
+        yield Proof.of(
+            "{node} had applied metadata offset {row_metadata_offset} when its heartbeat "
+            "arrived at {time}, and the record that the quorum has at offset {offsets_} "
+            "was appended no earlier than {appended}",
+            metadata_offsets={
+                "metadata_offset": row["metadata_offset"],
+                "offsets_": int(offsets[place]),
+            },
+            times={"time": row["time_ns"], "appended": appended_ns},
+            node=row["node"],
+            row_metadata_offset=row["metadata_offset"],
         )
 
 
@@ -162,14 +171,26 @@ def _other_than_applied(log: LogOfRecord, tables: Tables, facts: Facts) -> Itera
 
 
 def _other(node: str, found: _Row, applied_offset: int, time_ns: int) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(found["metadata_offset"], applied_offset),
-        values=(found["controller_epoch"], found["controller_epoch_decided"]),
-        detail=f"{node} had applied metadata offset {applied_offset} at {clock(time_ns)}; at "
-        f"offset {found['metadata_offset']} it has a {found['type']} of controller epoch "
-        f"{found['controller_epoch']}, and the quorum a {found['type_decided']} of controller "
-        f"epoch {found['controller_epoch_decided']}",
+    return Proof.of(
+        "{node} had applied metadata offset {applied_offset} at {time}; at offset "
+        "{found_metadata_offset} it has a {type} of controller epoch "
+        "{found_controller_epoch}, and the quorum a {type_decided} of controller "
+        "epoch {found_controller_epoch_decided}",
+        metadata_offsets={
+            "metadata_offset": found["metadata_offset"],
+            "applied_offset": applied_offset,
+        },
+        values={
+            "controller_epoch": found["controller_epoch"],
+            "controller_epoch_decided": found["controller_epoch_decided"],
+        },
+        times={"time": time_ns},
+        node=node,
+        found_metadata_offset=found["metadata_offset"],
+        type=found["type"],
+        found_controller_epoch=found["controller_epoch"],
+        type_decided=found["type_decided"],
+        found_controller_epoch_decided=found["controller_epoch_decided"],
     )
 
 
@@ -186,11 +207,40 @@ def _creations(log: LogOfRecord, tables: Tables, facts: Facts) -> Iterator[Proof
         if row["topic_id"] in created:
             yield None
             continue
-        yield Proof(
-            operations=(),
-            offsets=(),
-            values=(row["index"],),
-            detail=f"the creation of topic {row['topic']} ({row['topic_id']}) was acknowledged "
-            f"by {row['node']} at {clock(row['return_ns'])} (write {row['index']}), and the "
-            f"metadata log, which goes on until {clock(until_ns)}, does not have it",
+        yield Proof.of(
+            "the creation of topic {topic} ({topic_id}) was acknowledged by {node} at "
+            "{return_} (write {row_index}), and the metadata log, which goes on until "
+            "{until}, does not have it",
+            values={"index": row["index"]},
+            times={"return_": row["return_ns"], "until": until_ns},
+            topic=row["topic"],
+            topic_id=row["topic_id"],
+            node=row["node"],
+            row_index=row["index"],
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C7",
+            name=NAME,
+            title="Nodes hold different metadata, or committed metadata is gone",
+            kind=Kind.ANOMALY,
+            rule="Two nodes hold different records at one metadata offset of one controller "
+            "epoch; or the record that a majority of the controllers has at an offset that a "
+            "broker had applied was appended after the broker's heartbeat said so; or such a "
+            "broker's own copy holds another record there; or an acknowledged creation of a topic "
+            "is not in the log.",
+            meaning="Topics, configurations or ISRs that were decided are undone, or decided "
+            "twice.",
+            case="a metadata offset that two nodes hold, a heartbeat that says what a broker had "
+            "applied, or an acknowledged creation of a topic",
+            source="KIP-595, KIP-631; KAFKA-14094, KIP-853, KIP-856",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=metadata_divergences,
+        tables=("metadata_log", "wire", "metadata_offsets", "metadata_writes"),
+    ),
+)

@@ -1,7 +1,7 @@
 """C1 nonlinearizable-isr: the ISR of a partition is a versioned register.
 
 Version k of a partition is (leader, leader epoch, ISR) at one partition epoch, out of the metadata
-log of record. The register's operations (`kernels.versioned_register`):
+log of record. The register's operations (`control_plane.versioned_register`):
 
 - an AlterPartition is a compare-and-set that expects a partition epoch: called when its request
   arrived at the proxy, returned when its answer was passed on to the leader. Answered by the next
@@ -32,28 +32,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import (
+from checkers.control_plane.versioned_register import (
+    ALWAYS,
+    NEVER,
+    Contradiction,
+    Operation,
+    OperationKind,
+    contradiction,
+)
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.isr_changes import (
     NO_REQUESTS,
     Requests,
     made,
     proposals,
     requests_by_partition,
 )
-from checkers.kernels.partition_states import Cause, PartitionHistory
-from checkers.kernels.rpcs import Rpc
-from checkers.kernels.versioned_register import (
-    ALWAYS,
-    NEVER,
-    Contradiction,
-    Kind,
-    Operation,
-    contradiction,
-)
+from checkers.metadata.partition_states import Cause, PartitionHistory
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "nonlinearizable_isrs"]
+__all__ = ["CHECKS", "NAME", "nonlinearizable_isrs"]
 
 NAME: Final = "nonlinearizable-isr"
 _REFUSED: Final = "INVALID_UPDATE_VERSION"
@@ -71,9 +73,8 @@ class _Told:
     frames: tuple[int, ...] = ()
 
 
-def nonlinearizable_isrs(tables: Tables, facts: Facts) -> Judged:
+def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
     """The operations on every partition's ISR. Reads `metadata_log`, `wire` and `describes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -131,7 +132,7 @@ def _appended(history: PartitionHistory, facts: Facts) -> Iterator[_Told]:
             continue
         earliest = facts.earliest_ns(version.timestamp_ms)
         yield _Told(
-            operation=Operation(kind=Kind.WRITE, version=place, call=earliest),
+            operation=Operation(kind=OperationKind.WRITE, version=place, call=earliest),
             words=f"the controller appended it at metadata offset {version.metadata_offset}, not "
             f"before {clock(earliest)}",
         )
@@ -162,16 +163,16 @@ def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operati
     returned = rpc.returned_ns
     end = NEVER if returned is None else returned
     if rpc.ok and epoch in places:
-        kind = Kind.READ if made(rpc) is None else Kind.SWAP
+        kind = OperationKind.READ if made(rpc) is None else OperationKind.SWAP
         # What the leader was never told is no read of its.
-        if kind is Kind.READ and returned is None:
+        if kind is OperationKind.READ and returned is None:
             return None
         return Operation(kind=kind, version=places[epoch], call=rpc.asked_ns, end=end)
     if rpc.error == _REFUSED and end < until_ns and expected in places:
         version = places[expected]
-        return Operation(kind=Kind.REFUSED, version=version, call=rpc.asked_ns, end=end)
+        return Operation(kind=OperationKind.REFUSED, version=version, call=rpc.asked_ns, end=end)
     if not rpc.ok and rpc.error != _REFUSED and expected in places:
-        return Operation(kind=Kind.CRASHED, version=places[expected], call=rpc.asked_ns)
+        return Operation(kind=OperationKind.CRASHED, version=places[expected], call=rpc.asked_ns)
     return None
 
 
@@ -222,7 +223,7 @@ def _described(history: PartitionHistory, reads: Sequence[_Row]) -> Iterator[_To
         if place is not None:
             yield _Told(
                 operation=Operation(
-                    kind=Kind.READ, version=place, call=ALWAYS, end=row["return_ns"]
+                    kind=OperationKind.READ, version=place, call=ALWAYS, end=row["return_ns"]
                 ),
                 words=f"{row['node']} showed leader {row['leader']} and ISR {row['isr']} in a "
                 f"describe that returned at {clock(row['return_ns'])} (read {row['read']})",
@@ -239,14 +240,14 @@ def _made_twice(history: PartitionHistory, requests: Requests) -> Iterator[Proof
     for epoch, makers in by_epoch.items():
         if len(makers) > 1:
             frames = tuple(rpc.frame for rpc in makers)
-            yield Proof(
-                operations=(),
-                offsets=(),
-                values=(epoch,),
+            yield Proof.of(
+                "partition epoch {epoch} of {key} was the answer to {makers_count} "
+                "AlterPartition requests that each expected an earlier one: frames {listed}",
+                values={"epoch": epoch},
                 frames=frames,
-                detail=f"partition epoch {epoch} of {history.key} was the answer to "
-                f"{len(makers)} AlterPartition requests that each expected an earlier one: frames "
-                f"{', '.join(map(str, frames))}",
+                key=history.key,
+                makers_count=len(makers),
+                listed=", ".join(map(str, frames)),
             )
 
 
@@ -266,14 +267,20 @@ def _not_in_the_log(history: PartitionHistory, requests: Requests, seen: View) -
         if version is not None and (isr is None or set(isr) == set(version.isr)):
             continue
         found = "has no such version" if version is None else f"has ISR {version.isr_text} there"
-        yield Proof(
-            operations=(),
-            offsets=() if version is None else (version.metadata_offset,),
-            values=(epoch,),
+        yield Proof.of(
+            "{target} acknowledged ISR {list} at partition epoch {epoch} of {key} to "
+            "{source} at {answered} (frame {answer_frame}), and the metadata log, which "
+            "goes on until {until}, {found}",
+            metadata_offsets=() if version is None else (version.metadata_offset,),
+            values={"epoch": epoch},
             frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-            detail=f"{rpc.target} acknowledged ISR {list(isr or ())} at partition epoch {epoch} of "
-            f"{history.key} to {rpc.source} at {clock(answered_ns)} (frame {rpc.answer_frame}), "
-            f"and the metadata log, which goes on until {clock(until_ns)}, {found}",
+            times={"answered": answered_ns, "until": until_ns},
+            target=rpc.target,
+            list=list(isr or ()),
+            key=history.key,
+            source=rpc.source,
+            answer_frame=rpc.answer_frame,
+            found=found,
         )
 
 
@@ -285,14 +292,18 @@ def _never_was(history: PartitionHistory, reads: Sequence[_Row], seen: View) -> 
         late = row["return_ns"] >= until_ns
         if row["leader_epoch"] is None or late or in_sum or shown.first(row) is not None:
             continue
-        yield Proof(
-            operations=(),
-            offsets=(),
-            values=(row["read"],),
-            detail=f"{row['node']} showed {history.key} with leader {row['leader']}, leader epoch "
-            f"{row['leader_epoch']} and ISR {row['isr']} in a describe that returned at "
-            f"{clock(row['return_ns'])} (read {row['read']}), and no version in the metadata log "
-            "was that",
+        yield Proof.of(
+            "{node} showed {key} with leader {leader}, leader epoch {leader_epoch} and "
+            "ISR {isr} in a describe that returned at {return_} (read {row_read}), and "
+            "no version in the metadata log was that",
+            values={"read": row["read"]},
+            times={"return_": row["return_ns"]},
+            node=row["node"],
+            key=history.key,
+            leader=row["leader"],
+            leader_epoch=row["leader_epoch"],
+            isr=row["isr"],
+            row_read=row["read"],
         )
 
 
@@ -300,12 +311,45 @@ def _out_of_time(history: PartitionHistory, told: Sequence[_Told], found: Contra
     early, late = told[found.early], told[found.late]
     first = history.versions[found.early_version]
     last = history.versions[found.late_version]
-    return Proof(
-        operations=(),
-        offsets=tuple(dict.fromkeys((first.metadata_offset, last.metadata_offset))),
+    return Proof.of(
+        "partition epoch {partition_epoch} of {key} cannot have appeared before "
+        "{bound} ({words}), and partition epoch {last_partition_epoch} had appeared "
+        "before that ({late_words})",
+        metadata_offsets=tuple(dict.fromkeys((first.metadata_offset, last.metadata_offset))),
         values=tuple(dict.fromkeys((first.partition_epoch, last.partition_epoch))),
         frames=(*early.frames, *late.frames),
-        detail=f"partition epoch {first.partition_epoch} of {history.key} cannot have appeared "
-        f"before {clock(found.bound)} ({early.words}), and partition epoch {last.partition_epoch} "
-        f"had appeared before that ({late.words})",
+        times={"bound": found.bound},
+        partition_epoch=first.partition_epoch,
+        key=history.key,
+        words=early.words,
+        last_partition_epoch=last.partition_epoch,
+        late_words=late.words,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C1",
+            name=NAME,
+            title="Changes of the ISR have no order that explains them",
+            kind=Kind.ANOMALY,
+            rule="The leader and ISR of a partition are a register whose versions are its "
+            "partition epochs in the metadata log. An AlterPartition is a compare-and-set (call: "
+            "its request at the proxy; return: its answer passed on), changes of the controller's "
+            "own are writes without a caller, not before their records' timestamps, and a "
+            "describe shows a version that was there when it returned. There are moments at which "
+            "the versions appeared that all of it agrees with; every change that was "
+            "acknowledged stands in the log as it was acknowledged; no version was made twice; "
+            "and every describe shows some version.",
+            meaning="A leader and its controller do not agree about who is in sync, so records "
+            "count as committed that are not.",
+            case="an AlterPartition that tells anything of its partition's ISR",
+            source="Herlihy and Wing 1990; KIP-497, KIP-903",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=nonlinearizable_isrs,
+        tables=("metadata_log", "wire", "describes"),
+    ),
+)

@@ -15,17 +15,19 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, counted
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "shared_identities"]
+__all__ = ["CHECKS", "NAME", "shared_identities"]
 
 NAME: Final = "shared-identity"
 
 
-def shared_identities(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def shared_identities(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """Heartbeats of incarnations that were replaced, by broker. Reads `wire`."""
     found: dict[str, list[Proof | None]] = {}
     for broker_id, answer in _judged(tables["wire"]):
@@ -60,14 +62,39 @@ def _answered(wire: pa.Table) -> Mapping[int, Sequence[tuple[int, int, Rpc]]]:
 
 def _proof(heartbeat: Rpc, registration: Rpc) -> Proof:
     old, new = heartbeat.of("broker_epoch"), registration.answered("broker_epoch")
-    return Proof(
-        operations=(),
-        offsets=(),
-        values=(old, new),
-        frames=(registration.frame, heartbeat.frame),
-        detail=f"{heartbeat.target} answered a heartbeat of broker {heartbeat.of('broker_id')} "
-        f"with broker epoch {old}, passed on to it at "
-        f"{clock(heartbeat.reached_ns or heartbeat.asked_ns)} (frame {heartbeat.frame}), after "
-        f"{registration.target} had registered that broker with broker epoch {new} at "
-        f"{clock(registration.answered_ns or 0)} (frame {registration.frame})",
+    return Proof.of(
+        "{target} answered a heartbeat of broker {broker_id} with broker epoch {old}, "
+        "passed on to it at {reached} (frame {heartbeat_frame}), after "
+        "{registration_target} had registered that broker with broker epoch {new} at "
+        "{answered} (frame {frame})",
+        values={"old": old, "new": new},
+        frames={"frame": registration.frame, "heartbeat_frame": heartbeat.frame},
+        times={
+            "reached": heartbeat.reached_ns or heartbeat.asked_ns,
+            "answered": registration.answered_ns or 0,
+        },
+        target=heartbeat.target,
+        broker_id=heartbeat.of("broker_id"),
+        registration_target=registration.target,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C6",
+            name=NAME,
+            title="Two live incarnations hold one broker id",
+            kind=Kind.ANOMALY,
+            rule="A heartbeat that was passed on after a newer registration of its broker id had "
+            "been answered, with the broker epoch of an older one, was answered without an error.",
+            meaning="The controller takes two processes for one broker; each hides that the other "
+            "is gone.",
+            case="an answered heartbeat of an older broker epoch than one that had been given out",
+            source="KIP-631, Broker registration",
+            strength=Strength.NEVER,
+            needs=("wire",),
+        ),
+        kernel=shared_identities,
+    ),
+)

@@ -21,11 +21,13 @@ Source: KAFKA-15489.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, clock, spelled
-from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import METADATA, View, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
+__all__ = ["CHECKS", "GRACE_NS", "NAME", "SILENCE_NS", "stale_controllers"]
 
 NAME: Final = "stale-controller"
 GRACE_NS: Final = 10_000_000_000
@@ -33,10 +35,10 @@ SILENCE_NS: Final = 5_000_000_000
 """Longer than a controller that lives is ever not heard of: it is asked every second or three."""
 
 
-def stale_controllers(tables: Tables, facts: Facts) -> Judged:
+def stale_controllers(tables: Tables, seen: View) -> Judged:
     """The last such claim of each controller and epoch. Reads `quorum_claims`."""
     claims = sorted(tables["quorum_claims"].to_pylist(), key=lambda row: row["time_ns"])
-    several = sum(node.startswith("controller-") for node in facts.node_ids) > 1
+    several = len(seen.facts.controllers) > 1
     doubt = "nobody was seen to claim to lead the quorum" if several and not claims else ""
     proofs = list(_stale(claims))
     yield METADATA, spelled(NAME, METADATA, proofs, cases=_deposed_count(claims), doubt=doubt)
@@ -69,12 +71,35 @@ def _stale(claims: Iterable[Mapping[str, Any]]) -> Iterable[Proof]:
         newer = [(at_ns, by, one) for one, (at_ns, by) in first.items() if one > epoch]
         for at_ns, by, newer_epoch in sorted(newer)[:1]:
             if by != node and time_ns - max(at_ns, since_ns) >= GRACE_NS:
-                stale[node, epoch] = Proof(
-                    operations=(),
-                    offsets=(),
-                    values=(epoch, newer_epoch),
-                    detail=f"{node} still called itself the leader of the quorum in epoch {epoch} "
-                    f"at {clock(time_ns)}, {(time_ns - at_ns) / 1e9:.1f} s after {by} had done so "
-                    f"in epoch {newer_epoch} ({clock(at_ns)})",
+                stale[node, epoch] = Proof.of(
+                    "{node} still called itself the leader of the quorum in epoch {epoch} at "
+                    "{claimed}, {late} after {by} had done so in epoch {newer_epoch} ({replaced})",
+                    values={"epoch": epoch, "newer_epoch": newer_epoch},
+                    times={"claimed": time_ns, "replaced": at_ns},
+                    durations={"late": time_ns - at_ns},
+                    node=node,
+                    by=by,
                 )
     return stale.values()
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C14",
+            name=NAME,
+            title="A controller out of office goes on as if it were in",
+            kind=Kind.ANOMALY,
+            rule="A controller called itself the leader of the quorum in an epoch, 10 s or more "
+            "after another one had done so in a later epoch, and after it was last silent for 5 "
+            "s, as one that is paused is.",
+            meaning="Brokers that still reach it are shown metadata that stands still, for as "
+            "long as it is cut off.",
+            case="a change of office that claims were recorded for 10 s after",
+            source="KAFKA-15489",
+            strength=Strength.NEVER,
+            needs=("quorum_claims",),
+        ),
+        kernel=stale_controllers,
+    ),
+)

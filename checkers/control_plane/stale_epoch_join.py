@@ -35,16 +35,18 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.broker_states import BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.follower_fetches import FollowerFetches, follower_fetches
-from checkers.kernels.isr_changes import NO_REQUESTS, proposals, requests_by_partition
-from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.broker_states import BrokerVersion
+from checkers.metadata.follower_fetches import FollowerFetches, follower_fetches
+from checkers.metadata.isr_changes import NO_REQUESTS, proposals, requests_by_partition
+from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
+__all__ = ["CHECKS", "NAME", "JudgedJoins", "StaleJoin", "Word", "stale_epoch_joins", "stale_joins"]
 
 NAME: Final = "stale-epoch-join"
 _UNCHECKED: Final = -1
@@ -93,9 +95,8 @@ class JudgedJoins:
     """Why others cannot be judged, or nothing."""
 
 
-def stale_epoch_joins(tables: Tables, facts: Facts) -> Judged:
+def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
     """Every replica that joined an ISR, by partition. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -229,18 +230,26 @@ def _proof(history: PartitionHistory, join: StaleJoin) -> Proof:
         Word.SENT_BEFORE: f"when it had {judged}",
         Word.UNHEARD: f"on the word of {judged}{unheard}",
     }[join.word]
-    return Proof(
-        operations=(),
-        offsets=(registration.registration_offset, version.metadata_offset),
+    return Proof.of(
+        "broker {broker_id} joined the ISR of {key} at metadata offset "
+        "{metadata_offset} by an AlterPartition sent at {asked} (frame {frame}) "
+        "{how}; at offset {registration_offset} ({registered}) it had registered "
+        "with {broker_epoch}",
+        metadata_offsets={
+            "registration_offset": registration.registration_offset,
+            "metadata_offset": version.metadata_offset,
+        },
         values=(
             *(() if join.judged_epoch is None else (join.judged_epoch,)),
             registration.broker_epoch,
         ),
         frames=tuple(frame for frame in (request.frame, request.answer_frame) if frame is not None),
-        detail=f"broker {join.broker_id} joined the ISR of {history.key} at metadata offset "
-        f"{version.metadata_offset} by an AlterPartition sent at {clock(request.asked_ns)} (frame "
-        f"{request.frame}) {how}; at offset {registration.registration_offset} "
-        f"({clock(join.registered_ns)}) it had registered with {registration.broker_epoch}",
+        times={"asked": request.asked_ns, "registered": join.registered_ns},
+        broker_id=join.broker_id,
+        key=history.key,
+        frame=request.frame,
+        how=how,
+        broker_epoch=registration.broker_epoch,
     )
 
 
@@ -249,3 +258,28 @@ def _unseen(history: PartitionHistory, version: PartitionVersion, joined: list[i
         f"broker {joined[0]} joined the ISR of {history.key} at metadata offset "
         f"{version.metadata_offset}, and the AlterPartition that let it in is not on the tape"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C2",
+            name=NAME,
+            title="A replica joined the ISR on the word of an earlier incarnation",
+            kind=Kind.ANOMALY,
+            rule="A replica joins the ISR at metadata offset m by an AlterPartition. The broker "
+            "epoch that the request names for it (version 3), if it names one, is not the one "
+            "that it registered with last before m; or, if it names none, the registration in "
+            "force at m was answered only after the request had been sent, or by then no Fetch of "
+            "a connection that began to fetch after that answer had been passed on to the "
+            "leader. A join whose request alone is not on the tape is unknown.",
+            meaning="A broker that came back without its data counts as in sync. When it is "
+            "elected, acknowledged records are gone, and the other replicas truncate theirs.",
+            case="a replica that joined an ISR by an AlterPartition that is on the tape",
+            source="KIP-903; KAFKA-14139, KAFKA-14617",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=stale_epoch_joins,
+    ),
+)

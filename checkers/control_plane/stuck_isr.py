@@ -24,14 +24,16 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.absences import LEAVING_NS
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.control_plane.absences import LEAVING_NS
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "SETTLED_NS", "stuck_isrs"]
+__all__ = ["CHECKS", "NAME", "SETTLED_NS", "stuck_isrs"]
 
 NAME: Final = "stuck-isr"
 SETTLED_NS: Final = 10_000_000_000
@@ -50,24 +52,23 @@ class _Course:
     """Of `replicas`, by (key, node)."""
 
 
-def stuck_isrs(tables: Tables, facts: Facts) -> Judged:
+def stuck_isrs(tables: Tables, seen: View) -> Judged:
     """Of every partition of the run. Reads `metadata_log`, `replicas` and `faults`."""
-    seen = view(tables, facts)
-    if not facts.stuck_isr_limit_ns:
+    if not seen.facts.stuck_isr_limit_ns:
         return
-    if seen.log.doubt or facts.healed_ns is None:
+    if seen.log.doubt or seen.facts.healed_ns is None:
         yield from doubtful(NAME, seen.log.doubt or "the run does not say when it was healed")
         return
-    log_end_ns = facts.earliest_ns(seen.log.end_timestamp_ms)
+    log_end_ns = seen.facts.earliest_ns(seen.log.end_timestamp_ms)
     course = _Course(
         seen=seen,
         healed_ns=max([0, *filter(None, tables["faults"]["end_ns"].to_pylist())]),
-        end_ns=min(log_end_ns, facts.end_ns or log_end_ns) - LEAVING_NS,
+        end_ns=min(log_end_ns, seen.facts.end_ns or log_end_ns) - LEAVING_NS,
         rows={(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()},
     )
     for history in seen.histories():
-        if not history.deleted and history.key in facts.keys:
-            versions = _until(history.versions, facts, course.end_ns)
+        if not history.deleted and history.key in seen.facts.keys:
+            versions = _until(history.versions, seen.facts, course.end_ns)
             found = list(_outsiders(history, versions, course))
             proofs = [one for one in found if isinstance(one, Proof)]
             doubt = next((one for one in found if isinstance(one, str)), "")
@@ -118,12 +119,15 @@ def _judged(
         return f"{out}, and the disks do not tell whether it has caught up"
     if behind:
         return None
-    return Proof(
-        operations=(),
-        offsets=(last.metadata_offset,),
-        values=(broker_id,),
-        detail=f"{out}, though its log ends where that of leader {last.leader} does; the last "
-        f"fault was healed at {clock(course.healed_ns)}, and the bound is {limit_ns / 1e9:g} s",
+    return Proof.of(
+        "{out}, though its log ends where that of leader {leader} does; the last "
+        "fault was healed at {healed}, and the bound is {limit} s",
+        metadata_offsets={"metadata_offset": last.metadata_offset},
+        values={"broker_id": broker_id},
+        times={"healed": course.healed_ns},
+        out=out,
+        leader=last.leader,
+        limit=f"{limit_ns / 1e9:g}",
     )
 
 
@@ -174,3 +178,27 @@ def _behind(
     if mine is None or leaders is None or mine["damage"] or leaders["damage"]:
         return None
     return abs(int(leaders["log_end_offset"]) - int(mine["log_end_offset"]))
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C12",
+            name=NAME,
+            title="A replica that has caught up is left out of the ISR",
+            kind=Kind.ANOMALY,
+            rule="At the end of the run, with the scenario's bound since the last heal passed, a "
+            "replica is out of the ISR that has been unfenced and led by another for 10 s, and "
+            "whose log ends where its leader's does. Unknown if the bound had not passed, or if "
+            "the disks do not tell.",
+            meaning="The partition goes on with fewer copies than it could have, until somebody "
+            "notices.",
+            case="a replica that was out of its ISR, at the end of the run",
+            source="KIP-497; KAFKA-15353",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "replicas"),
+        ),
+        kernel=stuck_isrs,
+        tables=("metadata_log", "replicas", "faults"),
+    ),
+)

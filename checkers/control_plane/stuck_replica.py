@@ -3,7 +3,7 @@
 A replica that is assigned, whose broker and leader live, fetches from the leader, catches up, and
 is let in. The scenario states how long that may take when nothing is broken (`recovery_limit`). A
 replica that is out for longer is stuck: it does not fetch, does not catch up, or is not let in.
-`kernels.absences` says when nothing is broken, and for which replicas.
+`control_plane.absences` says when nothing is broken, and for which replicas.
 
 Every topic is judged, at every time of the run and whatever the log ends on the disks: these are
 named where they are known. `stuck-isr` (C12) judges only the end, and only replicas that have
@@ -19,14 +19,16 @@ Source: Kafka's documentation, Replication; KIP-497; KAFKA-15353.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from checkers.anomaly import Proof
+from checkers.control_plane.absences import Absence, absences, calm, return_count
 from checkers.control_plane.stuck_isr import SETTLED_NS
-from checkers.control_plane.view import clock, doubtful, spelled, view
-from checkers.kernels.absences import Absence, absences, calm, return_count
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.view import View, clock, doubtful, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "stuck_replicas"]
+__all__ = ["CHECKS", "NAME", "stuck_replicas"]
 
 NAME: Final = "stuck-replica"
 
@@ -34,10 +36,9 @@ _Rows = Mapping[tuple[str, str], Mapping[str, Any]]
 """Of `replicas`, by (key, node)."""
 
 
-def stuck_replicas(tables: Tables, facts: Facts) -> Judged:
+def stuck_replicas(tables: Tables, seen: View) -> Judged:
     """Of every partition of every topic. Reads `metadata_log`, `faults` and `replicas`."""
-    seen = view(tables, facts)
-    if not facts.stuck_isr_limit_ns:
+    if not seen.facts.stuck_isr_limit_ns:
         return
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
@@ -46,20 +47,20 @@ def stuck_replicas(tables: Tables, facts: Facts) -> Judged:
         seen.log.records,
         seen.brokers,
         tables["faults"],
-        facts,
+        seen.facts,
         log_end_ms=seen.log.end_timestamp_ms,
     )
     rows = {(row["key"], row["node"]): row for row in tables["replicas"].to_pylist()}
     for history in seen.histories():
         judged = list(absences(history, when))
-        late = [one for one in judged if one.span.length_ns > facts.stuck_isr_limit_ns]
+        late = [one for one in judged if one.span.length_ns > seen.facts.stuck_isr_limit_ns]
         held = return_count(history) - sum(one.returned for one in late)
         yield (
             history.key,
             spelled(
                 NAME,
                 history.key,
-                [_proof(history, one, rows, facts) for one in late],
+                [_proof(history, one, rows, seen.facts) for one in late],
                 cases=len(late) + held,
                 doubt=next(_doubts(history, [one for one in judged if one not in late]), ""),
             ),
@@ -73,11 +74,13 @@ def _doubts(history: PartitionHistory, judged: list[Absence]) -> Iterator[str]:
 
 
 def _proof(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> Proof:
-    return Proof(
-        offsets=(absence.last.metadata_offset,),
-        values=(absence.broker_id,),
-        detail=f"{_out(history, absence)}; all that time nothing was broken, and the bound is "
-        f"{facts.stuck_isr_limit_ns / 1e9:g} s{_log_ends(history, absence, rows, facts)}",
+    return Proof.of(
+        "{out}; all that time nothing was broken, and the bound is {stuck_isr_limit} s{log_ends}",
+        metadata_offsets={"metadata_offset": absence.last.metadata_offset},
+        values={"broker_id": absence.broker_id},
+        out=_out(history, absence),
+        stuck_isr_limit=f"{facts.stuck_isr_limit_ns / 1e9:g}",
+        log_ends=_log_ends(history, absence, rows, facts),
     )
 
 
@@ -105,3 +108,30 @@ def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: F
         f"; on the disks its log ends at {mine['log_end_offset']}, and that of its leader at "
         f"{leaders['log_end_offset']}"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C12b",
+            name=NAME,
+            title="A replica stays out of the ISR though nothing keeps it out",
+            kind=Kind.ANOMALY,
+            rule="For longer than the scenario's bound a replica of any topic, at any time of the "
+            "run, is assigned and out of the ISR, whatever its log holds; all that time no fault "
+            "is in effect, both its broker and the leader are registered, unfenced and not in "
+            "controlled shutdown, neither registers, no reassignment is adding it, and neither "
+            "the leader, its epoch nor the leader of the quorum changes. Unknown if the run ends "
+            "before the bound has passed.",
+            meaning="A replica does not fetch, does not catch up or is not let in, and the "
+            "partition goes on under-replicated.",
+            case="an absence of a replica from its ISR, until it was let in or the bound had "
+            "passed",
+            source="Apache Kafka's documentation, Replication; KIP-497, KAFKA-15353",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=stuck_replicas,
+        tables=("metadata_log", "faults", "replicas"),
+    ),
+)

@@ -19,15 +19,17 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import METADATA, View, clock, counted, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.isr_changes import NO_REQUESTS, requests_by_partition
-from checkers.kernels.metadata_records import LEADER_CHANGE
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.rpcs import Rpc
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.isr_changes import NO_REQUESTS, requests_by_partition
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.records import LEADER_CHANGE
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import METADATA, View, clock, counted
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "two_leaders"]
+__all__ = ["CHECKS", "NAME", "two_leaders"]
 
 NAME: Final = "two-leaders"
 _METADATA_TOPIC: Final = "__cluster_metadata"
@@ -48,13 +50,12 @@ class _Claim:
     frames: tuple[int, ...] = ()
 
 
-def two_leaders(tables: Tables, facts: Facts) -> Judged:
+def two_leaders(tables: Tables, seen: View) -> Judged:
     """Of every partition, and of the quorum.
 
     Reads `metadata_log`, `wire`, `describes` and `quorum_claims`.
     """
-    quorum = _compared(_quorum_claims(tables, facts), METADATA, "controller epoch")
-    seen = view(tables, facts)
+    quorum = _compared(_quorum_claims(tables, seen.facts), METADATA, "controller epoch")
     yield METADATA, counted(NAME, METADATA, quorum, doubt=seen.log.doubt)
     requests = requests_by_partition(tables["wire"], seen.partitions)
     shown = _shown(tables, seen)
@@ -94,13 +95,16 @@ def _compared(claims: Iterable[_Claim], what: str, epoch_name: str) -> Iterator[
 
 
 def _two(one: _Claim, other: _Claim, what: str, epoch_name: str) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(*one.offsets, *other.offsets),
-        values=(one.epoch, one.leader, other.leader),
+    return Proof.of(
+        "in {epoch_name} {epoch} of {what}, {leader} leads ({words}), and "
+        "{other_leader} does ({other_words})",
+        metadata_offsets=(*one.offsets, *other.offsets),
+        values={"epoch": one.epoch, "leader": one.leader, "other_leader": other.leader},
         frames=(*one.frames, *other.frames),
-        detail=f"in {epoch_name} {one.epoch} of {what}, {one.leader} leads "
-        f"({one.words}), and {other.leader} does ({other.words})",
+        epoch_name=epoch_name,
+        what=what,
+        words=one.words,
+        other_words=other.words,
     )
 
 
@@ -155,12 +159,13 @@ def _places(history: PartitionHistory) -> Iterator[Proof | None]:
 
 
 def _outside(history: PartitionHistory, version: PartitionVersion, among: str) -> Proof:
-    return Proof(
-        operations=(),
-        offsets=(version.metadata_offset,),
-        values=(version.leader,),
-        detail=f"at metadata offset {version.metadata_offset} the leader of {history.key} "
-        f"is {version.leader}, which is not among its {among}",
+    return Proof.of(
+        "at metadata offset {metadata_offset} the leader of {key} is {leader}, which "
+        "is not among its {among}",
+        metadata_offsets={"metadata_offset": version.metadata_offset},
+        values={"leader": version.leader},
+        key=history.key,
+        among=among,
     )
 
 
@@ -219,3 +224,28 @@ def _named(wire: pa.Table) -> Iterator[_Claim]:
 def _names_a_leader(row: Mapping[str, Any]) -> bool:
     leader, epoch = row["leader_id"], row["leader_epoch"]
     return leader is not None and epoch is not None and leader >= 0 and epoch >= 0
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C4",
+            name=NAME,
+            title="Two leaders in one epoch, or a leader who may not lead",
+            kind=Kind.ANOMALY,
+            rule="By the metadata logs, AlterPartition requests, quorum RPCs, describes and the "
+            "controllers' own claims, an epoch of a partition or of the quorum has one leader. A "
+            "leader of a partition is one of its replicas, and a member of its ISR unless its "
+            "election is recorded as unclean.",
+            meaning="Two nodes take writes, or decide, at a time; what one of them took will be "
+            "cut.",
+            case="an epoch whose leader two sources name, or a version of a partition with a "
+            "leader",
+            source="KIP-101, KIP-595, KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=two_leaders,
+        tables=("metadata_log", "wire", "describes", "quorum_claims"),
+    ),
+)

@@ -26,15 +26,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, by_partition, clock, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.follower_fetches import FollowerFetches, Told, follower_fetches
-from checkers.kernels.isr_changes import NO_REQUESTS, Requests, requests_by_partition
-from checkers.kernels.partition_states import PartitionHistory
-from checkers.kernels.rpcs import Rpc
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.follower_fetches import FollowerFetches, Told, follower_fetches
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View, by_partition, clock
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
+__all__ = ["CHECKS", "NAME", "ProposedJoin", "proposed_joins", "unfetched_epochs"]
 
 NAME: Final = "unfetched-epoch"
 _UNCHECKED: Final = -1
@@ -64,9 +66,8 @@ class ProposedJoin:
         return self.before[-1].broker_epoch if self.before else None
 
 
-def unfetched_epochs(tables: Tables, facts: Facts) -> Judged:
+def unfetched_epochs(tables: Tables, seen: View) -> Judged:
     """Followers proposed under epochs of no Fetch, by partition. Reads `metadata_log`, `wire`."""
-    seen = view(tables, facts)
     requests = requests_by_partition(tables["wire"], seen.partitions)
     fetches = follower_fetches(tables["wire"])
 
@@ -123,12 +124,19 @@ def _proof(history: PartitionHistory, join: ProposedJoin) -> Proof:
         *((first.frame,) if first else ()),
     )
     fetched = () if join.fetched_epoch is None else (join.fetched_epoch,)
-    return Proof(
+    return Proof.of(
+        "{source} proposed broker {broker_id} for the ISR of {key} under broker "
+        "epoch {broker_epoch} at {asked} (frame {frame}); {known}, and {first}",
         values=(*fetched, join.broker_epoch),
         frames=frames,
-        detail=f"{request.source} proposed broker {join.broker_id} for the ISR of {history.key} "
-        f"under broker epoch {join.broker_epoch} at {clock(request.asked_ns)} (frame "
-        f"{request.frame}); {_known(join)}, and {_first(join)}",
+        times={"asked": request.asked_ns},
+        source=request.source,
+        broker_id=join.broker_id,
+        key=history.key,
+        broker_epoch=join.broker_epoch,
+        frame=request.frame,
+        known=_known(join),
+        first=_first(join),
     )
 
 
@@ -149,3 +157,28 @@ def _first(join: ProposedJoin) -> str:
         f"the first one under {join.broker_epoch} was passed on to it at "
         f"{clock(join.first.reached_ns)} (frame {join.first.frame})"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C2b",
+            name=NAME,
+            title="A replica was proposed under a broker epoch under which it had not fetched",
+            kind=Kind.ANOMALY,
+            rule="An AlterPartition asks for an ISR with a follower that the ISR of the partition "
+            "epoch it expects does not have, and names a broker epoch for it. When the request "
+            "had arrived at the proxy, a Fetch of that partition by that follower under that "
+            "epoch had been passed on to the leader. Not judged where the follower's link to the "
+            "leader is not on the tape, or a Fetch on it could not be decoded.",
+            meaning="The leader judges a follower by the Fetches of one incarnation and proposes "
+            "the next one, whose disk may be empty; the controller compares the epochs and lets "
+            "it in.",
+            case="a follower that an AlterPartition proposes to let in under a broker epoch",
+            source="KIP-903; KAFKA-14139",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=unfetched_epochs,
+    ),
+)

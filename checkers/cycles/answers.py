@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import ANOMALIES, anomalies_of
+from checkers.anomaly import ANOMALIES, Anomaly, anomalies_of
 from checkers.cycles.levels import is_forbidden
 from checkers.cycles.oddity import Oddities, Oddity
 from checkers.verdict import CheckResult, Validity
@@ -83,8 +83,9 @@ def answered(
     doubts: why it cannot be valid, whatever was found or not.
     """
     rows = [
-        *(_row(check, one, allowed=False) for one in counted.never),
-        *(_row(check, one, allowed=True) for one in counted.allowed),
+        Anomaly(check=check, key=one.key, allowed=allowed, proof=one.proof).row()
+        for allowed, of_kind in ((False, counted.never), (True, counted.allowed))
+        for one in of_kind
     ]
     rows.sort(key=lambda row: (row["allowed"], len(row["operations"]), row["operations"]))
     table = pa.Table.from_pylist(rows, schema=ANOMALIES)
@@ -108,19 +109,6 @@ def _validity(*, never: int, unknown: str) -> Validity:
     if never:
         return Validity.INVALID
     return Validity.UNKNOWN if unknown else Validity.VALID
-
-
-def _row(check: str, one: Oddity, *, allowed: bool) -> dict[str, Any]:
-    return {
-        "check": check,
-        "key": one.key,
-        "allowed": allowed,
-        "operations": list(one.transactions),
-        "offsets": [],
-        "values": list(one.values),
-        "frames": [],
-        "detail": one.detail,
-    }
 
 
 def _listed(reasons: Sequence[str]) -> str:

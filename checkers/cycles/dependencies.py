@@ -30,7 +30,7 @@ from checkers.cycles.edges import EDGE, Edges, Kind, edges_of, merged
 from checkers.cycles.steps import NONE, Steps
 from checkers.cycles.versions import Versions
 from checkers.cycles.visits import Visits
-from checkers.kernels.rows import FAIL, INFO
+from checkers.rows import FAIL, INFO
 
 __all__ = ["dependencies", "observed"]
 

@@ -24,8 +24,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from checkers.cycles.edges import Ends, Kind
 from checkers.cycles.inference import Nodes
@@ -134,6 +132,10 @@ class _Places:
 
 def labels(graph: Graph) -> tuple[Ints, Mask]:
     """The component of each node, and whether it has more than one."""
+    # These take a while, and the catalogue imports this module.
+    from scipy.sparse import coo_array  # noqa: PLC0415
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
+
     ones = np.ones(len(graph.source), np.int8)
     shape = (graph.node_count, graph.node_count)
     matrix = coo_array((ones, (graph.source, graph.target)), shape=shape).tocsr()

@@ -8,24 +8,153 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
 from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.cycles.answers import Tally, answered
 from checkers.cycles.cycles import Cycles, cycles_of
 from checkers.cycles.edges import joined, merged
-from checkers.cycles.entries import CYCLE, LIST_ENTRIES
 from checkers.cycles.graph import graph_of
 from checkers.cycles.judgement import spelled_cycle, taking_part
 from checkers.cycles.levels import promised
 from checkers.cycles.scan import Part, Summary, reasons_of, segment_parts, summaries_of
-from checkers.tables import JobError, cluster_file, file_frame, row_count
+from checkers.entry import Entry, Kind, Strength
+from checkers.runner.tables import SealedFile, row_count
 from checkers.verdict import CheckResult
 from history.models import Isolation
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["CYCLES_GROUP"]
+__all__ = ["CHECKS"]
+
+_ELLE: Final = "Kingsbury, Alvaro 2020 (Elle)"
+_ADYA: Final = "Adya, Liskov, O'Neil 2000"
+_WEAKER: Final = "the transactions were promised a weaker isolation than the one that forbids it"
+_NEEDS: Final = ("micro_operations",)
+
+CYCLE: Final = Entry(
+    id="D14a",
+    name="dependency-cycle",
+    title="Transactions precede each other in a circle",
+    kind=Kind.ANOMALY,
+    rule="Nodes are the transactions that took place; edges are ww (it appended the next element), "
+    "wr (it read what the other appended), rw (it did not see what the other appended), the order "
+    "of a process, and real time (one returned before the other was called). Each strongly "
+    "connected component that holds none of a graph with fewer kinds of edges is one anomaly: G0, "
+    "G1c, G-single, G-nonadjacent or G2-item, with -process or -realtime where it needs these. "
+    "Forbidden by read-uncommitted (G0), read-committed (G1c), snapshot (G-single, G-nonadjacent), "
+    "serializable (G2-item), strict-serializable (all with -process or -realtime).",
+    meaning="No order of the transactions, one after the other, explains what they saw.",
+    case="a transaction that was acknowledged, or of which an acknowledged one read",
+    source=f"{_ADYA}; {_ELLE}; Cerone, Gotsman 2018 for snapshot",
+    strength=Strength.ALLOWED_IF,
+    allowed_if=_WEAKER,
+    needs=_NEEDS,
+)
+
+
+def _of_lists(  # noqa: PLR0917  # a row of a table
+    number: str, name: str, title: str, rule: str, meaning: str, case: str, source: str
+) -> Entry:
+    return Entry(
+        id=f"D14{number}",
+        name=name,
+        title=title,
+        kind=Kind.ANOMALY,
+        rule=rule,
+        meaning=meaning,
+        case=case,
+        source=source,
+        strength=Strength.ALLOWED_IF,
+        allowed_if=_WEAKER,
+        needs=_NEEDS,
+    )
+
+
+LIST_ENTRIES: Final = (
+    _of_lists(
+        "b",
+        "aborted-element",
+        "An element of a failed transaction was read",
+        "An ok transaction read an element that a transaction which failed appended. Forbidden by "
+        "read-committed.",
+        "Somebody acted on what was undone.",
+        "an element that a failed transaction appended to a list that was read",
+        f"{_ADYA}, G1a; {_ELLE}",
+    ),
+    _of_lists(
+        "c",
+        "garbage-element",
+        "An element was read that nobody appended",
+        "No transaction of whatever outcome appended it to that key. Forbidden by every isolation.",
+        "Data came out of nowhere, or into the wrong list.",
+        "an element of a key's longest read, or of one that is no prefix of it",
+        _ELLE,
+    ),
+    _of_lists(
+        "d",
+        "duplicate-element",
+        "A list has an element twice",
+        "A read has one value twice, which was appended once. Forbidden by every isolation.",
+        "An append took effect twice, as a retry may do.",
+        "an element of a key's longest read, or of one that is no prefix of it",
+        _ELLE,
+    ),
+    _of_lists(
+        "e",
+        "incompatible-order",
+        "Two reads of a list contradict each other",
+        "Neither of two reads of a key is a prefix of the other; or what one transaction appended "
+        "to it is not there in its order. Forbidden by every isolation, where the elements at "
+        "which the reads differ are both of transactions that were acknowledged; else by "
+        "read-committed.",
+        "There is no one history of the list: replicas diverged, or appends were lost.",
+        "a read beside the longest one of its key, or two neighbouring appends of a transaction of "
+        "which the later one was read",
+        _ELLE,
+    ),
+    _of_lists(
+        "f",
+        "intermediate-read",
+        "The middle of a transaction was read",
+        "The last element of a read is one after which its transaction appended another one to the "
+        "same key. Forbidden by read-committed.",
+        "Somebody acted on a state that was never meant to be seen.",
+        "a read that ends with an element of another transaction, which appended several",
+        f"{_ADYA}, G1b; {_ELLE}",
+    ),
+    _of_lists(
+        "g",
+        "dirty-update",
+        "A transaction was committed on top of one that failed",
+        "In a read, an element of a failed transaction comes before one of an acknowledged one. "
+        "Forbidden by read-committed.",
+        "What was undone lives on in what was built on it.",
+        "an element that a failed transaction appended to a list that was read",
+        _ELLE,
+    ),
+    _of_lists(
+        "h",
+        "internal-inconsistency",
+        "A transaction contradicts itself",
+        "A read does not show what the transaction's read of the key before showed and what it "
+        "appended since, or shows what it appends later. Forbidden by snapshot; by every isolation "
+        "where its own appends are missing or early.",
+        "Within a transaction, reads cannot be relied upon.",
+        "a read of a list that its transaction reads or appends to elsewhere, too",
+        f"{_ELLE}; Cerone, Gotsman 2018, axiom Int",
+    ),
+    _of_lists(
+        "i",
+        "lost-update",
+        "Several transactions updated the same version",
+        "Several acknowledged transactions read the whole of what was ever read of a key and then "
+        "appended to it. Forbidden by snapshot. (Where the appends were read, it is a "
+        "dependency-cycle.)",
+        "One of them overwrote the others without having seen them.",
+        "a transaction that read a list and appended to it afterwards",
+        f"{_ADYA}; Berenson et al. 1995, P4",
+    ),
+)
 
 _NONE_READ: Final = "no ok transaction read any list: there is nothing to judge by"
 _WHOLE_STEPS_MAX: Final = 4_000_000
@@ -35,13 +164,12 @@ _NO_CYCLES: Final = Cycles(spelled=(), unspelled={})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Files:
-    frame: DataFrame
-    verified: DataFrame
+    question: Question
+    sealed: tuple[SealedFile, ...]
+    verified: tuple[SealedFile, ...]
     """The same, not to be verified again."""
     whole: bool
     """The edges of all of them fit into the driver."""
-    paths: tuple[str, ...]
-    budget_s: float
     promise: Isolation
 
 
@@ -59,10 +187,7 @@ def _answer(question: Question) -> GroupAnswers:
     files = _files(question)
     tallies = {entry.name: Tally() for entry in (CYCLE, *LIST_ENTRIES)}
     found = _Found(tallies=tallies, doubts=[], figures={})
-    try:
-        _judge(files, found)
-    except JobError as error:
-        found.doubts.append(f"its job died: {error}")
+    _judge(files, found)
     seconds = perf_counter() - started
     results: list[CheckResult] = []
     tables = [ANOMALIES.empty_table()]
@@ -80,23 +205,21 @@ def _answer(question: Question) -> GroupAnswers:
 
 
 def _files(question: Question) -> _Files:
-    sealed = [
-        cluster_file(question.run, question.manifest, "micro_operations", bucket=bucket)
-        for bucket in range(RECORD_BUCKET_COUNT)
-    ]
+    sealed = tuple(
+        question.file("micro_operations", bucket=bucket) for bucket in range(RECORD_BUCKET_COUNT)
+    )
     return _Files(
-        frame=file_frame(question.spark, sealed),
-        verified=file_frame(question.spark, [replace(file, digest="") for file in sealed]),
+        question=question,
+        sealed=sealed,
+        verified=tuple(replace(file, digest="") for file in sealed),
         whole=sum(row_count(file) or 0 for file in sealed) <= _WHOLE_STEPS_MAX,
-        paths=tuple(file.path for file in sealed),
-        budget_s=question.budget_s,
         promise=promised(question.manifest.isolation),
     )
 
 
 def _judge(files: _Files, found: _Found) -> None:
-    """Fill in `found`, pass by pass. Raises JobError if a job dies."""
-    scan = summaries_of(files.frame, whole=files.whole, paths=files.paths, budget_s=files.budget_s)
+    """Fill in `found`, pass by pass."""
+    scan = summaries_of(files.question, files.sealed, whole=files.whole)
     summaries: Sequence[Summary] = scan.contents
     found.doubts += scan.unreadable
     found.doubts += [doubt for summary in summaries for doubt in summary.doubts]
@@ -117,7 +240,7 @@ def _judge(files: _Files, found: _Found) -> None:
     links = list({link for cycle in cycles.spelled for link in cycle.links})
     reasons = {}
     if links:
-        reasons = reasons_of(files.verified, links, paths=files.paths, budget_s=files.budget_s)
+        reasons = reasons_of(files.question, files.verified, links)
     spelled = [spelled_cycle(cycle, reasons) for cycle in cycles.spelled]
     found.tallies[CYCLE.name].add(spelled, cycles.unspelled)
 
@@ -154,7 +277,7 @@ def _parts(
     """What is inside the segments: of what the first pass sent, or by a pass of its own."""
     if files.whole:
         return [one.whole.inside(segments) for one in summaries if one.whole is not None]
-    scan = segment_parts(files.verified, segments, paths=files.paths, budget_s=files.budget_s)
+    scan = segment_parts(files.question, files.verified, segments)
     found.doubts += [reason for reason in scan.unreadable if reason not in found.doubts]
     return scan.contents
 
@@ -174,4 +297,4 @@ def _missing(summaries: Sequence[Summary]) -> list[str]:
     return found
 
 
-CYCLES_GROUP: Final = CheckGroup(name="cycles", entries=(CYCLE, *LIST_ENTRIES), answer=_answer)
+CHECKS: Final = (CheckGroup(name="cycles", entries=(CYCLE, *LIST_ENTRIES), answer=_answer),)

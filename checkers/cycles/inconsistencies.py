@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.oddity import SHOWN, Lists, Oddities, Oddity, list_text, spelled_out
+from checkers.proof import Proof
 from history.models import Isolation
 
 __all__ = ["internal_inconsistencies", "lost_updates"]
@@ -26,10 +27,13 @@ def internal_inconsistencies(lists: Lists) -> Oddities:
         return Oddity(
             key=lists.name(row),
             level=level,
-            transactions=(who,),
-            values=(value,),
-            detail=f"transaction {who} read {lists.name(row)} as {list_text(steps.list_of(row))}, "
-            f"and appended {value} only afterwards",
+            proof=Proof.of(
+                "transaction {who} read {name} as {list}, and appended {value} only afterwards",
+                operations={"who": who},
+                values={"value": value},
+                name=lists.name(row),
+                list=list_text(steps.list_of(row)),
+            ),
         )
 
     levels = [Isolation.READ_UNCOMMITTED if own else Isolation.SNAPSHOT for _, own in found]
@@ -101,10 +105,15 @@ def _unlike(lists: Lists, row: int, level: Isolation) -> Oddity:
     return Oddity(
         key=name,
         level=level,
-        transactions=(who,),
-        values=tuple(own.tolist()),
-        detail=f"transaction {who} {knew} of {name}, appended {list_text(own)}, and then read "
-        f"{list_text(steps.list_of(row))}",
+        proof=Proof.of(
+            "transaction {who} {knew} of {name}, appended {list}, and then read {other_list}",
+            operations={"who": who},
+            values=tuple(own.tolist()),
+            knew=knew,
+            name=name,
+            list=list_text(own),
+            other_list=list_text(steps.list_of(row)),
+        ),
     )
 
 
@@ -150,11 +159,15 @@ def lost_updates(lists: Lists) -> Oddities:
         return Oddity(
             key=name,
             level=level,
-            transactions=who,
-            values=tuple(steps.value[appends].tolist()),
-            detail=f"transactions {', '.join(map(str, who))} all read {name} as "
-            f"{list_text(steps.list_of(int(rows[0])))} and then appended to it: one came first, "
-            "and the others did not see it",
+            proof=Proof.of(
+                "transactions {listed} all read {name} as {list} and then appended to "
+                "it: one came first, and the others did not see it",
+                operations=who,
+                values=tuple(steps.value[appends].tolist()),
+                listed=", ".join(map(str, who)),
+                name=name,
+                list=list_text(steps.list_of(int(rows[0]))),
+            ),
         )
 
     return spelled_out(

@@ -29,9 +29,9 @@ NODE: Final = np.dtype(
         ("transaction", "<i8"),
         ("process", "<i8"),
         ("call_ns", "<i8"),
-        # `checkers.kernels.rows.OPEN_NS` if its end was never seen.
+        # `checkers.rows.OPEN_NS` if its end was never seen.
         ("return_ns", "<i8"),
-        # OK, FAIL or INFO of `checkers.kernels.rows`.
+        # OK, FAIL or INFO of `checkers.rows`.
         ("outcome", "<i8"),
     ]
 )

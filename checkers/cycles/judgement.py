@@ -29,7 +29,8 @@ from checkers.cycles.levels import level_of_cycle
 from checkers.cycles.oddity import Oddity
 from checkers.cycles.shortest import Cycle, Link
 from checkers.cycles.steps import NONE
-from checkers.kernels.rows import INFO, OK
+from checkers.proof import Proof
+from checkers.rows import INFO, OK
 from history.models import Isolation
 
 __all__ = [
@@ -111,10 +112,18 @@ def spelled_cycle(cycle: Cycle, reasons: Reasons) -> Oddity:
     return Oddity(
         key=known[0].key if known else "",
         level=level,
-        transactions=tuple(link.source for link in cycle.links),
-        values=tuple(reason.element for reason in known),
-        detail=f"{cycle.kind}{suffix}, which {level} forbids: {steps} (one component of "
-        f"{cycle.transactions} transactions{most})",
+        proof=Proof.of(
+            "{kind}{suffix}, which {level} forbids: {steps} (one component of "
+            "{transactions} transactions{most})",
+            operations=tuple(link.source for link in cycle.links),
+            values=tuple(reason.element for reason in known),
+            kind=cycle.kind,
+            suffix=suffix,
+            level=level,
+            steps=steps,
+            transactions=cycle.transactions,
+            most=most,
+        ),
     )
 
 

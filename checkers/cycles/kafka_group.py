@@ -16,7 +16,6 @@ from checkers.anomaly import ANOMALIES
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.cycles.answers import Counted, answered
 from checkers.cycles.cycles import cycles_of
-from checkers.cycles.entries import TRANSACTION_CYCLE
 from checkers.cycles.logs import COLUMNS, key_transactions
 from checkers.cycles.moment_words import spelled_interleaving, spelled_moments
 from checkers.cycles.moments import (
@@ -27,38 +26,45 @@ from checkers.cycles.moments import (
     written_round,
 )
 from checkers.cycles.scan import passed
-from checkers.tables import (
-    JobError,
-    SealedFile,
-    cluster_file,
-    file_frame,
-    keys_in,
-    record_files,
-    rows_in,
-)
+from checkers.entry import Entry, Kind, Strength
+from checkers.runner.tables import SealedFile, keys_in, record_files
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 
-__all__ = ["TRANSACTION_CYCLES_GROUP", "judged"]
+__all__ = ["CHECKS", "judged"]
+
+TRANSACTION_CYCLE: Final = Entry(
+    id="D14k",
+    name="transaction-cycle",
+    title="Kafka's transactions precede each other in a circle",
+    kind=Kind.ANOMALY,
+    rule="Nodes are the moments of each record's append, each commit and each ok read at "
+    "read_committed; edges are ww (neighbours in a partition's log), wr (a commit before the read "
+    "of one of its records), the order of a process (begin, appends, commit, next begin; its "
+    "reads), and real time. Every cycle of these is an anomaly (never). A cycle of whole "
+    "transactions by ww alone is reported and legal.",
+    meaning="A record stands in the log before one that was there already, or was read before it "
+    "was committed or sent.",
+    case="a transaction that was to be committed, did not fail, and has a record in some log",
+    source="KIP-98; Adya, Liskov, O'Neil 2000",
+    strength=Strength.ALLOWED_IF,
+    allowed_if="only the writes of transactions that were open at the same time are ordered in a "
+    "circle, over several partitions (G0): Kafka does not isolate writers from each other",
+    needs=("transactions", "operations", "records"),
+)
 
 
 def _answer(question: Question) -> GroupAnswers:
     started = perf_counter()
     try:
-        file = cluster_file(question.run, question.manifest, "transactions")
-        committed = committed_of(rows_in(file, "transactions"))
-        files = record_files(question.run, question.manifest)
-        scan = passed(
-            file_frame(question.spark, files),
-            partial(_of_keys, committed=committed),
-            paths=[file.path for file in files],
-            budget_s=question.budget_s,
-        )
-    except (HarnessError, JobError) as error:
+        committed = committed_of(question.rows("transactions"))
+    except HarnessError as error:
         unknown = CheckResult(
             check=TRANSACTION_CYCLE.name, validity=Validity.UNKNOWN, reason=str(error)
         )
         return GroupAnswers(results=(unknown,), anomalies=ANOMALIES.empty_table())
+    files = record_files(question.run, question.manifest)
+    scan = passed(question, files, partial(_of_keys, committed=committed))
     keys = sorted((key for key, _ in scan.contents), key=lambda one: one.key)
     result, anomalies = answered(
         TRANSACTION_CYCLE.name,
@@ -96,6 +102,6 @@ def judged(committed: Committed, keys: list[KeyTransactions]) -> Counted:
     )
 
 
-TRANSACTION_CYCLES_GROUP: Final = CheckGroup(
-    name="transaction cycles", entries=(TRANSACTION_CYCLE,), answer=_answer
+CHECKS: Final = (
+    CheckGroup(name="transaction cycles", entries=(TRANSACTION_CYCLE,), answer=_answer),
 )

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.cycles.moments import Committed, KeyTransactions
-from checkers.kernels.rows import OK, OPEN_NS, codes
+from checkers.rows import OK, OPEN_NS, codes
 from history.schema import F, Outcome
 
 __all__ = ["COLUMNS", "key_transactions"]

@@ -6,6 +6,7 @@ from checkers.cycles.edges import Kind
 from checkers.cycles.moments import Committed, KeyTransactions, Moments
 from checkers.cycles.oddity import Oddity
 from checkers.cycles.shortest import Cycle, Link
+from checkers.proof import Proof
 from history.models import Isolation
 
 __all__ = ["spelled_interleaving", "spelled_moments"]
@@ -25,9 +26,14 @@ def spelled_moments(
     return Oddity(
         key=keys[int(moments.key[runs[0]])].key if runs else "",
         level=Isolation.STRICT_SERIALIZABLE,
-        transactions=tuple(dict.fromkeys(one for one in operations if one >= 0)),
-        values=tuple(int(moments.value[place]) for place in runs),
-        detail=f"{cycle.kind}{_SUFFIX[cycle.order]}: {'; '.join(map(words.of, links))}",
+        proof=Proof.of(
+            "{kind}{suffix}: {listed}",
+            operations=tuple(dict.fromkeys(one for one in operations if one >= 0)),
+            values=tuple(int(moments.value[place]) for place in runs),
+            kind=cycle.kind,
+            suffix=_SUFFIX[cycle.order],
+            listed="; ".join(map(words.of, links)),
+        ),
     )
 
 
@@ -89,8 +95,12 @@ def spelled_interleaving(
     return Oddity(
         key=names[0] if names else "",
         level=Isolation.READ_UNCOMMITTED,
-        transactions=tuple(dict.fromkeys(operations)),
-        values=tuple(values),
-        detail=f"G0, legal in Kafka: transactions were open at the same time and interleave: "
-        f"{'; '.join(steps)} (one component of {cycle.transactions} transactions)",
+        proof=Proof.of(
+            "G0, legal in Kafka: transactions were open at the same time and interleave: "
+            "{listed} (one component of {transactions} transactions)",
+            operations=tuple(dict.fromkeys(operations)),
+            values=tuple(values),
+            listed="; ".join(steps),
+            transactions=cycle.transactions,
+        ),
     )

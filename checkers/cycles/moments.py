@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from checkers.cycles.edges import Kind
 from checkers.cycles.graph import Graph
 from checkers.cycles.order import Events, realtime
-from checkers.kernels.rows import OPEN_NS
+from checkers.rows import OPEN_NS
 from history.schema import Outcome
 
 __all__ = [

@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from checkers.cycles.inconsistencies import internal_inconsistencies, lost_updates
 from checkers.cycles.oddity import Lists, Oddities, Oddity, list_text, spelled_out
 from checkers.cycles.versions import is_failed
-from checkers.kernels.rows import FAIL, OK
+from checkers.proof import Proof
+from checkers.rows import FAIL, OK
 from history.models import Isolation
 
 __all__ = ["oddities"]
@@ -84,10 +85,13 @@ def _aborted(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
         return Oddity(
             key=name,
             level=level,
-            transactions=(wrote, read),
-            values=(element,),
-            detail=f"transaction {read} read {element} in {name}, which transaction {wrote} "
-            "appended, and that failed: it must not exist",
+            proof=Proof.of(
+                "transaction {read} read {element} in {name}, which transaction {wrote} "
+                "appended, and that failed: it must not exist",
+                operations={"wrote": wrote, "read": read},
+                values={"element": element},
+                name=name,
+            ),
         )
 
     return spelled_out(
@@ -107,9 +111,12 @@ def _garbage(lists: Lists, strange: tuple[Ints, Ints, Ints]) -> Oddities:
         return Oddity(
             key=name,
             level=level,
-            transactions=(read,),
-            values=(int(value[number]),),
-            detail=f"transaction {read} read {int(value[number])} in {name}, which nobody appended",
+            proof=Proof.of(
+                "transaction {read} read {value} in {name}, which nobody appended",
+                operations={"read": read},
+                values={"value": int(value[number])},
+                name=name,
+            ),
         )
 
     return spelled_out(
@@ -134,10 +141,14 @@ def _duplicates(lists: Lists) -> Oddities:
         return Oddity(
             key=lists.name(row),
             level=level,
-            transactions=(lists.transaction(row),),
-            values=(value,),
-            detail=f"transaction {lists.transaction(row)} read {lists.name(row)} as "
-            f"{list_text(steps.list_of(row))}: {value} comes twice, and was appended once",
+            proof=Proof.of(
+                "transaction {transaction} read {name} as {list}: {value} comes twice, "
+                "and was appended once",
+                operations={"transaction": lists.transaction(row)},
+                values={"value": value},
+                name=lists.name(row),
+                list=list_text(steps.list_of(row)),
+            ),
         )
 
     return spelled_out(
@@ -208,11 +219,20 @@ def _neither_prefix(lists: Lists, row: int, place: int, level: Isolation) -> Odd
     return Oddity(
         key=lists.name(row),
         level=level,
-        transactions=(lists.transaction(row), lists.transaction(other)),
-        values=(int(ours[place]), int(theirs[place])),
-        detail=f"transaction {lists.transaction(row)} read {lists.name(row)} as {list_text(ours)} "
-        f"and transaction {lists.transaction(other)} as {list_text(theirs)}: neither is a prefix "
-        f"of the other, they differ at place {place} ({int(ours[place])} and {int(theirs[place])})",
+        proof=Proof.of(
+            "transaction {transaction} read {name} as {list} and transaction "
+            "{lists_transaction} as {other_list}: neither is a prefix of the other, "
+            "they differ at place {place} ({ours} and {theirs})",
+            operations={
+                "transaction": lists.transaction(row),
+                "lists_transaction": lists.transaction(other),
+            },
+            values={"ours": int(ours[place]), "theirs": int(theirs[place])},
+            name=lists.name(row),
+            list=list_text(ours),
+            other_list=list_text(theirs),
+            place=place,
+        ),
     )
 
 
@@ -223,11 +243,18 @@ def _own_order(lists: Lists, earlier: int, later: int, level: Isolation) -> Oddi
     return Oddity(
         key=name,
         level=level,
-        transactions=(lists.transaction(later), lists.transaction(reader)),
-        values=(first, second),
-        detail=f"transaction {lists.transaction(later)} appended {first} to {name} and then "
-        f"{second}; transaction {lists.transaction(reader)} read "
-        f"{list_text(steps.list_of(reader))}, where {first} is not before {second}",
+        proof=Proof.of(
+            "transaction {transaction} appended {first} to {name} and then {second}; "
+            "transaction {lists_transaction} read {list}, where {first} is not "
+            "before {second}",
+            operations={
+                "transaction": lists.transaction(later),
+                "lists_transaction": lists.transaction(reader),
+            },
+            values={"first": first, "second": second},
+            name=name,
+            list=list_text(steps.list_of(reader)),
+        ),
     )
 
 
@@ -249,11 +276,17 @@ def _intermediate(lists: Lists) -> Oddities:
         return Oddity(
             key=lists.name(row),
             level=level,
-            transactions=(lists.transaction(wrote), lists.transaction(row)),
-            values=(seen, later),
-            detail=f"transaction {lists.transaction(row)} read {lists.name(row)} up to {seen}, "
-            f"after which transaction {lists.transaction(wrote)} still appended {later}: it saw "
-            "the middle of that transaction",
+            proof=Proof.of(
+                "transaction {lists_transaction} read {name} up to {seen}, after which "
+                "transaction {transaction} still appended {later}: it saw the middle of that "
+                "transaction",
+                operations={
+                    "transaction": lists.transaction(wrote),
+                    "lists_transaction": lists.transaction(row),
+                },
+                values={"seen": seen, "later": later},
+                name=lists.name(row),
+            ),
         )
 
     return spelled_out(
@@ -291,11 +324,17 @@ def _dirty(lists: Lists) -> Oddities:
         return Oddity(
             key=lists.name(gone),
             level=level,
-            transactions=(lists.transaction(gone), lists.transaction(update)),
-            values=(first, second),
-            detail=f"{lists.name(gone)} holds {first} of transaction {lists.transaction(gone)}, "
-            f"which failed, and after it {second} of transaction {lists.transaction(update)}, "
-            "which was committed on top of it",
+            proof=Proof.of(
+                "{name} holds {first} of transaction {transaction}, which failed, and after "
+                "it {second} of transaction {lists_transaction}, which was committed on top "
+                "of it",
+                operations={
+                    "transaction": lists.transaction(gone),
+                    "lists_transaction": lists.transaction(update),
+                },
+                values={"first": first, "second": second},
+                name=lists.name(gone),
+            ),
         )
 
     return spelled_out(

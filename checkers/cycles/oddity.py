@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from checkers.cycles.steps import Steps
 from checkers.cycles.versions import Versions
 from checkers.cycles.visits import Visits
-from checkers.kernels.rows import FAIL
+from checkers.proof import Proof
+from checkers.rows import FAIL
 from history.models import Isolation
 
 __all__ = ["SHOWN", "SPELLED_MAX", "Lists", "Oddities", "Oddity", "list_text", "spelled_out"]
@@ -30,9 +31,8 @@ class Oddity:
     key: str
     level: Isolation
     """The weakest that forbids it."""
-    transactions: tuple[int, ...]
-    values: tuple[int, ...]
-    detail: str
+    proof: Proof
+    """Its operations are the transactions, by index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

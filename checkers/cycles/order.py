@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.inference import Nodes
-from checkers.kernels.rows import OK, OPEN_NS
+from checkers.rows import OK, OPEN_NS
 
 __all__ = ["Barriers", "Events", "events_of", "process_edges", "realtime"]
 
@@ -31,7 +31,7 @@ class Events:
     called_ns: Ints
     """Ascending."""
     ended_ns: Ints
-    """`checkers.kernels.rows.OPEN_NS` if nothing is known to have come after its end."""
+    """`checkers.rows.OPEN_NS` if nothing is known to have come after its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""List-append histories in Spark: what the tasks of their files do, and what they send.
+"""List-append histories: what the tasks of their files do, and what they send.
 
 A task reads a file row group by row group; in memory are one row group, or one key if that is
 larger. Three kinds of passes, none of which sends a history to the driver:
@@ -10,44 +10,31 @@ larger. Three kinds of passes, none of which sends a history to the driver:
 
 Of a history whose edges the driver can hold in any case, the first pass sends them all, and there
 is no second one. A later pass reads what the first one has verified, and infers again what that one
-did, but for the oddities: that takes less time than to keep it. What crosses between the processes
-is pickled: written and read by one version of one program, and never stored.
+did, but for the oddities: that takes less time than to keep it.
 """
 
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
+from checkers.check_group import Question
 from checkers.cycles.edges import Ends, ends_of, segments_of, within
 from checkers.cycles.inference import Inferred, Nodes, inferred
 from checkers.cycles.judgement import Reason, reasons_in
 from checkers.cycles.oddity import Oddities
 from checkers.cycles.shortest import Link
 from checkers.cycles.steps import COLUMNS
-from checkers.kernels.rows import OK
-from checkers.memory import out_of_memory
-from checkers.tables import SealedFile, collected, opened, scanned
+from checkers.rows import OK
+from checkers.runner.tables import SealedFile, opened
+from checkers.runner.tasks import Answer
 from history.failure import HarnessError
 
 __all__ = ["Part", "Scan", "Summary", "passed", "reasons_of", "segment_parts", "summaries_of"]
-
-_ANSWER: Final = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        # In the one row of a file itself: why it could not be read, or null.
-        pa.field("unreadable", pa.string()),
-        # Pickled; null in the row of a file itself.
-        pa.field("content", pa.binary()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,26 +79,21 @@ class Scan:
     unreadable: tuple[str, ...]
 
 
-def summaries_of(files: DataFrame, *, whole: bool, paths: Sequence[str], budget_s: float) -> Scan:
-    """A `Summary` a row group, with all its edges if `whole`. Raises JobError if the job dies."""
-    kernel = partial(_of_lists, kernel=partial(_summary, whole=whole))
-    return passed(files, kernel, paths=paths, budget_s=budget_s)
+def summaries_of(question: Question, files: Sequence[SealedFile], *, whole: bool) -> Scan:
+    """A `Summary` a row group, with all its edges if `whole`."""
+    return passed(question, files, partial(_of_lists, kernel=partial(_summary, whole=whole)))
 
 
-def segment_parts(
-    files: DataFrame, segments: NDArray[Any], *, paths: Sequence[str], budget_s: float
-) -> Scan:
-    """A `Part` a row group. Raises JobError if the job dies."""
-    kernel = partial(_of_lists, kernel=partial(_part, segments=segments))
-    return passed(files, kernel, paths=paths, budget_s=budget_s)
+def segment_parts(question: Question, files: Sequence[SealedFile], segments: NDArray[Any]) -> Scan:
+    """A `Part` a row group."""
+    return passed(question, files, partial(_of_lists, kernel=partial(_part, segments=segments)))
 
 
 def reasons_of(
-    files: DataFrame, links: Sequence[Link], *, paths: Sequence[str], budget_s: float
+    question: Question, files: Sequence[SealedFile], links: Sequence[Link]
 ) -> dict[Link, Reason]:
-    """Why these edges hold. Raises JobError if the job dies."""
-    kernel = partial(_of_lists, kernel=partial(_reasons, links=links))
-    scan = passed(files, kernel, paths=paths, budget_s=budget_s)
+    """Why these edges hold."""
+    scan = passed(question, files, partial(_of_lists, kernel=partial(_reasons, links=links)))
     return {link: reason for content in scan.contents for link, reason in content.items()}
 
 
@@ -145,50 +127,36 @@ def _apart(file: SealedFile, tables: Sequence[pa.Table], done: set[str]) -> pa.T
 
 
 def passed(
-    files: DataFrame,
-    contents: Callable[[SealedFile], Iterator[Any]],
-    *,
-    paths: Sequence[str],
-    budget_s: float,
+    question: Question,
+    files: Sequence[SealedFile],
+    contents: Callable[[SealedFile], Iterable[Any]],
 ) -> Scan:
-    """What `contents` makes of each file, called in a task. Raises JobError if the job dies."""
-    frame = scanned(files, partial(_answers, contents=contents), schema=_ANSWER)
-    rows = collected(frame, schema=_ANSWER, budget_s=budget_s)
-    own = rows.filter(pc.is_null(rows["content"])).to_pylist()
-    silent = sorted(set(paths) - {row["path"] for row in own})
-    found = rows["content"].drop_null().to_pylist()
+    """All contents of all files, file by file."""
+    answers = question.each_file(files, _Listed(contents))
     return Scan(
-        contents=tuple(pickle.loads(content) for content in found),  # noqa: S301  # our own tasks'
-        unreadable=(
-            *(row["unreadable"] for row in own if row["unreadable"]),
-            *(f"{path} was not answered for" for path in silent),
-        ),
+        contents=tuple(content for answer in answers for content in answer.content or ()),
+        unreadable=tuple(_named(answer) for answer in answers if answer.failure),
     )
 
 
-def _answers(
-    file: SealedFile, *, contents: Callable[[SealedFile], Iterator[Any]]
-) -> Iterator[pa.Table]:
-    unreadable = None
-    try:
-        for content in contents(file):
-            yield _row(file, content=pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL))
-    except MemoryError as error:
-        unreadable = f"{file.path}: {out_of_memory(error)}"
-    except (HarnessError, ValueError) as error:
-        unreadable = str(error) if file.path in str(error) else f"{file.path}: {error}"
-    yield _row(file, unreadable=unreadable)
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """All contents of a file."""
+
+    contents: Callable[[SealedFile], Iterable[Any]]
+
+    def __call__(self, file: SealedFile) -> list[Any]:
+        return list(self.contents(file))
+
+
+def _named(answer: Answer[SealedFile, Any]) -> str:
+    """Why a file was not answered for, with its path."""
+    path = answer.task.path
+    return answer.failure if path in answer.failure else f"{path}: {answer.failure}"
 
 
 def _of_lists(file: SealedFile, *, kernel: Callable[[Inferred], Any]) -> Iterator[Any]:
     return (kernel(inferred(table)) for table in whole_keys_in(file))
-
-
-def _row(
-    file: SealedFile, *, unreadable: str | None = None, content: bytes | None = None
-) -> pa.Table:
-    row = {"path": file.path, "unreadable": unreadable, "content": content}
-    return pa.Table.from_pylist([row], schema=_ANSWER)
 
 
 def _summary(part: Inferred, *, whole: bool) -> Summary:

@@ -17,8 +17,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from checkers.cycles.edges import Kind
 from checkers.cycles.graph import ORDERS, Component, Graph, labels, on_cycles
@@ -171,7 +169,12 @@ def _best(starts: Graph, edges: Ints, ways: Graph) -> _Round | None:
 
     None if none of those tried is on one.
     """
-    matrix = _weights(ways)
+    # These take a while, and the catalogue imports this module.
+    from scipy.sparse import csr_array  # noqa: PLC0415
+    from scipy.sparse.csgraph import dijkstra  # noqa: PLC0415
+
+    size = (ways.node_count, ways.node_count)
+    matrix = csr_array(_weights(ways), shape=size)
     span = np.abs(starts.source[edges] - starts.target[edges])
     edges = edges[np.argsort(-span, kind="stable")]
     tries = edges[: max(_SEARCHES_MIN, _WORK_MAX // max(1, len(ways.source)))]
@@ -190,16 +193,18 @@ def _best(starts: Graph, edges: Ints, ways: Graph) -> _Round | None:
     return best and replace(best, exhaustive=len(tries) == len(edges))
 
 
-def _weights(graph: Graph) -> csr_array:
-    """Of parallel edges the lightest. All edges inside fans together weigh less than one other."""
+def _weights(graph: Graph) -> tuple[NDArray[np.float64], tuple[Ints, Ints]]:
+    """The weights, sources and targets of edges: of parallel ones the lightest.
+
+    All edges inside fans together weigh less than one other.
+    """
     inside = graph.kind == Kind.FREE
     weight = np.where(inside, 0.5 / (1 + np.count_nonzero(inside)), 1.0)
     order = np.lexsort((weight, graph.target, graph.source))
     source, target = graph.source[order], graph.target[order]
     first = np.ones(len(weight), np.bool_)
     first[1:] = (np.diff(source) != 0) | (np.diff(target) != 0)
-    columns = (weight[order][first], (source[first], target[first]))
-    return csr_array(columns, shape=(graph.node_count, graph.node_count))
+    return weight[order][first], (source[first], target[first])
 
 
 def _way(before: NDArray[np.int32], start: int, end: int) -> list[int]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.kernels.rows import OK, OPEN_NS, codes
+from checkers.rows import OK, OPEN_NS, codes
 from history.schema import Outcome
 
 __all__ = ["COLUMNS", "NONE", "Steps", "steps_of"]
@@ -46,9 +46,9 @@ class Steps:
     process: Ints
     call_ns: Ints
     return_ns: Ints
-    """`checkers.kernels.rows.OPEN_NS` if the end was never seen."""
+    """`checkers.rows.OPEN_NS` if the end was never seen."""
     outcome: NDArray[np.int8]
-    """Of the transaction: OK, FAIL or INFO of `checkers.kernels.rows`."""
+    """Of the transaction: OK, FAIL or INFO of `checkers.rows`."""
     appends: Mask
     value: Ints
     """Appended."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.cycles.steps import Steps
-from checkers.kernels.rows import FAIL
+from checkers.rows import FAIL
 
 __all__ = ["Versions", "versions_of"]
 

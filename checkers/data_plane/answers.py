@@ -7,7 +7,7 @@ are among the first of each part. A check that crashed on a part is unknown for 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from checkers.anomaly import ANOMALIES, PROOFS_MAX, Found
-from checkers.catalogue import entry_of
-from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
 from checkers.finding_rows import found_row, unknown_row
-from checkers.kernels.key_log import KeyLog
-from checkers.kernels.lost_writes import unread_below_doubt
-from checkers.kernels.unseen import unread_doubt
-from checkers.memory import out_of_memory
+from checkers.runner.memory import out_of_memory
 
 __all__ = ["Answer", "added_up", "answer_of", "answers_of", "crash", "judged_rows"]
-
-_DOUBTS: Final = {"lost-write": unread_below_doubt, "unseen": unread_doubt}
-"""What doubts of several parts come to: a sentence about the sum of what they count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +34,23 @@ class Answer:
     seconds: float
 
 
-def answer_of(log: KeyLog, kernel: Kernel) -> Answer:
+def answer_of(log: KeyLog, check: KeyCheck) -> Answer:
     """What one check answers; a crash of it must not silence the others."""
     started = perf_counter()
     try:
-        found = kernel(log)
+        found = check.kernel(log)
     except Exception as error:  # noqa: BLE001  # whatever it is, this check alone is unknown
         return Answer(found=None, crash=crash(log.key, error), seconds=perf_counter() - started)
     return Answer(found=found, seconds=perf_counter() - started)
 
 
-def answers_of(log: KeyLog, kernels: Mapping[str, Kernel]) -> dict[str, Answer]:
+def answers_of(log: KeyLog, checks: Mapping[str, KeyCheck]) -> dict[str, Answer]:
     """What each of these checks answers."""
-    return {name: answer_of(log, kernel) for name, kernel in kernels.items()}
+    return {name: answer_of(log, check) for name, check in checks.items()}
 
 
 def judged_rows(
-    key: str, checks: Sequence[str], answer: Mapping[str, Answer]
+    key: str, checks: Mapping[str, KeyCheck], answer: Mapping[str, Answer]
 ) -> Iterator[dict[str, Any]]:
     """Rows of FINDINGS, without their path: of the assumptions, and of these checks.
 
@@ -67,15 +62,15 @@ def judged_rows(
         if row["unknown"] or row["never_count"]:
             broken.add(name)
         yield row
-    for name in checks:
-        missing = sorted(broken.intersection(entry_of(name).rests_on))
+    for name, check in checks.items():
+        missing = sorted(broken.intersection(check.entry.rests_on))
         if missing:
             yield unknown_row(name, f"{key} breaks {' and '.join(missing)}", seconds=0.0)
         else:
             yield _row(name, answer[name])
 
 
-def added_up(check: str, key: str, parts: Iterable[Answer]) -> Answer:
+def added_up(check: KeyCheck, key: str, parts: Iterable[Answer]) -> Answer:
     """The answer on a key, of those on all its parts."""
     answers = list(parts)
     seconds = sum(one.seconds for one in answers)
@@ -85,7 +80,7 @@ def added_up(check: str, key: str, parts: Iterable[Answer]) -> Answer:
     founds = [one.found for one in answers if one.found is not None]
     count = sum(found.doubt_count for found in founds)
     doubts = [found.doubt for found in founds if found.doubt]
-    doubt = _DOUBTS[check](key, count) if check in _DOUBTS else next(iter(doubts), "")
+    doubt = check.doubt(key, count) if check.doubt else next(iter(doubts), "")
     found = Found(
         table=_first_proofs(founds),
         never_count=sum(found.never_count for found in founds),

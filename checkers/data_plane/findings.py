@@ -6,46 +6,40 @@ one row a key and check, and one for itself, without which it counts as not answ
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from checkers.data_plane.answers import answers_of, crash, judged_rows
-from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
-from checkers.finding_rows import FINDINGS, findings_table, unknown_row
-from checkers.kernels.key_log import Setting, key_log
-from checkers.kernels.rows import COLUMNS
-from checkers.tables import SealedFile, keys_in, scanned
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import key_log
+from checkers.finding_rows import findings_table, unknown_row
+from checkers.rows import COLUMNS
+from checkers.runner.tables import SealedFile, keys_in
+from checkers.setting import Setting
 from history.failure import HarnessError
 
-__all__ = ["findings", "findings_in", "key_findings", "unknown_rows"]
+__all__ = ["findings_in", "key_findings", "unknown_rows"]
 
 
-def findings(files: DataFrame, *, setting: Setting, checks: Mapping[str, Kernel]) -> DataFrame:
-    """FINDINGS of all files of `records`; `files` has one row a file (path, digest).
+def findings_in(file: SealedFile, *, setting: Setting, checks: Mapping[str, KeyCheck]) -> pa.Table:
+    """FINDINGS of one file of `records`: the rows of each key, and at the end one for the file.
 
-    A task holds one key at a time, which fits in memory as `kernels.key_log` says.
+    A task holds one key at a time, which fits in memory as `data_plane.key_log` says.
     """
-    kernel = partial(findings_in, setting=setting, checks=dict(checks))
-    return scanned(files, kernel, schema=FINDINGS)
-
-
-def findings_in(
-    file: SealedFile, *, setting: Setting, checks: Mapping[str, Kernel]
-) -> Iterator[pa.Table]:
-    """FINDINGS of one file: a table a key, and at the end one for the file."""
+    tables = []
     started, record_count, unknown = perf_counter(), 0, None
     try:
         for key, records in keys_in(file, COLUMNS):
             record_count += records.num_rows
-            yield key_findings(file, key, records, setting=setting, checks=checks)
+            tables.append(key_findings(file, key, records, setting=setting, checks=checks))
     except HarnessError as error:
         unknown = str(error)
     row = {"path": file.path, "record_count": record_count, "unknown": unknown}
-    yield findings_table([row | {"seconds": perf_counter() - started}])
+    tables.append(findings_table([row | {"seconds": perf_counter() - started}]))
+    return pa.concat_tables(tables)
 
 
 def key_findings(
@@ -54,7 +48,7 @@ def key_findings(
     records: pa.Table,
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
 ) -> pa.Table:
     """FINDINGS of one key that is judged as a whole."""
     try:
@@ -63,7 +57,7 @@ def key_findings(
         rows = list(unknown_rows(key, checks, crash(key, error)))
     else:
         answers = answers_of(log, {**KEY_ASSUMPTIONS, **checks})
-        rows = list(judged_rows(key, tuple(checks), answers))
+        rows = list(judged_rows(key, checks, answers))
     return findings_table([row | {"path": file.path, "key": key} for row in rows])
 
 

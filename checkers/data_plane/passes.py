@@ -3,20 +3,22 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
-from checkers.data_plane.checks import KEY_ASSUMPTIONS, Kernel
-from checkers.data_plane.findings import findings
-from checkers.data_plane.jobs import SparkJobs
-from checkers.data_plane.large_files import Limits, large_file_findings
-from checkers.finding_rows import FINDINGS
-from checkers.kernels.key_log import Setting
-from checkers.tables import JobError, SealedFile, collected, file_frame, row_count
+from checkers.data_plane.findings import findings_in
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.large.files import Limits, large_file_findings
+from checkers.data_plane.large.jobs import Jobs
+from checkers.finding_rows import FINDINGS, findings_table
+from checkers.runner.tables import SealedFile, row_count, run_files
+from checkers.runner.tasks import Answer, JobError, Session
+from checkers.setting import Setting
 
 __all__ = ["RecordsPass", "records_pass"]
 
@@ -38,7 +40,7 @@ class RecordsPass:
 class _Question:
     """What is the same of every pass."""
 
-    spark: SparkSession
+    session: Session
     small: tuple[SealedFile, ...]
     large: tuple[SealedFile, ...]
     """Files in which some key may be large."""
@@ -48,11 +50,11 @@ class _Question:
 
 
 def records_pass(
-    spark: SparkSession,
+    session: Session,
     files: Sequence[SealedFile],
     *,
     setting: Setting,
-    checks: Mapping[str, Kernel],
+    checks: Mapping[str, KeyCheck],
     budget_s: float,
     limits: Limits | None = None,
 ) -> RecordsPass:
@@ -61,7 +63,7 @@ def records_pass(
     `files`: of `records`; `budget_s`: of one job.
     """
     question = _Question(
-        spark=spark,
+        session=session,
         small=tuple(file for file in files if not _is_large(file, limits or Limits())),
         large=tuple(file for file in files if _is_large(file, limits or Limits())),
         setting=setting,
@@ -83,26 +85,36 @@ def _is_large(file: SealedFile, limits: Limits) -> bool:
     return (row_count(file) or 0) > limits.key_rows
 
 
-def _passed(question: _Question, checks: Mapping[str, Kernel]) -> pa.Table:
+def _passed(question: _Question, checks: Mapping[str, KeyCheck]) -> pa.Table:
     tables = [FINDINGS.empty_table()]
     if question.small:
-        files = file_frame(question.spark, question.small)
-        frame = findings(files, setting=question.setting, checks=checks)
-        tables.append(collected(frame, schema=FINDINGS, budget_s=question.budget_s))
+        work = partial(findings_in, setting=question.setting, checks=dict(checks))
+        answers = run_files(
+            question.session, question.small, work, budget_s=question.budget_s, apart=False
+        )
+        tables += [
+            _silent(answer) if answer.content is None else answer.content for answer in answers
+        ]
     if question.large:
         tables.append(
             large_file_findings(
                 question.large,
                 setting=question.setting,
                 checks=checks,
-                jobs=SparkJobs(spark=question.spark, budget_s=question.budget_s),
+                jobs=Jobs(session=question.session, budget_s=question.budget_s),
                 limits=question.limits,
             )
         )
     return pa.concat_tables(tables)
 
 
-def _each(question: _Question, checks: Mapping[str, Kernel]) -> tuple[pa.Table, dict[str, str]]:
+def _silent(answer: Answer[SealedFile, pa.Table]) -> pa.Table:
+    """FINDINGS of a file whose task failed."""
+    row = {"path": answer.task.path, "record_count": 0, "unknown": answer.failure}
+    return findings_table([row | {"seconds": answer.seconds}])
+
+
+def _each(question: _Question, checks: Mapping[str, KeyCheck]) -> tuple[pa.Table, dict[str, str]]:
     """The findings of every check whose own pass answers, and why the others' did not.
 
     The files and the assumptions of the keys answer in a pass without any check.

@@ -17,24 +17,22 @@ Source: KIP-98, KIP-360; librdkafka, `rd_kafka_idemp_drain_epoch_bump`.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
 from checkers.finding_rows import FINDINGS
-from checkers.tables import (
-    JobError,
+from checkers.proof import Proof
+from checkers.runner.tables import (
     SealedFile,
     cluster_file,
-    collected,
-    file_frame,
     rows_in,
-    scanned,
+    run_files,
 )
+from checkers.runner.tasks import Session
 from history.manifest import Manifest
 from history.run_directory import RunDirectory
 from history.writer import bucket_of
@@ -63,7 +61,7 @@ def with_client_made(
     *,
     run: RunDirectory,
     manifest: Manifest,
-    spark: SparkSession,
+    session: Session,
     budget_s: float,
 ) -> pa.Table:
     """FINDINGS in which duplicates that the client made are allowed, as far as logs tell."""
@@ -74,14 +72,14 @@ def with_client_made(
         cluster_file(run, manifest, "replica_records", bucket=bucket)
         for bucket in sorted({bucket_of(key) for key in wanted})
     ]
-    frame = scanned(file_frame(spark, files), _Copies(wanted), schema=COPIES)
-    try:
-        copies = collected(frame, schema=COPIES, budget_s=budget_s)
-    except JobError as error:
-        # Nobody is excused by what could not be read.
-        _LOG.warning("the logs were not asked whose the duplicates are: %s", error)
-        return findings
-    return client_made(findings, copies)
+    answers = run_files(session, files, partial(_copies, wanted=wanted), budget_s=budget_s)
+    for answer in answers:
+        if answer.failure:
+            # Nobody is excused by what could not be read.
+            _LOG.warning("the logs were not asked whose the duplicates are: %s", answer.failure)
+            return findings
+    copies = [answer.content for answer in answers if answer.content is not None]
+    return client_made(findings, pa.concat_tables(copies))
 
 
 def client_made(findings: pa.Table, copies: pa.Table) -> pa.Table:
@@ -122,10 +120,10 @@ def _excused(key: str, anomaly: dict[str, Any], producers: _Producers) -> dict[s
     if not told_apart or any(producer_id < 0 for producer_id, _ in epochs):
         return anomaly
     named = ", ".join(f"{epoch} of producer id {producer_id}" for producer_id, epoch in epochs)
-    return anomaly | {
-        "allowed": True,
-        "detail": f"{anomaly['detail']}: sent again by its client, in producer epochs {named}",
-    }
+    proof = Proof.of_columns(anomaly).further(
+        ": sent again by its client, in producer epochs {epochs}", epochs=named
+    )
+    return {"allowed": True, **proof.columns()}
 
 
 def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:
@@ -140,17 +138,14 @@ def _accused(findings: pa.Table) -> dict[str, frozenset[int]]:
     return {key: found for key, found in values.items() if found}
 
 
-@dataclass(frozen=True, slots=True)
-class _Copies:
-    """The copies of these values in a file of `replica_records`, which it reads whole."""
-
-    wanted: Mapping[str, frozenset[int]]
-
-    def __call__(self, file: SealedFile) -> Iterator[pa.Table]:
-        rows = rows_in(file, "replica_records")
-        for key, values in self.wanted.items():
-            hit = pc.and_(
-                pc.equal(rows["key"], key),
-                pc.is_in(rows["value"], value_set=pa.array(sorted(values), pa.int64())),
-            )
-            yield rows.filter(hit).select(COPIES.names).cast(COPIES)
+def _copies(file: SealedFile, *, wanted: Mapping[str, frozenset[int]]) -> pa.Table:
+    """COPIES of these values in a file of `replica_records`, which it reads whole."""
+    rows = rows_in(file, "replica_records")
+    hits = (
+        pc.and_(
+            pc.equal(rows["key"], key),
+            pc.is_in(rows["value"], value_set=pa.array(sorted(values), pa.int64())),
+        )
+        for key, values in wanted.items()
+    )
+    return pa.concat_tables(rows.filter(hit).select(COPIES.names).cast(COPIES) for hit in hits)

@@ -4,7 +4,7 @@ A controller refuses a registration (DUPLICATE_BROKER_REGISTRATION) as long as t
 unfenced broker of that id lasts, unless it is leaving. So where the log of record has a
 registration of another incarnation, and the same controller, in the same term, had accepted a
 heartbeat of the one before less than the session time-out ago, an id was taken from the living.
-The times are bounds that speak for the controller, as in C8 (`checkers.kernels.sessions`): the
+The times are bounds that speak for the controller, as in C8 (`checkers.metadata.sessions`): the
 latest that the registration can have been decided, the earliest that the heartbeat can have been
 taken. What the one before does with its heartbeats afterwards is C6's.
 
@@ -15,12 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc
-from checkers.kernels.sessions import (
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.sessions import (
     Contacts,
     Term,
     contacts_of,
@@ -28,24 +27,26 @@ from checkers.kernels.sessions import (
     term_at,
     terms_of,
 )
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "duplicate_ids"]
+__all__ = ["CHECKS", "NAME", "duplicate_ids"]
 
 NAME: Final = "duplicate-id"
 
 
-def duplicate_ids(tables: Tables, facts: Facts) -> Judged:
+def duplicate_ids(tables: Tables, seen: View) -> Judged:
     """Registrations over living ones, by broker. Reads metadata_log, wire, node_settings."""
-    seen = view(tables, facts)
     timeouts_ns = session_timeouts_ns(tables["node_settings"])
     doubt = seen.log.doubt or ("" if timeouts_ns else "nobody recorded the nodes' settings")
     if doubt:
         yield from doubtful(NAME, doubt)
         return
-    terms, contacts = terms_of(seen.log, facts), contacts_of(tables["wire"])
+    terms, contacts = terms_of(seen.log, seen.facts), contacts_of(tables["wire"])
     for broker in seen.brokers.values():
         key = f"broker {broker.broker_id}"
-        yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, facts))
+        yield key, counted(NAME, key, _judged(broker, terms, contacts, timeouts_ns, seen.facts))
 
 
 def _judged(
@@ -90,13 +91,44 @@ def _replaced(before: BrokerVersion, version: BrokerVersion) -> bool:
 def _proof(
     broker: BrokerHistory, before: BrokerVersion, version: BrokerVersion, last: Rpc
 ) -> Proof:
-    return Proof(
-        offsets=(before.registration_offset, version.metadata_offset),
-        values=(before.broker_epoch, version.broker_epoch),
-        frames=(last.frame,),
-        detail=f"incarnation {version.incarnation_id} registered as broker {broker.broker_id} at "
-        f"metadata offset {version.metadata_offset} (broker epoch {version.broker_epoch}), while "
-        f"the session of incarnation {before.incarnation_id} (broker epoch {before.broker_epoch}) "
-        f"lasted: {last.target} accepted its heartbeat of {clock(last.reached_ns or 0)} (frame "
-        f"{last.frame})",
+    return Proof.of(
+        "incarnation {incarnation_id} registered as broker {broker_id} at metadata "
+        "offset {metadata_offset} (broker epoch {version_broker_epoch}), while the "
+        "session of incarnation {before_incarnation_id} (broker epoch "
+        "{broker_epoch}) lasted: {target} accepted its heartbeat of {reached} (frame "
+        "{frame})",
+        metadata_offsets={
+            "registration_offset": before.registration_offset,
+            "metadata_offset": version.metadata_offset,
+        },
+        values={"broker_epoch": before.broker_epoch, "version_broker_epoch": version.broker_epoch},
+        frames={"frame": last.frame},
+        times={"reached": last.reached_ns or 0},
+        incarnation_id=version.incarnation_id,
+        broker_id=broker.broker_id,
+        before_incarnation_id=before.incarnation_id,
+        target=last.target,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L3",
+            name=NAME,
+            title="A broker id was given away while its holder lived",
+            kind=Kind.ANOMALY,
+            rule="Another incarnation registered under the id of an unfenced broker that was not "
+            "leaving, and the latest that this can have been decided is less than the session "
+            "time-out after the earliest that the same controller can have taken the holder's "
+            "last heartbeat.",
+            meaning="Two processes take themselves for one broker.",
+            case="a registration of a broker id whose holder had sent a heartbeat that is on the "
+            "tape",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=duplicate_ids,
+    ),
+)

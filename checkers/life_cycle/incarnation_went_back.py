@@ -13,19 +13,20 @@ Source: KIP-631, "Incarnation id"; `ClusterControlManager.registerBroker`.
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "incarnations_that_went_back"]
+__all__ = ["CHECKS", "NAME", "incarnations_that_went_back"]
 
 NAME: Final = "incarnation-went-back"
 
 
-def incarnations_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def incarnations_that_went_back(_: Tables, seen: View) -> Judged:
     """Registrations out of the past, by broker. Reads `metadata_log`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -50,11 +51,36 @@ def _judged(broker: BrokerHistory) -> Iterator[Proof | None]:
 
 
 def _proof(broker: BrokerHistory, version: BrokerVersion, by: BrokerVersion) -> Proof:
-    return Proof(
-        offsets=(by.metadata_offset, version.metadata_offset),
-        values=(by.broker_epoch, version.broker_epoch),
-        detail=f"incarnation {version.incarnation_id} registered as broker "
-        f"{broker.broker_id} at metadata offset {version.metadata_offset}, after "
-        f"incarnation {by.incarnation_id} had taken its place at metadata offset "
-        f"{by.metadata_offset}",
+    return Proof.of(
+        "incarnation {incarnation_id} registered as broker {broker_id} at metadata "
+        "offset {version_metadata_offset}, after incarnation {by_incarnation_id} had "
+        "taken its place at metadata offset {metadata_offset}",
+        metadata_offsets={
+            "metadata_offset": by.metadata_offset,
+            "version_metadata_offset": version.metadata_offset,
+        },
+        values={"broker_epoch": by.broker_epoch, "version_broker_epoch": version.broker_epoch},
+        incarnation_id=version.incarnation_id,
+        broker_id=broker.broker_id,
+        by_incarnation_id=by.incarnation_id,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L7",
+            name=NAME,
+            title="An incarnation registered again after another took its place",
+            kind=Kind.ANOMALY,
+            rule="In the registrations of a broker id, no incarnation comes again after another "
+            "one.",
+            meaning="A registration out of the past replaces the broker that lives now.",
+            case="a registration of a broker id after its first one",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log",),
+        ),
+        kernel=incarnations_that_went_back,
+    ),
+)

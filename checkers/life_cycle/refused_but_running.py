@@ -17,18 +17,20 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, counted
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "refused_but_running"]
+__all__ = ["CHECKS", "NAME", "refused_but_running"]
 
 NAME: Final = "refused-but-running"
 
 
-def refused_but_running(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def refused_but_running(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """What refused incarnations did, by node. Reads `wire`."""
     registrations = _by_source(tables["wire"], "BrokerRegistration")
     works = _by_source(tables["wire"], "BrokerHeartbeat", "AlterPartition")
@@ -61,11 +63,37 @@ def _judged(registrations: Sequence[Rpc], works: Sequence[Rpc]) -> Iterator[Proo
 
 
 def _proof(refused: Rpc, work: Rpc) -> Proof:
-    return Proof(
+    return Proof.of(
+        "{target} refused to register incarnation {incarnation_id} of {source} with {error} at "
+        "{returned} (frame {frame}), and without another try it sent a {api} at "
+        "{asked} (frame {work_frame})",
         values=(work.of("broker_epoch"),) if work.of("broker_epoch") is not None else (),
-        frames=(refused.frame, work.frame),
-        detail=f"{refused.target} refused to register incarnation {refused.of('incarnation_id')} "
-        f"of {refused.source} with {refused.error} at {clock(refused.returned_ns or 0)} (frame "
-        f"{refused.frame}), and without another try it sent a {work.api} at "
-        f"{clock(work.asked_ns)} (frame {work.frame})",
+        frames={"frame": refused.frame, "work_frame": work.frame},
+        times={"returned": refused.returned_ns or 0, "asked": work.asked_ns},
+        target=refused.target,
+        incarnation_id=refused.of("incarnation_id"),
+        source=refused.source,
+        error=refused.error,
+        api=work.api,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L1",
+            name=NAME,
+            title="A broker that was refused goes on",
+            kind=Kind.ANOMALY,
+            rule="The registration of an incarnation was refused, and it sent a heartbeat or an "
+            "AlterPartition before it tried again; none of its tries was accepted or left "
+            "unanswered.",
+            meaning="A broker that nobody knows takes part.",
+            case="a refusal of a registration",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("wire",),
+        ),
+        kernel=refused_but_running,
+    ),
+)

@@ -32,13 +32,15 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted, doubtful
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc, rpcs
-from checkers.kernels.sessions import session_timeouts_ns
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.sessions import session_timeouts_ns
+from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "served_while_fenced"]
+__all__ = ["CHECKS", "NAME", "served_while_fenced"]
 
 NAME: Final = "served-while-fenced"
 
@@ -67,7 +69,7 @@ class _End:
     words: str
 
 
-def served_while_fenced(tables: Tables, facts: Facts) -> Judged:
+def served_while_fenced(tables: Tables, seen: View) -> Judged:
     """Reads that a fenced broker answered, by broker.
 
     Reads `describes`, `wire` and `node_settings`.
@@ -80,7 +82,7 @@ def served_while_fenced(tables: Tables, facts: Facts) -> Judged:
     lease_ns = max(timeouts_ns.values())
     for node in sorted(contacts):
         answers = _judged(node, reads.get(node, []), _Leases(contacts[node], lease_ns))
-        yield node, counted(NAME, node, answers, allowed=not facts.leases)
+        yield node, counted(NAME, node, answers, allowed=not seen.facts.leases)
 
 
 def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
@@ -180,9 +182,36 @@ def _judged(node: str, reads: Sequence[_Read], leases: _Leases) -> Iterator[Proo
 
 
 def _proof(node: str, read: _Read, end: _End) -> Proof:
-    return Proof(
-        values=(read.number,),
+    return Proof.of(
+        "{node} answered read {number}, called at {call}, at {return_}; it {words}",
+        values={"number": read.number},
         frames=tuple(one for one in (end.rpc.frame, end.rpc.answer_frame) if one is not None),
-        detail=f"{node} answered read {read.number}, called at {clock(read.call_ns)}, at "
-        f"{clock(read.return_ns)}; it {end.words}",
+        times={"call": read.call_ns, "return_": read.return_ns},
+        node=node,
+        words=end.words,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L5",
+            name=NAME,
+            title="A broker that may not serve answered a client",
+            kind=Kind.ANOMALY,
+            rule="A broker answered a read of metadata that was called after its lease, counted "
+            "from when it sent what was answered last, had ended, or after it had been told that "
+            "it is fenced; and since then it had answered another one before.",
+            meaning="A client is shown metadata, and may go on to write, through a broker that the "
+            "cluster does without.",
+            case="a read that a broker answered whose lease is on the tape",
+            source="KIP-631",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="brokers do not end their own leases, as those of no release of Kafka do: "
+            "they learn from the metadata log that they are fenced, and may serve until then",
+            promise="leases",
+            needs=("describes", "wire", "node_settings"),
+        ),
+        kernel=served_while_fenced,
+    ),
+)

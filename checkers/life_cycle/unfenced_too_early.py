@@ -21,14 +21,16 @@ from typing import Final
 
 import pyarrow as pa
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, clock, counted, doubtful
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "unfenced_too_early"]
+__all__ = ["CHECKS", "NAME", "unfenced_too_early"]
 
 NAME: Final = "unfenced-too-early"
 
@@ -36,9 +38,8 @@ _Heartbeats = Mapping[tuple[int, int], Sequence[Rpc]]
 """Those that were passed on, by (broker id, broker epoch), in the order of their arrival."""
 
 
-def unfenced_too_early(tables: Tables, facts: Facts) -> Judged:
+def unfenced_too_early(tables: Tables, seen: View) -> Judged:
     """Unfencings of brokers that lag, by broker. Reads `metadata_log` and `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -75,13 +76,17 @@ def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: Vi
         return None
     first = next((one for one in told if one.of("fetch_offset") >= needed), None)
     named = (*before[-1:], *((first,) if first is not None else ()))
-    return Proof(
-        offsets=(version.metadata_offset, needed),
+    return Proof.of(
+        "broker {broker_id} was unfenced at metadata offset {metadata_offset}, by "
+        "{by}; {said}, which is before its own registration at metadata offset "
+        "{needed}, and {later}",
+        metadata_offsets={"metadata_offset": version.metadata_offset, "needed": needed},
         values=tuple(one.of("fetch_offset") for one in named),
         frames=tuple(one.frame for one in named),
-        detail=f"broker {broker_id} was unfenced at metadata offset {version.metadata_offset}, by "
-        f"{clock(by_ns)}; {_said(before)}, which is before its own registration at metadata offset "
-        f"{needed}, and {_later(first, needed)}",
+        times={"by": by_ns},
+        broker_id=broker_id,
+        said=_said(before),
+        later=_later(first, needed),
     )
 
 
@@ -108,3 +113,24 @@ def _later(first: Rpc | None, needed: int) -> str:
         f"the first one that said {needed} or more was passed on at "
         f"{clock(first.reached_ns or 0)} (frame {first.frame})"
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L8",
+            name=NAME,
+            title="A broker was unfenced before it had applied its own registration",
+            kind=Kind.ANOMALY,
+            rule="The metadata log unfences a broker, and by the latest that this can have been "
+            "written, no heartbeat of its registration had been passed on that says it has applied "
+            "the offset of that registration.",
+            meaning="A broker serves clients, and may lead, by metadata from before its own start.",
+            case="an unfencing of a registration of which a heartbeat is on the tape",
+            source="KIP-631, Broker state machine",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=unfenced_too_early,
+    ),
+)

@@ -16,14 +16,16 @@ Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBro
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock, counted, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "unsafe_shutdowns"]
+__all__ = ["CHECKS", "NAME", "unsafe_shutdowns"]
 
 NAME: Final = "unsafe-shutdown"
 
@@ -31,13 +33,12 @@ _Lead = tuple[int, int, PartitionHistory, PartitionVersion]
 """From when to when, surely; of which partition; by which version."""
 
 
-def unsafe_shutdowns(tables: Tables, facts: Facts) -> Judged:
+def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
     """Brokers that were let go while they led, by broker. Reads `metadata_log`, `wire`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
-    leads, log_end_ns = _leads(seen), facts.earliest_ns(seen.log.end_timestamp_ms)
+    leads, log_end_ns = _leads(seen), seen.facts.earliest_ns(seen.log.end_timestamp_ms)
     told: dict[int, list[Proof | None]] = {broker_id: [] for broker_id in seen.brokers}
     for rpc in rpcs(tables["wire"], "BrokerHeartbeat"):
         if _may_go(rpc, log_end_ns) and _was_unfenced(rpc, seen):
@@ -83,12 +84,37 @@ def _proofs(rpc: Rpc, leads: list[_Lead]) -> Iterator[Proof]:
     assert rpc.answered_ns is not None
     for begin_ns, end_ns, history, version in leads:
         if rpc.reached_ns is not None and begin_ns <= rpc.reached_ns and rpc.answered_ns <= end_ns:
-            yield Proof(
-                offsets=(version.metadata_offset,),
-                values=(rpc.of("broker_epoch"),),
+            yield Proof.of(
+                "{target} told broker {broker_id} at {answered} that it may go (frame "
+                "{answer_frame}), while it led {key} since metadata offset {metadata_offset} "
+                "and until after {end}",
+                metadata_offsets={"metadata_offset": version.metadata_offset},
+                values={"broker_epoch": rpc.of("broker_epoch")},
                 frames=tuple(one for one in (rpc.frame, rpc.answer_frame) if one is not None),
-                detail=f"{rpc.target} told broker {rpc.of('broker_id')} at "
-                f"{clock(rpc.answered_ns)} that it may go (frame {rpc.answer_frame}), while it led "
-                f"{history.key} since metadata offset {version.metadata_offset} and until after "
-                f"{clock(end_ns)}",
+                times={"answered": rpc.answered_ns, "end": end_ns},
+                target=rpc.target,
+                broker_id=rpc.of("broker_id"),
+                answer_frame=rpc.answer_frame,
+                key=history.key,
             )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="L6",
+            name=NAME,
+            title="A broker was told that it may go while it led a partition",
+            kind=Kind.ANOMALY,
+            rule="The answer to a heartbeat told a broker that it may go, and from before its "
+            "request had been passed on until after its answer had arrived the broker led some "
+            "partition.",
+            meaning="A planned restart takes partitions off line.",
+            case="an answer that tells a broker that it may go",
+            source="KIP-631",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=unsafe_shutdowns,
+    ),
+)

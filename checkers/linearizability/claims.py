@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.kernels.rows import FAIL, INFO, OK, codes
 from checkers.linearizability.operations import FS
+from checkers.rows import FAIL, INFO, OK, codes
 from history.models import Model
 from history.operation import Outcome
 

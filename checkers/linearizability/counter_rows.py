@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Proof
 from checkers.linearizability.operations import FS, Columns, Operation, operations_of
+from checkers.proof import Proof
 from history.models import Model
 
 __all__ = [

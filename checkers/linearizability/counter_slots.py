@@ -26,8 +26,6 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Proof
-from checkers.kernels.rows import OPEN_NS
 from checkers.linearizability.counter_rows import (
     CITED_MAX,
     MODEL,
@@ -38,6 +36,8 @@ from checkers.linearizability.counter_rows import (
     single,
 )
 from checkers.linearizability.words import cited
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
 
 __all__ = ["overdue"]
 
@@ -112,10 +112,15 @@ def _of_missed(whole: Counter, counts: Numbers, slot: int) -> Proof:
         indices.append(first.index)
         since = f"after {cited(first, MODEL)} had returned at {first.end} ns"
     bound = at_first + len(adds) * step
-    return Proof(
+    return Proof.of(
+        "{adds_count} adds of {step} were called {since} and returned before {cited} "
+        "was called at {call} ns: it cannot have found {bound_word} than {bound}",
         operations=tuple(sorted([second.index, *indices])),
-        values=(int(whole.found[later]), bound),
-        detail=f"{len(adds)} adds of {step} were called {since} and returned before "
-        f"{cited(second, MODEL)} was called at {second.call} ns: it cannot have found "
-        f"{'less' if step > 0 else 'more'} than {bound}",
+        values={"found": int(whole.found[later]), "bound": bound},
+        adds_count=len(adds),
+        step=step,
+        since=since,
+        cited=cited(second, MODEL),
+        call=second.call,
+        bound_word="less" if step > 0 else "more",
     )

@@ -18,7 +18,7 @@ order.
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.counter_rows import (
     CITED_MAX,
@@ -34,6 +34,7 @@ from checkers.linearizability.counter_slots import overdue
 from checkers.linearizability.operations import columns_of
 from checkers.linearizability.searched import CHECK, searched
 from checkers.linearizability.words import cited
+from checkers.proof import Proof
 
 __all__ = ["counter"]
 
@@ -68,12 +69,14 @@ def _beyond(whole: Counter) -> Proofs | None:
         moved = (whole.add_end < read.call) & ((whole.delta > 0) == is_less)
         ended = np.flatnonzero(moved)[np.argsort(-whole.add_end[moved], kind="stable")]
         adds = whole.columns.index[whole.add[ended[:CITED_MAX]]].tolist()
-        return Proof(
-            operations=tuple(sorted([read.index, *adds])),
-            values=(value, bound),
-            detail=f"{cited(read, MODEL)} found {value}, and all that can have been added by then "
-            f"comes to at {word} {bound}: what had returned before its call counts, and what was "
+        return Proof.of(
+            "{cited} found {value}, and all that can have been added by then comes to at "
+            "{bound_word} {bound}: what had returned before its call counts, and what was "
             "called by its return can",
+            operations=tuple(sorted([read.index, *adds])),
+            values={"value": value, "bound": bound},
+            cited=cited(read, MODEL),
+            bound_word=word,
         )
 
     return Proofs(count=len(beyond), of=proof) if len(beyond) else None
@@ -109,12 +112,16 @@ def _went_back(whole: Counter) -> Proofs | None:
         later = int(back[number])
         earlier = int(order[by[before[later]]])
         first, second = (single(whole, whole.read[one]) for one in (earlier, later))
-        return Proof(
+        return Proof.of(
+            "{cited} returned at {end} ns, and {second} was called at {call} ns; no add is "
+            "{bound_word}",
             operations=tuple(sorted((first.index, second.index))),
-            values=(int(whole.found[earlier]), int(whole.found[later])),
-            detail=f"{cited(first, MODEL)} returned at {first.end} ns, and "
-            f"{cited(second, MODEL)} was called at {second.call} ns; no add is "
-            f"{'negative' if sign > 0 else 'positive'}",
+            values={"found": int(whole.found[earlier]), "whole_found": int(whole.found[later])},
+            cited=cited(first, MODEL),
+            end=first.end,
+            second=cited(second, MODEL),
+            call=second.call,
+            bound_word="negative" if sign > 0 else "positive",
         )
 
     return Proofs(count=len(back), of=proof) if len(back) else None
@@ -137,10 +144,11 @@ def _off_the_step(whole: Counter) -> Proofs | None:
     def proof(number: int) -> Proof:
         read = single(whole, whole.read[off[number]])
         value = int(whole.found[off[number]])
-        return Proof(
-            operations=(read.index,),
-            values=(value, step),
-            detail=f"{cited(read, MODEL)} found {value}, and every add is of {step}",
+        return Proof.of(
+            "{cited} found {value}, and every add is of {step}",
+            operations={"index": read.index},
+            values={"value": value, "step": step},
+            cited=cited(read, MODEL),
         )
 
     return Proofs(count=len(off), of=proof) if len(off) else None

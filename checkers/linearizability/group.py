@@ -5,26 +5,60 @@ from dataclasses import replace
 from typing import Final
 
 from checkers.check_group import CheckGroup, GroupAnswers, Question
-from checkers.linearizability.entries import MODEL_ENTRIES, NONLINEARIZABLE, WHOLE_HISTORY
+from checkers.entry import Entry, Kind, Strength
 from checkers.linearizability.model_files import Outline, outline
 from checkers.linearizability.sweep import Sweep
 from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.tables import cluster_file
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.models import Model
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["LINEARIZABILITY"]
+__all__ = ["CHECKS"]
 
 _TABLE: Final = "model_operations"
+
+WHOLE_HISTORY: Final = Entry(
+    id="M0",
+    name="whole-history",
+    title="No operation of an open history is missing",
+    kind=Kind.ASSUMPTION,
+    rule="Over all keys, the least index is 0 and the greatest is one less than the number of "
+    "operations, by the statistics of the files, every one of which could be read. (That a process "
+    "has one operation open at a time is not needed, and not compared.)",
+    meaning="Otherwise what nobody wrote may have been written by an operation that got lost.",
+    case="an operation",
+    source="history/schema.py, MODEL_OPERATIONS",
+    strength=Strength.NEVER,
+    needs=(_TABLE,),
+)
+
+NONLINEARIZABLE: Final = Entry(
+    id="M1",
+    name="nonlinearizable",
+    title="No order of the operations explains every answer",
+    kind=Kind.ANOMALY,
+    rule="The operations of a key, each at one moment between its call and its return, ends "
+    "included, are compared with what the object of the model does when nobody disturbs it "
+    "(history/models.py). Crashed operations took effect at any moment after their call, or never. "
+    "Versioned registers and logs: by the moments at which versions appear, each made once, by "
+    "somebody, with one value; version 0 has none. Others: by a kernel of their own or a search "
+    "with a budget of time and memory a key; a key that exceeds it is unknown.",
+    meaning="Clients saw what one object, used by one of them at a time, would never have shown.",
+    case="an answer that can be wrong: of a read, of a `cas` that was made or refused, or the "
+    "version or offset of a change",
+    source="Herlihy, Wing 1990; Wing, Gong 1993; Gibbons, Korach 1997; Lowe 2017",
+    strength=Strength.NEVER,
+    rests_on=(WHOLE_HISTORY.name,),
+    needs=(_TABLE,),
+)
 
 
 def _answer(question: Question) -> GroupAnswers:
     outlines, unreadable = _outlines(question)
     assumed = _whole(outlines, unreadable)
     sweep = Sweep(
-        spark=question.spark,
+        session=question.session,
         model=Model(question.manifest.model),
         outlines=outlines,
         budget_s=question.budget_s,
@@ -39,7 +73,7 @@ def _answer(question: Question) -> GroupAnswers:
     # A file that cannot be read says so itself: the keys of the others are judged as they stand.
     broken = assumed.validity is not Validity.VALID and not unreadable
     result = result_of(
-        NONLINEARIZABLE.name,
+        NONLINEARIZABLE,
         findings,
         files=files,
         broken=frozenset((WHOLE_HISTORY.name,) if broken else ()),
@@ -55,7 +89,7 @@ def _answer(question: Question) -> GroupAnswers:
 def _outlines(question: Question) -> tuple[list[Outline], list[str]]:
     found, unreadable = [], []
     for bucket in range(RECORD_BUCKET_COUNT):
-        file = cluster_file(question.run, question.manifest, _TABLE, bucket=bucket)
+        file = question.file(_TABLE, bucket=bucket)
         try:
             found.append(outline(file))
         except HarnessError as error:
@@ -83,4 +117,6 @@ def _counted(result: CheckResult) -> CheckResult:
     return replace(result, reason=f"{checked}; {result.reason}")
 
 
-LINEARIZABILITY: Final = CheckGroup(name="linearizability", entries=MODEL_ENTRIES, answer=_answer)
+CHECKS: Final = (
+    CheckGroup(name="linearizability", entries=(WHOLE_HISTORY, NONLINEARIZABLE), answer=_answer),
+)

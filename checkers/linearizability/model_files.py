@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from checkers.linearizability.slabs import Part
-from checkers.tables import SealedFile, opened, stretches_of
+from checkers.runner.tables import SealedFile, opened, stretches_of
 from history.failure import HarnessError
 
 __all__ = ["KeyGroups", "Outline", "keys_of_group", "outline", "rows_of_groups", "verify"]

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.kernels.rows import FAIL, INFO, OPEN_NS, codes
+from checkers.rows import FAIL, INFO, OPEN_NS, codes
 from history.models import Model
 from history.operation import Outcome
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from checkers.anomaly import Proof
 from checkers.linearizability.claims import ENDLESS, NOTHING
 from checkers.linearizability.faults import Fault, Kind, Rule, Witness
 from checkers.linearizability.witnesses import Found
+from checkers.proof import Proof
 from history.models import Model
 from history.operation import Outcome
 
@@ -18,7 +18,8 @@ _Row = Mapping[str, Any]
 def proof_of(fault: Fault, found: Found, model: Model) -> Proof:
     """The proof of a fault by the operations that were found of it."""
     rows = list(_rows(fault, found))
-    return Proof(
+    return Proof.of(
+        "{detail}",
         operations=tuple(dict.fromkeys(row["index"] for row in rows)),
         offsets=(fault.witnesses[0].version - 1,) if model is Model.LOG else (),
         values=_values(fault, model),

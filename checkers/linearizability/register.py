@@ -31,8 +31,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
-from checkers.kernels.rows import OPEN_NS
+from checkers.anomaly import Found, found
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.operations import (
     FS,
@@ -45,6 +44,8 @@ from checkers.linearizability.operations import (
 )
 from checkers.linearizability.searched import CHECK, searched
 from checkers.linearizability.words import cited, shown
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
 from history.models import Model
 
 __all__ = ["register"]
@@ -84,11 +85,12 @@ def _unwritten_reads(columns: Columns) -> Places:
 
 def _of_unwritten(columns: Columns, place: int) -> Proof:
     (read,) = _operations(columns, place)
-    return Proof(
-        operations=(read.index,),
-        values=(int(columns.value[place]),),
-        detail=f"{cited(read, _MODEL)} returned {shown(read.value)}, which no operation can have "
-        "written",
+    return Proof.of(
+        "{cited} returned {shown}, which no operation can have written",
+        operations={"index": read.index},
+        values={"value": int(columns.value[place])},
+        cited=cited(read, _MODEL),
+        shown=shown(read.value),
     )
 
 
@@ -196,11 +198,16 @@ def _of_early(columns: Columns, zones: _Zones, number: int) -> Proof:
     read, write = _operations(
         columns, int(zones.early_reads[number]), int(zones.early_writes[number])
     )
-    return Proof(
+    return Proof.of(
+        "{cited} returned at {end} ns, before {write} was called at {call} ns: "
+        "{shown} was read before it was written",
         operations=tuple(sorted((read.index, write.index))),
         values=_values(read.value),
-        detail=f"{cited(read, _MODEL)} returned at {read.end} ns, before {cited(write, _MODEL)} "
-        f"was called at {write.call} ns: {shown(read.value)} was read before it was written",
+        cited=cited(read, _MODEL),
+        end=read.end,
+        write=cited(write, _MODEL),
+        call=write.call,
+        shown=shown(read.value),
     )
 
 
@@ -214,12 +221,15 @@ def _of_pair(columns: Columns, zones: _Zones, holding: int, other: int) -> Proof
         for place in (zones.write[cluster], zones.first_by[cluster], zones.last_by[cluster])
         if place != _NONE
     ]
-    return Proof(
+    return Proof.of(
+        "{shown} was there {span}, and {other_shown} {other_span}: each was written once, "
+        "and what was replaced cannot come back",
         operations=tuple(sorted(set(columns.index[places].tolist()))),
         values=_values(held, moved),
-        detail=f"{shown(held)} was there {_span(columns, zones, holding)}, and {shown(moved)} "
-        f"{_span(columns, zones, other)}: each was written once, and what was replaced cannot "
-        "come back",
+        shown=shown(held),
+        span=_span(columns, zones, holding),
+        other_shown=shown(moved),
+        other_span=_span(columns, zones, other),
     )
 
 

@@ -17,8 +17,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 __all__ = ["lowered", "unsettled"]
 
@@ -116,6 +114,10 @@ def _first_to_return(
 
 def _reached(after: Int64s, heads: Int64s) -> Int64s:
     """The nodes on the paths that begin at `heads`; the last node, and only that, leads nowhere."""
+    # These take a while, and the catalogue imports this module.
+    from scipy.sparse import csr_array  # noqa: PLC0415
+    from scipy.sparse.csgraph import breadth_first_order  # noqa: PLC0415
+
     size = len(after)
     starts = np.concatenate([np.arange(size + 1), [size, size + len(heads)]])
     targets = np.concatenate([after, heads])

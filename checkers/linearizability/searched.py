@@ -23,8 +23,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, found, none
-from checkers.kernels.rows import OPEN_NS
+from checkers.anomaly import Found, found, none
 from checkers.linearizability.budget import Budget, Meter, OverBudgetError
 from checkers.linearizability.minimal import minimal
 from checkers.linearizability.operations import (
@@ -37,6 +36,8 @@ from checkers.linearizability.operations import (
 from checkers.linearizability.search import Stuck, stuck
 from checkers.linearizability.sequential import SEQUENTIAL, UNKNOWN, Sequential, State
 from checkers.linearizability.words import cited, shown
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
 from history.models import Model
 
 __all__ = ["CHECK", "searched"]
@@ -186,12 +187,15 @@ def _proof(part: _Part, why: Stuck, *, model: Model) -> Proof:
     The states are those of the whole history; the part alone would allow others.
     """
     wrong = why.operation
-    return Proof(
+    return Proof.of(
+        "{cited} fits no order of all that took effect: at its return, {end} ns, "
+        "there was {states}, and at no moment since its call {wanted}",
         operations=tuple(sorted({one.index for one in part.kept} | {wrong.index})),
         values=tuple(_numbers(wrong, why, model)),
-        detail=f"{cited(wrong, model)} fits no order of all that took effect: at its return, "
-        f"{wrong.end} ns, there was {_states(why, model)}, and at no moment since its call "
-        f"{_wanted(wrong, model)}",
+        cited=cited(wrong, model),
+        end=wrong.end,
+        states=_states(why, model),
+        wanted=_wanted(wrong, model),
     )
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checkers.anomaly import Proof
 from checkers.linearizability.operations import Columns, Operation, operations_of
 from checkers.linearizability.set_rows import MODEL, Elements, Reads, Things
 from checkers.linearizability.words import cited
+from checkers.proof import Proof
 
 __all__ = ["Story", "of_apart", "of_strange"]
 
@@ -15,10 +15,11 @@ __all__ = ["Story", "of_apart", "of_strange"]
 def of_strange(columns: Columns, place: int, value: int) -> Proof:
     """The read at this place returned a value that nobody can have added."""
     (read,) = _operations(columns, place)
-    return Proof(
-        operations=(read.index,),
-        values=(value,),
-        detail=f"{cited(read, MODEL)} returned {value}, which no operation can have added",
+    return Proof.of(
+        "{cited} returned {value}, which no operation can have added",
+        operations={"index": read.index},
+        values={"value": value},
+        cited=cited(read, MODEL),
     )
 
 
@@ -31,11 +32,13 @@ def of_apart(columns: Columns, elements: Elements, reads: Reads, number: int) ->
     only_mine = int(np.setdiff1d(mine, reads.elements(other))[0])
     here, there = int(elements.value[only_mine]), int(elements.value[lacking])
     one, two = _operations(columns, int(reads.place[number]), int(reads.place[other]))
-    return Proof(
+    return Proof.of(
+        "{cited} found {here} without {there}, and {other} {there} without {here}: "
+        "in a set that only grows, one of two reads contains the other",
         operations=tuple(sorted((one.index, two.index))),
-        values=(here, there),
-        detail=f"{cited(one, MODEL)} found {here} without {there}, and {cited(two, MODEL)} {there} "
-        f"without {here}: in a set that only grows, one of two reads contains the other",
+        values={"here": here, "there": there},
+        cited=cited(one, MODEL),
+        other=cited(two, MODEL),
     )
 
 
@@ -116,7 +119,7 @@ class Story:
 
 def _proof(operations: tuple[Operation, ...], values: tuple[int, ...], detail: str) -> Proof:
     indices = tuple(sorted({one.index for one in operations}))
-    return Proof(operations=indices, values=values, detail=detail)
+    return Proof.of("{detail}", operations=indices, values=values, detail=detail)
 
 
 def _operations(columns: Columns, *places: int) -> list[Operation]:

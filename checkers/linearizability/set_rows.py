@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.kernels.rows import OPEN_NS
 from checkers.linearizability.operations import FS, Columns, Effect
+from checkers.rows import OPEN_NS
 from history.models import Model
 
 __all__ = [

@@ -25,7 +25,7 @@ every order.
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, found
+from checkers.anomaly import Found, found
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.operations import answer_count, columns_of
 from checkers.linearizability.searched import CHECK
@@ -42,6 +42,7 @@ from checkers.linearizability.set_rows import (
     things_of,
     values_read,
 )
+from checkers.proof import Proof
 
 __all__ = ["grow_only_set"]
 

@@ -1,38 +1,34 @@
-"""Open histories on Spark: every key judged, large ones in slabs, and no key able to cost another.
+"""Open histories in tasks: every key judged, large ones in slabs, and no key able to cost another.
 
-Spark plans and collects; the rows stay in the tasks. Small keys are judged where they are read.
+The rows stay in the tasks. Small keys are judged where they are read.
 A large key of a versioned register or a log is summed up slab by slab, the summaries are put
 together here (`conclusion`), and slabs whose entry that changes are asked again.
 
-A task that dies takes its job along. Then the pieces are halved and each half has a job of its own,
-down to the one piece, and in it down to the one key, that dies again: that one is unknown.
+The pieces of a job that died have jobs of their own (`checkers.runner.tasks`), and of a piece that
+dies again the keys, by halves, down to the one key that does: that one is unknown.
 """
 
-import logging
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.finding_rows import FINDINGS, findings_table, found_row, unknown_row
 from checkers.linearizability.conclusion import Conclusion, Run, concluded, entries
 from checkers.linearizability.kernels import KERNELS, KeyKernel
 from checkers.linearizability.model_files import KeyGroups, Outline, keys_of_group
 from checkers.linearizability.slabs import SLAB_ROWS, cuts
-from checkers.linearizability.tasks import ANSWERS, Keys, Piece, Search, Sum, Tasks, Verify
+from checkers.linearizability.tasks import Keys, Piece, Search, Sum, Verify, Work
 from checkers.linearizability.versioned import NAME, VERSIONED, found_of, witnesses_of
 from checkers.linearizability.witnesses import merged
-from checkers.tables import JobError, byte_count, collected, task_count
+from checkers.runner.tables import byte_count
+from checkers.runner.tasks import Answer, Session, run_tasks, worth
 from history.failure import HarnessError
 from history.models import Model
 
 __all__ = ["Sweep"]
 
-_LOG: Final = logging.getLogger(__name__)
 _KEY_SECONDS_MAX: Final = 60.0
 _KEY_SHARE: Final = 0.25
 """Of the budget of a job, for a key that is searched: others of its task want to be judged, too."""
@@ -41,23 +37,18 @@ _TASKS_A_CORE: Final = 4
 a million operations; a few a core are enough for cores that are not equally fast."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    content: Any
-    unknown: str
-    """Why there is no content, or nothing."""
-    seconds: float
+_Answer = Answer[Piece, Any]
 
 
 @dataclass(slots=True, kw_only=True)
 class Sweep:
     """A judgement of all keys of these files."""
 
-    spark: SparkSession
+    session: Session
     model: Model
     outlines: Sequence[Outline]
     budget_s: float
-    """Of one Spark job."""
+    """Of one job."""
     slab_rows: int = SLAB_ROWS
     kernels: Mapping[Model, KeyKernel] = field(default_factory=lambda: KERNELS)
     unreadable: dict[str, None] = field(default_factory=dict)
@@ -98,25 +89,25 @@ class Sweep:
         return one_key and self.model in VERSIONED and groups.row_count > self.slab_rows
 
     def _rows(self, piece: Piece, answer: _Answer) -> Iterator[dict[str, Any]]:
-        if answer.unknown:
-            self.unreadable[answer.unknown] = None
+        if answer.failure:
+            self.unreadable[answer.failure] = None
         elif isinstance(piece, Keys):
-            yield from answer.content
+            yield from answer.result
 
     def _of_slabs(
         self, key: str, slabs: Sequence[Sum], answers: Sequence[_Answer]
     ) -> dict[str, Any]:
         """The row of FINDINGS of a key in slabs."""
         seconds = sum(answer.seconds for answer in answers)
-        unknown = next((answer.unknown for answer in answers if answer.unknown), "")
-        runs = [] if unknown else [Run.first(answer.content) for answer in answers]
+        unknown = next((answer.failure for answer in answers if answer.failure), "")
+        runs = [] if unknown else [Run.first(answer.result) for answer in answers]
         while not unknown and (asked := entries(runs)):
             again = [replace(slabs[place], entry=entry) for place, entry in asked.items()]
             for place, piece, answer in zip(asked, again, self._answers(again), strict=True):
                 seconds += answer.seconds
-                unknown = unknown or answer.unknown
-                if not answer.unknown:
-                    runs[place] = runs[place].again(answer.content, piece.entry)
+                unknown = unknown or answer.failure
+                if not answer.failure:
+                    runs[place] = runs[place].again(answer.result, piece.entry)
         if unknown:
             return unknown_row(NAME, f"{key}: {unknown}", seconds=seconds) | {"key": key}
         conclusion = concluded([run.summary for run in runs])
@@ -133,72 +124,39 @@ class Sweep:
             for group in groups
         ]
         # What could not be read again is missing from the proofs; the verdict does not rest on it.
-        found = [one for one in self._answers(searches) if not one.unknown]
-        return merged(part for answer in found for part in answer.content)
+        found = [one for one in self._answers(searches) if not one.failure]
+        return merged(part for answer in found for part in answer.result)
 
     def _answers(self, pieces: Sequence[Piece]) -> list[_Answer]:
         """The answers of these pieces, in their order."""
-        if not pieces:
-            return []
-        try:
-            rows = self._collected(pieces)
-        except JobError as error:
-            return self._apart(pieces, error)
-        found = {
-            row["piece"]: _Answer(
-                content=None if row["unknown"] else pickle.loads(row["answer"]),  # noqa: S301  # of our own tasks
-                unknown=row["unknown"] or "",
-                seconds=row["seconds"],
-            )
-            for row in rows
-        }
-        silent = _Answer(content=None, unknown="a task did not answer", seconds=0.0)
-        return [found.get(place, silent) for place in range(len(pieces))]
-
-    def _collected(self, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-        bytes_in_all = sum(byte_count(file) for file in {piece.file for piece in pieces})
-        count = task_count(self.spark, len(pieces), bytes_in_all=bytes_in_all)
+        size = sum(byte_count(file) for file in {piece.file for piece in pieces})
+        workers = worth(self.session, size)
         if self.model in VERSIONED:
-            count = min(count, _TASKS_A_CORE * self.spark.sparkContext.defaultParallelism)
-        # A task takes every nth, so that what is large is dealt out first.
-        order = [place for first in range(count) for place in range(first, len(pieces), count)]
+            workers = min(workers, _TASKS_A_CORE * self.session.cores)
         seconds = min(_KEY_SECONDS_MAX, _KEY_SHARE * self.budget_s)
-        dealt = tuple(pieces[place] for place in order)
-        tasks = Tasks(dealt, self.model, seconds, self.kernels)
-        frame = self.spark.range(0, len(pieces), 1, count).mapInArrow(
-            tasks, from_arrow_schema(ANSWERS)
-        )
-        rows = collected(frame, schema=ANSWERS, budget_s=self.budget_s).to_pylist()
-        return [row | {"piece": order[row["piece"]]} for row in rows]
+        work = Work(self.model, seconds, self.kernels)
+        answers = run_tasks(self.session, pieces, work, budget_s=self.budget_s, workers=workers)
+        return [
+            self._keys_apart(one.task, one) if one.died and isinstance(one.task, Keys) else one
+            for one in answers
+        ]
 
-    def _apart(self, pieces: Sequence[Piece], error: JobError) -> list[_Answer]:
-        """The answers of pieces whose job died, by halves."""
-        if len(pieces) > 1:
-            _LOG.warning("a job of %s pieces of work died (%s); halving it", len(pieces), error)
-            half = len(pieces) // 2
-            return [*self._answers(pieces[:half]), *self._answers(pieces[half:])]
-        (piece,) = pieces
-        if isinstance(piece, Keys):
-            return [self._keys_apart(piece, error)]
-        return [_Answer(content=None, unknown=f"its job died: {error}", seconds=0.0)]
-
-    def _keys_apart(self, piece: Keys, error: JobError) -> _Answer:
+    def _keys_apart(self, piece: Keys, answer: _Answer) -> _Answer:
+        """The answer of keys whose task died, by halves; of one, that it is unknown."""
         names = _names(piece)
         if len(names) == 1:
-            row = unknown_row(NAME, f"{names[0]}: its job died: {error}", seconds=0.0)
-            return _Answer(content=[row | {"key": names[0]}], unknown="", seconds=0.0)
+            row = unknown_row(NAME, f"{names[0]}: {answer.failure}", seconds=0.0)
+            return Answer(task=piece, content=[row | {"key": names[0]}])
         middle = piece.first + len(names) // 2
         halves = [
             replace(piece, end=middle),
             replace(piece, first=middle, end=piece.first + len(names)),
         ]
         # One job each: that one of them dies is known.
-        answers = [answer for half in halves for answer in self._answers([half])]
-        unknown = "; ".join(dict.fromkeys(one.unknown for one in answers if one.unknown))
-        content = [row for one in answers if not one.unknown for row in one.content]
-        if unknown:
-            self.unreadable[unknown] = None
-        return _Answer(content=content, unknown="", seconds=sum(one.seconds for one in answers))
+        answers = [one for half in halves for one in self._answers([half])]
+        self.unreadable |= {one.failure: None for one in answers if one.failure}
+        content = [row for one in answers for row in one.content or ()]
+        return Answer(task=piece, content=content, seconds=sum(one.seconds for one in answers))
 
 
 def _row_count(piece: Piece) -> int:

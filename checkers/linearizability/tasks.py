@@ -6,13 +6,12 @@ group, and what a slab keeps of its versions. Whatever goes wrong with one key i
 that key: what it raises is caught here, and what ends the worker is found out by `sweep`.
 """
 
-import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
@@ -40,25 +39,13 @@ from checkers.linearizability.versioned import (
     witnesses_of,
 )
 from checkers.linearizability.witnesses import SOUGHT_COLUMNS, merged, sought
-from checkers.memory import out_of_memory, share_bytes
-from checkers.tables import SealedFile
+from checkers.runner.memory import out_of_memory, share_bytes
+from checkers.runner.tables import SealedFile
 from history.failure import HarnessError
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
-__all__ = ["ANSWERS", "Keys", "Piece", "Search", "Sum", "Tasks", "Verify"]
-
-ANSWERS: Final = pa.schema(
-    [
-        # The place of the piece.
-        pa.field("piece", pa.int64(), nullable=False),
-        # Pickled, as Spark hands over its own: rows of FINDINGS, a Summary or what was Found.
-        pa.field("answer", pa.binary(), nullable=False),
-        # Why the piece has no answer, or null.
-        pa.field("unknown", pa.string()),
-        pa.field("seconds", pa.float64(), nullable=False),
-    ]
-)
+__all__ = ["Keys", "Piece", "Search", "Sum", "Verify", "Work"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,37 +91,16 @@ Piece = Verify | Keys | Sum | Search
 
 
 @dataclass(frozen=True, slots=True)
-class Tasks:
-    """The pieces, as `mapInArrow` calls them: batches of places in, batches of ANSWERS out."""
+class Work:
+    """What is done of each piece."""
 
-    pieces: tuple[Piece, ...]
     model: Model
     seconds: float
     """For each key that is searched."""
     kernels: Mapping[Model, KeyKernel]
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do the pieces of these places."""
-        for batch in batches:
-            for place in batch.column("id").to_pylist():
-                yield from self._answered(place)
-
-    def _answered(self, place: int) -> list[pa.RecordBatch]:
-        started, answer, unknown = perf_counter(), b"", None
-        try:
-            answer = pickle.dumps(self._answer(self.pieces[place]))
-        except HarnessError as error:
-            unknown = str(error)
-        except MemoryError as error:
-            unknown = out_of_memory(error)
-        except Exception as error:  # noqa: BLE001  # whatever it is, only this piece has no answer
-            unknown = f"the check crashed: {type(error).__name__}: {error}"
-        row = {"piece": place, "answer": answer, "unknown": unknown}
-        row["seconds"] = perf_counter() - started
-        batches: list[pa.RecordBatch] = pa.Table.from_pylist([row], schema=ANSWERS).to_batches()
-        return batches
-
-    def _answer(self, piece: Piece) -> Any:
+    def __call__(self, piece: Piece) -> Any:
+        """Do this piece: rows of FINDINGS, a Summary or what was Found come of it."""
         if isinstance(piece, Verify):
             return verify(piece.file)
         if isinstance(piece, Keys):

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.kernels.rows import FAIL, OK
 from checkers.linearizability.claims import COLUMNS, NOTHING, ModelRows, model_rows
 from checkers.linearizability.faults import Kind, Witness
 from checkers.linearizability.operations import FS
+from checkers.rows import FAIL, OK
 from history.models import Model
 
 __all__ = ["SOUGHT_COLUMNS", "Found", "merged", "sought"]

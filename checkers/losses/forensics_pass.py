@@ -4,21 +4,19 @@ They never change a verdict, and never stop one: a key that cannot be looked int
 so is a job that dies. A run that did not set out to record metadata logs and replicas has none.
 """
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from checkers.anomaly import anomalies_of
 from checkers.check_group import Question
-from checkers.forensics import LOSS_CHECKS, Forensics, Loss, parsed
-from checkers.kernels.facts import Facts, facts_of
+from checkers.facts import Facts, facts_of
+from checkers.losses.forensics import LOSS_CHECKS, Forensics, Loss
 from checkers.losses.rows import LostValues
 from checkers.losses.stories import losses
-from checkers.tables import JobError, SealedFile, cluster_file, collected, rows_in
+from checkers.runner.tables import SealedFile, rows_in
 from checkers.verdict import Verdict
 from history.writer import bucket_of
 
@@ -26,15 +24,6 @@ __all__ = ["loss_forensics"]
 
 _NEEDED: Final = ("metadata_log", "replicas", "replica_records")
 _TABLES: Final = (*_NEEDED, "wire", "records", "faults", "node_settings")
-
-_STORIES: Final = pa.schema(
-    [
-        pa.field("key", pa.string(), nullable=False),
-        # Losses as JSON, one list a key: they go to a file of JSON, and nowhere else.
-        pa.field("losses", pa.string(), nullable=False),
-        pa.field("trouble", pa.string(), nullable=False),
-    ]
-)
 
 
 def loss_forensics(
@@ -71,51 +60,34 @@ def _lost_values(anomalies: Mapping[str, pa.Table]) -> Iterator[LostValues]:
         yield LostValues(key=key, checks=checks[key], offsets=offsets.get(key, {}))
 
 
-@dataclass(frozen=True, slots=True)
-class _Tasks:
-    """The keys, as `mapInArrow` calls them: batches of their numbers in, batches of rows out."""
-
-    lost: tuple[LostValues, ...]
-    files: tuple[Mapping[str, SealedFile], ...]
-    facts: Facts
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column("id").to_pylist():
-                row = _story(self.lost[number], self.files[number], self.facts)
-                yield from pa.Table.from_pylist([row], schema=_STORIES).to_batches()
-
-
-def _story(lost: LostValues, files: Mapping[str, SealedFile], facts: Facts) -> dict[str, str]:
-    try:
-        tables = {name: rows_in(file, name) for name, file in files.items()}
-        found = [asdict(loss) for loss in losses(lost, tables, facts)]
-    except Exception as error:  # noqa: BLE001  # whatever it is, this key alone has no story
-        trouble = f"{lost.key}: {type(error).__name__}: {error}"
-        return {"key": lost.key, "losses": "[]", "trouble": trouble}
-    return {"key": lost.key, "losses": json.dumps(found), "trouble": ""}
-
-
 def _stories(
     lost: tuple[LostValues, ...], question: Question
 ) -> tuple[tuple[Loss, ...], tuple[str, ...]]:
-    files = tuple(
-        {
-            name: cluster_file(question.run, question.manifest, name, bucket=bucket_of(values.key))
-            for name in _TABLES
-        }
+    """By key: what became of its values, or why that cannot be told."""
+    tasks = [
+        _Task(
+            lost=values,
+            files={name: question.file(name, bucket=bucket_of(values.key)) for name in _TABLES},
+            facts=facts_of(question.manifest),
+        )
         for values in lost
-    )
-    tasks = _Tasks(lost, files, facts_of(question.manifest))
-    frame = question.spark.range(0, len(lost), 1, len(lost)).mapInArrow(
-        tasks, from_arrow_schema(_STORIES)
-    )
-    try:
-        rows = collected(frame, schema=_STORIES, budget_s=question.budget_s)
-    except JobError as error:
-        return (), (f"the job died: {error}",)
-    by_key = rows.sort_by("key").to_pylist()
+    ]
+    answers = question.each(tasks, _story)
     return (
-        tuple(parsed(Loss, item) for row in by_key for item in json.loads(row["losses"])),
-        tuple(row["trouble"] for row in by_key if row["trouble"]),
+        tuple(loss for answer in answers for loss in answer.content or ()),
+        tuple(f"{answer.task.lost.key}: {answer.failure}" for answer in answers if answer.failure),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """A key that lost anything."""
+
+    lost: LostValues
+    files: Mapping[str, SealedFile]
+    facts: Facts
+
+
+def _story(task: _Task) -> list[Loss]:
+    tables = {name: rows_in(file, name) for name, file in task.files.items()}
+    return list(losses(task.lost, tables, task.facts))

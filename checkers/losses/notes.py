@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.control_plane.view import View
-from checkers.forensics import MetadataNote
-from checkers.kernels.broker_states import BrokerHistory
-from checkers.kernels.partition_states import PartitionHistory
+from checkers.losses.forensics import MetadataNote
+from checkers.metadata.broker_states import BrokerHistory
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.view import View
 
 __all__ = ["notes_between"]
 

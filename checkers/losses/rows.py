@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from checkers.control_plane.stale_epoch_join import StaleJoin, stale_joins
 from checkers.control_plane.unfetched_epoch import ProposedJoin, proposed_joins
-from checkers.control_plane.view import View, view
-from checkers.forensics import Fate
-from checkers.kernels.facts import Facts, Tables
-from checkers.kernels.follower_fetches import follower_fetches
-from checkers.kernels.isr_changes import NO_REQUESTS, Requests, requests_by_partition
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory
-from checkers.kernels.replica_logs import ReplicaLog, replica_logs
+from checkers.facts import Tables
+from checkers.losses.forensics import Fate
+from checkers.metadata.follower_fetches import follower_fetches
+from checkers.metadata.isr_changes import NO_REQUESTS, Requests, requests_by_partition
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory
+from checkers.metadata.view import View
+from checkers.replicas.replica_logs import ReplicaLog, replica_logs
 
 __all__ = ["UNKNOWN", "Case", "LostValues", "Rows", "case_of", "lost_rows"]
 
@@ -105,9 +105,8 @@ class Rows:
         return _FATES[int(self.fate[0])]
 
 
-def case_of(lost: LostValues, tables: Tables, facts: Facts) -> Case:
+def case_of(lost: LostValues, tables: Tables, seen: View) -> Case:
     """The case of these values."""
-    seen = view(tables, facts)
     histories = [one for one in seen.histories() if one.key == lost.key][-1:]
     requests = requests_by_partition(tables["wire"], seen.partitions)
     places = [(one.topic_id, one.partition) for one in histories]

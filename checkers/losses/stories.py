@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checkers.control_plane.unfetched_epoch import ProposedJoin
-from checkers.forensics import (
+from checkers.disk_faults import DISK_FAULTS
+from checkers.facts import Facts, Tables
+from checkers.losses.forensics import (
     Acknowledgement,
     EarlyRead,
     Election,
@@ -23,19 +25,18 @@ from checkers.forensics import (
     ReplicaState,
     Truncation,
 )
-from checkers.kernels.disk_faults import DISK_FAULTS
-from checkers.kernels.facts import Facts, Tables
-from checkers.kernels.isr_changes import proposals
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.ranges import stretches
-from checkers.kernels.replica_logs import ReplicaLog
-from checkers.kernels.rpcs import Rpc
 from checkers.losses.notes import notes_between
 from checkers.losses.rows import UNKNOWN, Case, LostValues, Rows, case_of, lost_rows
 from checkers.losses.words import sentence_of
+from checkers.metadata.isr_changes import proposals
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.view import View
+from checkers.ranges import stretches
 from checkers.replicas.first_reads import first_reads
 from checkers.replicas.min_isr import enough, min_isr
 from checkers.replicas.read_below_min_isr import under_versions
+from checkers.replicas.replica_logs import ReplicaLog
 
 __all__ = ["losses"]
 
@@ -50,7 +51,7 @@ def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
     Reads `metadata_log`, `wire`, `replicas`, `faults`, `node_settings`, and of the key's bucket
     `records` and `replica_records`.
     """
-    case = case_of(lost, tables, facts)
+    case = case_of(lost, tables, View(facts=facts, metadata_log=tables["metadata_log"]))
     found = [
         _loss(case, story.take(places))
         for story in lost_rows(case).stories()

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from checkers.forensics import EarlyRead, Election, Fate, Join, Loss, Truncation
-from checkers.kernels.ranges import range_text
+from checkers.losses.forensics import EarlyRead, Election, Fate, Join, Loss, Truncation
+from checkers.ranges import range_text
 
 __all__ = ["sentence_of"]
 

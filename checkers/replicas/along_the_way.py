@@ -2,7 +2,7 @@
 
 The disks are read when all is over. Until then a replica that lacked a record may have fetched it
 again, been wiped, or been taken off the partition. So acknowledgements under acks=all are held
-against each other, and against where logs were seen to end in between (`kernels.log_ends`).
+against each other, and against where logs were seen to end in between (`replicas.log_ends`).
 
 - A record that is sent after another one was acknowledged is appended behind it. If it is
   acknowledged at its offset or before, no log holds both: where the other one lies, there was
@@ -11,7 +11,7 @@ against each other, and against where logs were seen to end in between (`kernels
 - A broker that was in the ISR or ELR, or led, in every version that may have been in force as its
   log ended somewhere, has every record that had been acknowledged before (C10).
 - A broker that was in the ISR all through a send had that record when it was acknowledged
-  (`kernels.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
+  (`replicas.commitments`). It has it still (D17), unless a fault changed its disk since, or it was
   taken off the partition.
 
 What cannot be judged so: whether two replicas held different records at one offset (D16), since
@@ -28,20 +28,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import View, clock
-from checkers.kernels.commitments import (
+from checkers.disk_faults import DISK_FAULTS
+from checkers.facts import Facts, Tables
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.view import View
+from checkers.proof import Proof
+from checkers.replicas.commitments import (
     Commitment,
     Sends,
     acknowledged_sends,
     commitments,
     in_force,
 )
-from checkers.kernels.disk_faults import DISK_FAULTS
-from checkers.kernels.facts import Facts, Tables
-from checkers.kernels.log_ends import LogEnd, appended_ends, fetched_ends, highest_before
-from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
-from checkers.kernels.spans import FOREVER_NS, Span, outside
+from checkers.replicas.log_ends import LogEnd, appended_ends, fetched_ends, highest_before
+from checkers.spans import FOREVER_NS, Span, outside
 
 __all__ = ["Course", "course_of", "cut_records", "lacking_leaders", "lacking_members"]
 
@@ -196,27 +196,42 @@ def _contradiction(version: PartitionVersion, sends: Sends, place: int, before: 
         f"value {int(sends.value[one])} (operation {int(sends.operation[one])})"
         for one in (place, before)
     )
-    return Proof(
-        operations=(int(sends.operation[before]), int(sends.operation[place])),
-        offsets=(int(sends.offset[place]), int(sends.offset[before])),
-        values=(int(sends.value[before]), int(sends.value[place])),
-        detail=f"{early} was acknowledged at offset {int(sends.offset[before])} by "
-        f"{clock(int(sends.return_ns[before]))}; {late}, which was sent at "
-        f"{clock(int(sends.call_ns[place]))}, was acknowledged at offset "
-        f"{int(sends.offset[place])} by {clock(int(sends.return_ns[place]))}. No log holds both, "
-        f"and leader {version.leader} of leader epoch {version.leader_epoch}, in office then "
-        f"(metadata offset {version.metadata_offset}), should",
+    return Proof.of(
+        "{early} was acknowledged at offset {sends_offset} by {return_}; {late}, "
+        "which was sent at {call}, was acknowledged at offset {offset} by "
+        "{sends_return}. No log holds both, and leader {leader} of leader epoch "
+        "{leader_epoch}, in office then (metadata offset {metadata_offset}), should",
+        operations={
+            "operation": int(sends.operation[before]),
+            "sends_operation": int(sends.operation[place]),
+        },
+        offsets={"offset": int(sends.offset[place]), "sends_offset": int(sends.offset[before])},
+        values={"value": int(sends.value[before]), "sends_value": int(sends.value[place])},
+        times={
+            "return_": int(sends.return_ns[before]),
+            "call": int(sends.call_ns[place]),
+            "sends_return": int(sends.return_ns[place]),
+        },
+        early=early,
+        late=late,
+        leader=version.leader,
+        leader_epoch=version.leader_epoch,
+        metadata_offset=version.metadata_offset,
     )
 
 
 def _proof(end: LogEnd, sends: Sends, place: int, why: str) -> Proof:
     offset, operation = int(sends.offset[place]), int(sends.operation[place])
-    return Proof(
+    return Proof.of(
+        "{words}, between {after} and {by}: so its log did not hold value {value}, "
+        "which had been acknowledged at offset {known_offset} by {return_} (operation "
+        "{operation}); {why}",
         operations=(operation,) if end.operation is None else (operation, end.operation),
-        offsets=(end.offset, offset),
-        values=(int(sends.value[place]),),
+        offsets={"offset": end.offset, "known_offset": offset},
+        values={"value": int(sends.value[place])},
         frames=() if end.frame is None else (end.frame,),
-        detail=f"{end.words}, between {clock(end.after_ns)} and {clock(end.by_ns)}: so its log "
-        f"did not hold value {int(sends.value[place])}, which had been acknowledged at offset "
-        f"{offset} by {clock(int(sends.return_ns[place]))} (operation {operation}); {why}",
+        times={"after": end.after_ns, "by": end.by_ns, "return_": int(sends.return_ns[place])},
+        words=end.words,
+        operation=operation,
+        why=why,
     )

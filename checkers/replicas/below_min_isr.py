@@ -22,29 +22,31 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, none
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.commitments import Sends, acknowledged_sends, commitments
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import keys_of
+from checkers.anomaly import Found, none
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof
+from checkers.ranges import range_text, stretches
+from checkers.replicas.commitments import Sends, acknowledged_sends, commitments
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
+from checkers.replicas.replica_logs import keys_of
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "acknowledged_below_min_isr"]
+__all__ = ["CHECKS", "NAME", "acknowledged_below_min_isr"]
 
 NAME: Final = "acknowledged-below-min-isr"
 
 
-def acknowledged_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+def acknowledged_below_min_isr(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
     keys = keys_of(tables["records"])
-    if facts.acks not in ("all", "-1") or not keys:
+    if seen.facts.acks not in ("all", "-1") or not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -92,13 +94,48 @@ def _stories(sends: Sends, version: PartitionVersion, wanted: int) -> Iterator[P
     for places in stretches(sends.offset, gap_max=1000):
         mine = sends.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])
-        yield Proof(
-            operations=(int(mine.operation[0]), int(mine.operation[-1])),
-            offsets=(first, last),
-            values=(int(mine.value[0]), int(mine.value[-1])),
-            detail=f"{len(mine)} records at {range_text(first, last)} were sent and acknowledged "
-            f"between {clock(int(np.min(mine.call_ns)))} and "
-            f"{clock(int(np.max(mine.return_ns)))}, all of it under metadata offset "
-            f"{version.metadata_offset}: leader {version.leader} with ISR {version.isr_text} of "
-            f"replicas {list(version.replicas)}, and {SETTING} is {wanted}",
+        yield Proof.of(
+            "{mine_count} records at {range_text} were sent and acknowledged between "
+            "{min} and {max}, all of it under metadata offset {metadata_offset}: leader "
+            "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
+            operations={
+                "first_operation": int(mine.operation[0]),
+                "operation": int(mine.operation[-1]),
+            },
+            offsets={"first": first, "last": last},
+            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
+            times={"min": int(np.min(mine.call_ns)), "max": int(np.max(mine.return_ns))},
+            mine_count=len(mine),
+            range_text=range_text(first, last),
+            metadata_offset=version.metadata_offset,
+            leader=version.leader,
+            isr_text=version.isr_text,
+            list=list(version.replicas),
+            setting=SETTING,
+            wanted=wanted,
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D20",
+            name=NAME,
+            title="A record was acknowledged by fewer replicas than were asked for",
+            kind=Kind.ANOMALY,
+            rule="A record was acknowledged under acks=all, and one version of its partition was "
+            "in force from the call to the return, with an ISR smaller than the topic's "
+            "min.insync.replicas, of which the leader had said a second before the call that it "
+            "had applied it.",
+            meaning="An acknowledged record lies on fewer disks than it was paid for.",
+            case="an acknowledged send under an ISR that its leader surely knew, where more than "
+            "the leader was asked for",
+            source="Apache Kafka's documentation, min.insync.replicas; KIP-497",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=acknowledged_below_min_isr,
+        tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
+        by_bucket=True,
+    ),
+)

@@ -23,18 +23,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, none
-from checkers.control_plane.view import spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import NO_VALUE, ReplicaLog, keys_of, replica_logs
+from checkers.anomaly import Found, none
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import View, spelled
+from checkers.proof import Proof
+from checkers.ranges import range_text, stretches
+from checkers.replicas.replica_logs import NO_VALUE, UNCLEAN, ReplicaLog, keys_of, replica_logs
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "divergent_replicas"]
+__all__ = ["CHECKS", "NAME", "divergent_replicas"]
 
 NAME: Final = "divergent-replicas"
 
 
-def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
+def divergent_replicas(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket. Reads `replicas`, `replica_records` and `metadata_log`."""
     replicas, records = tables["replicas"], tables["replica_records"]
     for key in keys_of(records):
@@ -42,15 +45,14 @@ def divergent_replicas(tables: Tables, facts: Facts) -> Judged:
         pairs = list(starmap(_compared, combinations(logs, 2)))
         proofs = [proof for pair in pairs for proof in _proofs(pair)]
         cases = sum(pair.held_count for pair in pairs)
-        yield key, _found(key, proofs, cases, tables, facts)
+        yield key, _found(key, proofs, cases, seen)
 
 
-def _found(key: str, proofs: Sequence[Proof], cases: int, tables: Tables, facts: Facts) -> Found:
+def _found(key: str, proofs: Sequence[Proof], cases: int, seen: View) -> Found:
     if not proofs:
         return none(NAME, key, cases=cases)
-    seen = view(tables, facts)
     if seen.log.doubt:
-        doubt = f"{proofs[0].detail}; was an election unclean? {seen.log.doubt}"
+        doubt = f"{proofs[0].sentence}; was an election unclean? {seen.log.doubt}"
         return none(NAME, key, cases=cases, doubt=doubt)
     unclean = any(one.elected_uncleanly for one in seen.histories() if one.key == key)
     legal = len(proofs) if unclean else 0
@@ -88,14 +90,19 @@ def _proofs(pair: _Pair) -> Iterator[Proof]:
     one, other, differing = pair.one, pair.other, pair.differing
     for places in stretches(differing):
         first, last = int(differing[places[0]]), int(differing[places[-1]])
-        yield Proof(
-            operations=(),
-            offsets=(first, last),
+        yield Proof.of(
+            "{node} and {other_node} hold different records at {range_text}, below both "
+            "high watermarks ({high_watermark} and {other_high_watermark}): at {first}, "
+            "{record} and {other_record}",
+            offsets={"first": first, "last": last},
             values=_values(one, other, first),
-            detail=f"{one.node} and {other.node} hold different records at "
-            f"{range_text(first, last)}, below both high watermarks ({one.high_watermark} and "
-            f"{other.high_watermark}): at {first}, {_record(one, first)} and "
-            f"{_record(other, first)}",
+            node=one.node,
+            other_node=other.node,
+            range_text=range_text(first, last),
+            high_watermark=one.high_watermark,
+            other_high_watermark=other.high_watermark,
+            record=_record(one, first),
+            other_record=_record(other, first),
         )
 
 
@@ -136,3 +143,27 @@ def _record(log: ReplicaLog, offset: int) -> str:
     value = int(log.value[place])
     what = "a record that is none of ours" if value == NO_VALUE else f"value {value}"
     return f"{what} of leader epoch {log.leader_epoch[place]}"
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D16",
+            name=NAME,
+            title="Two replicas hold different records that both call committed",
+            kind=Kind.ANOMALY,
+            rule="At an offset below the checkpointed high watermarks of two replicas, and above "
+            "both log starts, one holds a record that the other does not: another key or value, "
+            "another leader epoch, or none. Unknown where no metadata log tells of elections.",
+            meaning="What a consumer reads depends on who leads.",
+            case="an offset below the high watermarks of two replicas",
+            source="KIP-101, KIP-279",
+            strength=Strength.ALLOWED_IF,
+            allowed_if=UNCLEAN,
+            needs=("replicas", "replica_records"),
+        ),
+        kernel=divergent_replicas,
+        tables=("replicas", "replica_records", "metadata_log"),
+        by_bucket=True,
+    ),
+)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.kernels.rows import OPEN_NS
+from checkers.rows import OPEN_NS
 
 __all__ = ["FirstReads", "first_reads"]
 

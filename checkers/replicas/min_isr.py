@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.control_plane.view import View
-from checkers.kernels.facts import Facts
-from checkers.kernels.partition_states import PartitionVersion
+from checkers.facts import Facts
+from checkers.metadata.partition_states import PartitionVersion
+from checkers.metadata.view import View
 
 __all__ = ["MORE_THAN_THE_LEADER", "SETTING", "Applied", "enough", "min_isr"]
 
@@ -46,8 +46,7 @@ def min_isr(topic: str, node_settings: pa.Table, seen: View) -> int:
 def _default(node_settings: pa.Table, seen: View) -> int:
     """Of topics that say nothing: as the brokers were started, or were told since."""
     stated = node_settings.filter(pc.equal(node_settings["name"], SETTING))
-    brokers = [node for node in seen.facts.node_ids if node.startswith("broker-")]
-    silent = set(brokers) - set(stated["node"].to_pylist())
+    silent = set(seen.facts.brokers) - set(stated["node"].to_pylist())
     told = [
         record.value
         for record in seen.log.records

@@ -39,18 +39,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, none
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.in_force import UNSURE, in_force
-from checkers.kernels.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import keys_of
-from checkers.kernels.rows import OPEN_NS
+from checkers.anomaly import Found, none
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.in_force import UNSURE, in_force
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof
+from checkers.ranges import range_text, stretches
 from checkers.replicas.first_reads import FirstReads, first_reads
 from checkers.replicas.min_isr import MORE_THAN_THE_LEADER, SETTING, Applied, enough, min_isr
+from checkers.replicas.replica_logs import keys_of
+from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 
-__all__ = ["COMMITTED", "READ", "commits_below_min_isr", "reads_below_min_isr", "under_versions"]
+__all__ = [
+    "CHECKS",
+    "COMMITTED",
+    "READ",
+    "commits_below_min_isr",
+    "reads_below_min_isr",
+    "under_versions",
+]
 
 READ: Final = "read-below-min-isr"
 COMMITTED: Final = "committed-below-min-isr"
@@ -60,21 +70,21 @@ _ELR: Final = "eligible.leader.replicas.version"
 _Group = tuple[PartitionVersion, FirstReads]
 
 
-def reads_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+def reads_below_min_isr(tables: Tables, seen: View) -> Judged:
     """D21, of each key of a bucket. Reads `records`, `metadata_log` and `node_settings`."""
 
     def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
         return under_versions(history, reads, reads.call_ns, seen.facts)
 
-    yield from _judged(READ, tables, facts, groups)
+    yield from _judged(READ, tables, seen, groups)
 
 
-def commits_below_min_isr(tables: Tables, facts: Facts) -> Judged:
+def commits_below_min_isr(tables: Tables, seen: View) -> Judged:
     """D22, of each key of a bucket.
 
     Reads `records`, `metadata_log`, `metadata_offsets` and `node_settings`.
     """
-    applied = Applied(tables["metadata_offsets"], facts)
+    applied = Applied(tables["metadata_offsets"], seen.facts)
 
     def groups(history: PartitionHistory, reads: FirstReads, seen: View) -> Iterator[_Group]:
         if history.elected_uncleanly:
@@ -85,7 +95,7 @@ def commits_below_min_isr(tables: Tables, facts: Facts) -> Judged:
             if known_ns is not None and _strict(version, history, seen):
                 yield version, mine.take(mine.sent_ns >= known_ns)
 
-    yield from _judged(COMMITTED, tables, facts, groups)
+    yield from _judged(COMMITTED, tables, seen, groups)
 
 
 def under_versions(
@@ -101,13 +111,12 @@ def under_versions(
 def _judged(
     check: str,
     tables: Tables,
-    facts: Facts,
+    seen: View,
     groups: Callable[[PartitionHistory, FirstReads, View], Iterator[_Group]],
 ) -> Judged:
     keys = keys_of(tables["records"])
     if not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(check, seen.log.doubt)
         return
@@ -165,13 +174,72 @@ def _stories(
         first, last = int(mine.offset[0]), int(mine.offset[-1])
         sent = "sent and " if check == COMMITTED else ""
         begin_ns = mine.sent_ns if check == COMMITTED else mine.call_ns
-        yield Proof(
-            operations=(int(mine.operation[0]), int(mine.operation[-1])),
-            offsets=(first, last),
-            values=(int(mine.value[0]), int(mine.value[-1])),
-            detail=f"{len(mine)} records at {range_text(first, last)} were {sent}first read "
-            f"between {clock(int(np.min(begin_ns)))} and {clock(int(np.max(mine.return_ns)))}, all "
-            f"of it under metadata offset {version.metadata_offset}: leader {version.leader} with "
-            f"ISR {version.isr_text} of replicas {list(version.replicas)}, and {SETTING} is "
-            f"{wanted}",
+        yield Proof.of(
+            "{mine_count} records at {range_text} were {sent}first read between {min} "
+            "and {max}, all of it under metadata offset {metadata_offset}: leader "
+            "{leader} with ISR {isr_text} of replicas {list}, and {setting} is {wanted}",
+            operations={
+                "first_operation": int(mine.operation[0]),
+                "operation": int(mine.operation[-1]),
+            },
+            offsets={"first": first, "last": last},
+            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
+            times={"min": int(np.min(begin_ns)), "max": int(np.max(mine.return_ns))},
+            mine_count=len(mine),
+            range_text=range_text(first, last),
+            sent=sent,
+            metadata_offset=version.metadata_offset,
+            leader=version.leader,
+            isr_text=version.isr_text,
+            list=list(version.replicas),
+            setting=SETTING,
+            wanted=wanted,
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D21",
+            name=READ,
+            title="A record was first read while the ISR was smaller than asked for",
+            kind=Kind.ANOMALY,
+            rule="The first read of a record was called and returned under one version of its "
+            "partition, with an ISR smaller than the topic's min.insync.replicas. The record may "
+            "have been committed before, under a larger one.",
+            meaning="A consumer acted on what fewer disks held than the topic asks for: what is "
+            "lost then was not only written, but seen. Losses tell of it (`forensics.json`).",
+            case="a record first read under an ISR that is known, where more than the leader is "
+            "asked for",
+            source="KIP-966; Apache Kafka's documentation, min.insync.replicas",
+            strength=Strength.FIGURE,
+            needs=("metadata_log", "node_settings"),
+        ),
+        kernel=reads_below_min_isr,
+        tables=("records", "metadata_log", "node_settings"),
+        by_bucket=True,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="D22",
+            name=COMMITTED,
+            title="The high watermark rose while the ISR was smaller than asked for",
+            kind=Kind.ANOMALY,
+            rule="One version of a partition was in force from the call of a record's send to the "
+            "return of its first read, with an ISR smaller than the topic's min.insync.replicas, "
+            "of which the leader had said a second before the call that it had applied it. "
+            "Judged while eligible leader replicas are on, of partitions without an unclean "
+            "election.",
+            meaning="A replica that left the ISR last, and may be elected for it, lacks what was "
+            "committed: records that consumers saw are lost in a clean election.",
+            case="a record that was sent and first read under one ISR, which its leader surely "
+            "knew, with eligible leader replicas on and more than the leader asked for",
+            source="KIP-966, additional high watermark advancement requirement",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire", "node_settings"),
+        ),
+        kernel=commits_below_min_isr,
+        tables=("records", "metadata_log", "metadata_offsets", "node_settings"),
+        by_bucket=True,
+    ),
+)

@@ -3,7 +3,7 @@
 What proves that a replica had a record, and has cut it off?
 
 - It had it: the record was acknowledged under acks=all, and the replica's broker was in the ISR all
-  through the send (`kernels.commitments`). Then it was also committed: below the high watermark of
+  through the send (`replicas.commitments`). Then it was also committed: below the high watermark of
   the leader that acknowledged it.
 - It has it no more: its log, read whole from its disk, holds another record at that offset, or
   none, above its log start.
@@ -29,30 +29,32 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Proof, none
-from checkers.control_plane.view import View, clock, doubtful, spelled, view
-from checkers.kernels.commitments import Commitment, Sends
-from checkers.kernels.disk_faults import last_disk_fault_ns
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory, PartitionVersion
-from checkers.kernels.ranges import range_text, stretches
-from checkers.kernels.replica_logs import ReplicaLog, keys_of, replica_logs
+from checkers.anomaly import none
+from checkers.disk_faults import last_disk_fault_ns
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof
+from checkers.ranges import range_text, stretches
 from checkers.replicas.along_the_way import Course, course_of, cut_records
+from checkers.replicas.commitments import Commitment, Sends
+from checkers.replicas.replica_logs import UNCLEAN, ReplicaLog, keys_of, replica_logs
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "truncated_replicas"]
+__all__ = ["CHECKS", "NAME", "truncated_replicas"]
 
 NAME: Final = "truncated-below-high-watermark"
 
 
-def truncated_replicas(tables: Tables, facts: Facts) -> Judged:
+def truncated_replicas(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket.
 
     Reads `replicas`, `replica_records`, `records`, `metadata_log`, `wire` and `faults`.
     """
     keys = keys_of(tables["records"])
-    if facts.acks != "all" or not keys:
+    if seen.facts.acks != "all" or not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -129,14 +131,53 @@ def _stories(copies: _Copies) -> Iterator[Proof]:
     for places in stretches(gone.offset, gap_max=1000):
         mine = gone.take(places)
         first, last = int(mine.offset[0]), int(mine.offset[-1])
-        yield Proof(
-            operations=(int(mine.operation[0]), int(mine.operation[-1])),
-            offsets=(first, last),
-            values=(int(mine.value[0]), int(mine.value[-1])),
-            detail=f"{log.node} {role} in leader epoch {version.leader_epoch} with ISR "
-            f"{version.isr_text} (metadata offset {version.metadata_offset}) when "
-            f"{len(mine)} records at {range_text(first, last)} were acknowledged, from "
-            f"{clock(int(np.min(mine.return_ns)))} to {clock(int(np.max(mine.return_ns)))}; its "
-            f"log, which ends at {log.log_end_offset} (leader epochs: {log.epochs_text}), does not "
-            "hold them, and no fault changed its disk",
+        yield Proof.of(
+            "{node} {role} in leader epoch {leader_epoch} with ISR {isr_text} (metadata "
+            "offset {metadata_offset}) when {mine_count} records at {range_text} were "
+            "acknowledged, from {min} to {max}; its log, which ends at {log_end_offset} "
+            "(leader epochs: {epochs_text}), does not hold them, and no fault changed "
+            "its disk",
+            operations={
+                "first_operation": int(mine.operation[0]),
+                "operation": int(mine.operation[-1]),
+            },
+            offsets={"first": first, "last": last},
+            values={"first_value": int(mine.value[0]), "value": int(mine.value[-1])},
+            times={"min": int(np.min(mine.return_ns)), "max": int(np.max(mine.return_ns))},
+            node=log.node,
+            role=role,
+            leader_epoch=version.leader_epoch,
+            isr_text=version.isr_text,
+            metadata_offset=version.metadata_offset,
+            mine_count=len(mine),
+            range_text=range_text(first, last),
+            log_end_offset=log.log_end_offset,
+            epochs_text=log.epochs_text,
         )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D17",
+            name=NAME,
+            title="A replica cut off records that were committed",
+            kind=Kind.ANOMALY,
+            rule="A record was acknowledged under acks=all while a broker was in the ISR all "
+            "through the send. The broker's log, read whole, does not hold it at its offset, "
+            "though no fault changed that disk since, and it has been a replica ever since. Or "
+            "along the way: the broker fetched from that offset or below, or led and took a "
+            "record there, after the acknowledgement.",
+            meaning="A broker that had the data threw it away: the copies are gone with it.",
+            case="an acknowledged record that a replica held, or an end of such a replica's log "
+            "that was seen along the way",
+            source="KIP-101, KIP-279; KAFKA-18991, KAFKA-14139",
+            strength=Strength.ALLOWED_IF,
+            allowed_if=UNCLEAN,
+            needs=("metadata_log", "replicas", "replica_records"),
+        ),
+        kernel=truncated_replicas,
+        tables=("replicas", "replica_records", "records", "metadata_log", "wire", "faults"),
+        by_bucket=True,
+    ),
+)

@@ -18,24 +18,26 @@ Source: KIP-966; Kafka's documentation, Replication.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from checkers.anomaly import Found, Proof
-from checkers.control_plane.view import View, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionHistory
-from checkers.kernels.replica_logs import keys_of
+from checkers.anomaly import Found
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.partition_states import PartitionHistory
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof
 from checkers.replicas.along_the_way import course_of, lacking_leaders, lacking_members
+from checkers.replicas.replica_logs import UNCLEAN, keys_of
+from checkers.table_check import TableCheck
 
-__all__ = ["NAME", "unsafe_candidates"]
+__all__ = ["CHECKS", "NAME", "unsafe_candidates"]
 
 NAME: Final = "unsafe-leader-candidate"
 
 
-def unsafe_candidates(tables: Tables, facts: Facts) -> Judged:
+def unsafe_candidates(tables: Tables, seen: View) -> Judged:
     """Of each key of a bucket. Reads `records`, `metadata_log`, `replicas` and `wire`."""
     keys = keys_of(tables["records"])
     if not keys:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -104,12 +106,48 @@ def _candidates(
         if row["log_end_offset"] >= highest["high_watermark"]:
             yield None
         else:
-            yield Proof(
-                operations=(),
-                offsets=(row["log_end_offset"], highest["high_watermark"]),
-                values=(broker_id,),
-                detail=f"{row['node']} is in the {among} of {history.key} at metadata offset "
-                f"{last.metadata_offset}, and its log ends at {row['log_end_offset']}, below the "
-                f"high watermark {highest['high_watermark']} that {highest['node']} has "
-                "checkpointed",
+            yield Proof.of(
+                "{node} is in the {among} of {key} at metadata offset {metadata_offset}, and "
+                "its log ends at {row_log_end_offset}, below the high watermark "
+                "{highest_high_watermark} that {highest_node} has checkpointed",
+                offsets={
+                    "log_end_offset": row["log_end_offset"],
+                    "high_watermark": highest["high_watermark"],
+                },
+                values={"broker_id": broker_id},
+                node=row["node"],
+                among=among,
+                key=history.key,
+                metadata_offset=last.metadata_offset,
+                row_log_end_offset=row["log_end_offset"],
+                highest_high_watermark=highest["high_watermark"],
+                highest_node=highest["node"],
             )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="C10",
+            name=NAME,
+            title="A member of the ISR or ELR lacks a committed record",
+            kind=Kind.ANOMALY,
+            rule="In the end, the log of a member of a partition's ISR or ELR ends below the "
+            "highest high watermark that any of its replicas has checkpointed. A member whose log "
+            "could not be read whole is unknown. Or along the way, with acks=all: a member "
+            "fetched from the offset of a record that had been acknowledged, or below; or a "
+            "record was sent after another one had been acknowledged, and was acknowledged at its "
+            "offset or below.",
+            meaning="When it is elected, acknowledged records are gone.",
+            case="a member of an ISR or ELR at the end of the run; along the way, a leader that "
+            "took records, or a member's Fetch",
+            source="KIP-966",
+            strength=Strength.ALLOWED_IF,
+            allowed_if=UNCLEAN,
+            needs=("metadata_log", "replicas"),
+        ),
+        kernel=unsafe_candidates,
+        tables=("records", "metadata_log", "replicas", "wire"),
+        by_bucket=True,
+    ),
+)

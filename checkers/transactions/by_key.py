@@ -28,12 +28,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found, none
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.membership import has_repeats
+from checkers.anomaly import Found, found, none
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.membership import has_repeats
+from checkers.metadata.view import View
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 from history.schema import F, Outcome
 
-__all__ = ["PRECOMMITTED", "SKIPPED", "precommitted_reads", "skipped_sends"]
+__all__ = ["CHECKS", "PRECOMMITTED", "SKIPPED", "precommitted_reads", "skipped_sends"]
 
 SKIPPED: Final = "skipped-send"
 PRECOMMITTED: Final = "precommitted-read"
@@ -62,7 +66,7 @@ class _Written:
         return np.where(self.value[order[place]] == values, order[place], -1).astype(np.int64)
 
 
-def skipped_sends(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def skipped_sends(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """Neighbours of a transaction with others between, by key. Reads `records`, `transactions`."""
     for key, records, written in _keys(tables):
         doubt = _doubt(records)
@@ -72,7 +76,7 @@ def skipped_sends(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as
             yield key, _skipped(key, records, written)
 
 
-def precommitted_reads(tables: Tables, facts: Facts) -> Judged:  # noqa: ARG001  # as all kernels
+def precommitted_reads(tables: Tables, seen: View) -> Judged:  # noqa: ARG001  # as all kernels
     """Reads of values before their commit, by key. Reads `records`, `transactions`."""
     ends = tables["transactions"]["end_call_ns"]
     end_ns = pc.fill_null(ends, _NEVER_NS).to_numpy()
@@ -128,13 +132,20 @@ def _skipped(key: str, records: pa.Table, written: _Written) -> Found:
         first, second = int(skips[number]), int(skips[number]) + 1
         between = int(position[second] - position[first]) - 1
         values = (int(written.value[first]), int(written.value[second]))
-        return Proof(
-            operations=(int(operation[place[first]]), int(operation[place[second]])),
-            offsets=(int(offset[first]), int(offset[second])),
+        return Proof.of(
+            "transaction {transaction} sent value {first_value} (offset {offset}) and then "
+            "value {later_value} (offset {later_offset}), with {between} records of others in "
+            "between",
+            operations={
+                "operation": int(operation[place[first]]),
+                "later_operation": int(operation[place[second]]),
+            },
+            offsets={"offset": int(offset[first]), "later_offset": int(offset[second])},
             values=values,
-            detail=f"transaction {written.transaction[first]} sent value {values[0]} (offset "
-            f"{offset[first]}) and then value {values[1]} (offset {offset[second]}), with "
-            f"{between} records of others in between",
+            transaction=written.transaction[first],
+            first_value=values[0],
+            later_value=values[1],
+            between=between,
         )
 
     return found(
@@ -176,13 +187,57 @@ def _precommitted(key: str, records: pa.Table, written: _Written, end_ns: _Numbe
 
     def proof(number: int) -> Proof:
         read, one = row[number], int(transaction[number])
-        return Proof(
-            operations=(int(operation[read]),),
-            offsets=(int(offset[read]),),
-            values=(int(value[read]),),
-            detail=f"operation {operation[read]} returned value {value[read]} of transaction {one} "
-            f"by {return_ns[read] / 1e9:.6f} s, and the client called commit or abort only at "
-            f"{end_ns[one] / 1e9:.6f} s",
+        return Proof.of(
+            "operation {operation} returned value {value} of transaction {one} by "
+            "{return_} s, and the client called commit or abort only at {end} s",
+            operations={"operation": int(operation[read])},
+            offsets={"offset": int(offset[read])},
+            values={"value": int(value[read])},
+            one=one,
+            return_=f"{return_ns[read] / 1e9:.6f}",
+            end=f"{end_ns[one] / 1e9:.6f}",
         )
 
     return found(PRECOMMITTED, key, cases=judged_count, never=np.arange(len(row)), proof=proof)
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D9",
+            name=SKIPPED,
+            title="Others stand between the records of a transaction",
+            kind=Kind.ANOMALY,
+            rule="Two neighbouring records that a transaction sent to a key stand more than one "
+            "position apart, the later one behind.",
+            meaning="Transactions of several producers share the partition, as they may.",
+            case="a step from a transaction's record to its next one on the key, both offsets "
+            "known",
+            source="Jepsen, workload `kafka`, `int-send-skip`; a partition keeps the order of a "
+            "producer's records, and nothing more",
+            strength=Strength.FIGURE,
+            needs=("operations", "records", "transactions"),
+        ),
+        kernel=skipped_sends,
+        tables=("records", "transactions"),
+        by_bucket=True,
+    ),
+    TableCheck(
+        entry=Entry(
+            id="D10",
+            name=PRECOMMITTED,
+            title="A value was read before its transaction was to be committed",
+            kind=Kind.ANOMALY,
+            rule="An ok read at read_committed, of whatever client, had returned a value before "
+            "the client that had sent it called commit or abort of its transaction.",
+            meaning="Consumers act on what may still be taken back.",
+            case="a read of a record whose transaction its client committed or aborted",
+            source="Jepsen, workload `kafka`, `precommitted-read`; KIP-98",
+            strength=Strength.NEVER,
+            needs=("operations", "records", "transactions"),
+        ),
+        kernel=precommitted_reads,
+        tables=("records", "transactions"),
+        by_bucket=True,
+    ),
+)

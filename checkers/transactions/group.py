@@ -1,35 +1,31 @@
 """The checks of transactions, as a group of the checker."""
 
+from collections.abc import Sequence
+from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from numpy.typing import NDArray
 
 from checkers.anomaly import Found, none
 from checkers.check_group import CheckGroup, GroupAnswers, Question
 from checkers.finding_rows import FINDINGS, findings_table, found_row
 from checkers.results import FileAnswers, anomalies_found, result_of
-from checkers.tables import (
-    JobError,
-    cluster_file,
-    collected,
-    file_frame,
-    record_files,
-    rows_in,
-)
-from checkers.transactions.entries import HANGING, TORN
-from checkers.transactions.hanging import hanging_transactions
-from checkers.transactions.open_transactions import OPEN, OpenTransaction, open_frame
-from checkers.transactions.sightings import SIGHTINGS, sightings
-from checkers.transactions.torn import suspects, torn_transactions, whole_transactions
+from checkers.runner.tables import record_files
+from checkers.runner.tasks import Answer
+from checkers.transactions.hanging import HANGING, hanging_transactions
+from checkers.transactions.open_transactions import OpenTransaction, open_in
+from checkers.transactions.sightings import sightings_in
+from checkers.transactions.torn import TORN, suspects, torn_transactions, whole_transactions
 from checkers.verdict import CheckResult, Validity
 from history.failure import HarnessError
 from history.schema import RECORD_BUCKET_COUNT
 
-__all__ = ["TRANSACTIONS_GROUP"]
+__all__ = ["CHECKS"]
+
+Content = TypeVar("Content")
 
 _NAME: Final = "transactions"
 
@@ -37,18 +33,19 @@ _NAME: Final = "transactions"
 def _answer(question: Question) -> GroupAnswers:
     """Each check by itself: what one cannot read is no reason against the other."""
     results, findings = [], [FINDINGS.empty_table()]
-    for name, check in _CHECKS.items():
+    for entry, check in _CHECKS:
+        name = entry.name
         if name not in question.checks:
             continue
         started = perf_counter()
         try:
             table, unreadable = check(question)
-        except (HarnessError, JobError) as error:
+        except HarnessError as error:
             results.append(CheckResult(check=name, validity=Validity.UNKNOWN, reason=str(error)))
             continue
         seconds = perf_counter() - started
         files = FileAnswers(record_count=0, unreadable=tuple(unreadable), seconds=seconds)
-        results.append(result_of(name, table, files=files, broken=frozenset(), died=""))
+        results.append(result_of(entry, table, files=files, broken=frozenset(), died=""))
         findings.append(table)
     found = pa.concat_tables(findings)
     return GroupAnswers(
@@ -58,15 +55,14 @@ def _answer(question: Question) -> GroupAnswers:
 
 
 def _torn(question: Question) -> tuple[pa.Table, list[str]]:
-    transactions = _table(question, "transactions")
-    files = file_frame(question.spark, record_files(question.run, question.manifest))
-    unread, unreadable = _rows(sightings(files, values=None), SIGHTINGS, question)
+    transactions = question.rows("transactions")
+    unread, unreadable = _sightings(question, values=None)
     values = np.array([row["value"] for row in unread], dtype=np.int64)
     suspected = suspects(transactions, unread=values)
     seen: list[dict[str, Any]] = []
     if suspected:
         wanted = np.array([v for one in suspected for v in one.values], dtype=np.int64)
-        seen, _ = _rows(sightings(files, values=wanted), SIGHTINGS, question)
+        seen, _ = _sightings(question, values=wanted)
     judged = torn_transactions(
         suspected,
         sightings=seen,
@@ -74,45 +70,41 @@ def _torn(question: Question) -> tuple[pa.Table, list[str]]:
         whole=whole_transactions(transactions, unread=values),
     )
     clean = {key: None for keys in transactions["keys"].to_pylist() for key in keys}
-    return _findings("torn-transaction", dict(judged), clean), unreadable
+    return _findings(TORN.name, dict(judged), clean), unreadable
 
 
 def _hanging(question: Question) -> tuple[pa.Table, list[str]]:
-    rows: list[dict[str, Any]] = []
+    left_open: dict[str, list[OpenTransaction]] = {}
     unreadable: list[str] = []
     if "replica_records" in question.manifest.recorded:
         buckets = [
-            cluster_file(question.run, question.manifest, "replica_records", bucket=bucket)
-            for bucket in range(RECORD_BUCKET_COUNT)
+            question.file("replica_records", bucket=bucket) for bucket in range(RECORD_BUCKET_COUNT)
         ]
-        rows, unreadable = _rows(open_frame(file_frame(question.spark, buckets)), OPEN, question)
-    left_open: dict[str, list[OpenTransaction]] = {}
-    for row in rows:
-        row["nodes"], row["values"] = tuple(row["nodes"]), tuple(row["values"])
-        left_open.setdefault(row["key"], []).append(OpenTransaction(**row))
+        found, unreadable = _flat(question.each_file(buckets, open_in))
+        for one in found:
+            left_open.setdefault(one.key, []).append(one)
     judged = hanging_transactions(
-        _table(question, "stable_offsets"),
-        transactions=_table(question, "transactions"),
+        question.rows("stable_offsets"),
+        transactions=question.rows("transactions"),
         left_open=left_open,
     )
-    return _findings("hanging-transaction", dict(judged), {}), unreadable
+    return _findings(HANGING.name, dict(judged), {}), unreadable
 
 
-_CHECKS: Final = {TORN.name: _torn, HANGING.name: _hanging}
+_CHECKS: Final = ((TORN, _torn), (HANGING, _hanging))
 
 
-def _table(question: Question, name: str) -> pa.Table:
-    return rows_in(cluster_file(question.run, question.manifest, name), name)
-
-
-def _rows(
-    frame: DataFrame, schema: pa.Schema, question: Question
+def _sightings(
+    question: Question, *, values: NDArray[np.int64] | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows of keys, without what says which file they are of; and what could not be read."""
-    table = collected(frame, schema=schema, budget_s=question.budget_s)
-    unreadable = [reason for reason in table["unreadable"].to_pylist() if reason]
-    rows = table.filter(pc.is_valid(table["key"])).drop_columns(["path", "unreadable"])
-    return rows.to_pylist(), unreadable
+    files = record_files(question.run, question.manifest)
+    return _flat(question.each_file(files, partial(sightings_in, values=values)))
+
+
+def _flat(answers: Sequence[Answer[Any, list[Content]]]) -> tuple[list[Content], list[str]]:
+    """What is in all files, and why some could not be read."""
+    found = [one for answer in answers for one in answer.content or ()]
+    return found, [answer.failure for answer in answers if answer.failure]
 
 
 def _findings(name: str, judged: dict[str, Found], clean: dict[str, None]) -> pa.Table:
@@ -122,4 +114,4 @@ def _findings(name: str, judged: dict[str, Found], clean: dict[str, None]) -> pa
     return findings_table([row | {"path": _NAME, "seconds": 0.0} for row in rows])
 
 
-TRANSACTIONS_GROUP: Final = CheckGroup(name=_NAME, entries=(TORN, HANGING), answer=_answer)
+CHECKS: Final = (CheckGroup(name=_NAME, entries=(TORN, HANGING), answer=_answer),)

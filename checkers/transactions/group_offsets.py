@@ -33,12 +33,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
+from checkers.anomaly import Found, found
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.view import View
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
 from history.schema import Outcome
 
-__all__ = ["NAME", "wrong_group_offsets"]
+__all__ = ["CHECKS", "NAME", "wrong_group_offsets"]
 
 NAME: Final = "wrong-group-offset"
 
@@ -68,9 +72,8 @@ class _Answer:
     return_ns: int
 
 
-def wrong_group_offsets(tables: Tables, facts: Facts) -> Judged:
+def wrong_group_offsets(tables: Tables, _: View) -> Judged:
     """What was found, by key and group. Reads `group_offsets`."""
-    del facts
     sendings: dict[tuple[str, str], list[_Sending]] = defaultdict(list)
     answers: dict[tuple[str, str], list[_Answer]] = defaultdict(list)
     for row in tables["group_offsets"].sort_by("index").to_pylist():
@@ -189,8 +192,33 @@ def _by_offset(sendings: Iterable[_Sending]) -> Mapping[int, Sequence[_Sending]]
 def _proof(answer: _Answer, latest: _Sending | None, said: str) -> Proof:
     rows = f"row {answer.index} of group_offsets was told that {said}"
     if latest is None:
-        return Proof(offsets=(answer.offset,), detail=rows)
-    return Proof(
-        offsets=(answer.offset, latest.offset),
-        detail=f"{rows}; row {latest.index} had committed {latest.offset} before",
+        return Proof.of("{rows}", offsets={"offset": answer.offset}, rows=rows)
+    return Proof.of(
+        "{rows}; row {index} had committed {latest_offset} before",
+        offsets={"offset": answer.offset, "latest_offset": latest.offset},
+        rows=rows,
+        index=latest.index,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="D19",
+            name=NAME,
+            title="A group is told another offset than was committed",
+            kind=Kind.ANOMALY,
+            rule="A transactional producer asked its group for the committed offset of a key, and "
+            "was told one that no transaction had sent which may have been committed; or an "
+            "older one, or none, though a later one had been committed before it asked "
+            "(acknowledged, or seen in an earlier answer) and was sent after the older one had "
+            "been. What nobody asked for is not judged.",
+            meaning="Records are taken in twice, or never, although each transaction is whole.",
+            case="an answer that tells a group its committed offset of a key",
+            source="KIP-98; KIP-447",
+            strength=Strength.NEVER,
+            needs=("group_offsets",),
+        ),
+        kernel=wrong_group_offsets,
+    ),
+)

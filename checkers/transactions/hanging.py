@@ -25,10 +25,28 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from checkers.anomaly import Found, Proof, found, none
+from checkers.anomaly import Found, found, none
+from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof
 from checkers.transactions.open_transactions import OpenTransaction
 
-__all__ = ["hanging_transactions"]
+__all__ = ["HANGING", "hanging_transactions"]
+
+HANGING: Final = Entry(
+    id="D12",
+    name="hanging-transaction",
+    title="A transaction that nobody can end holds up the readers",
+    kind=Kind.ANOMALY,
+    rule="Every producer has ended and every transaction has had the time to be aborted at its "
+    "time-out, and the last stable offset of a key is below its high watermark. Or it had caught "
+    "up, and in the end the log of each replica that goes so far has transactional records without "
+    "a marker. A key with transactions whose last stable offset was not seen so late is unknown.",
+    meaning="No consumer at read_committed is given any later record of the key.",
+    case="a key that a transaction wrote to and whose last stable offset was asked for",
+    source="KIP-890; KAFKA-14402",
+    strength=Strength.NEVER,
+    needs=("transactions", "stable_offsets"),
+)
 
 _LISTED_MAX: Final = 5
 
@@ -59,15 +77,15 @@ def _judged(
 ) -> Found:
     if row is None:
         doubt = f"nobody asked for the end of {key}"
-        return none("hanging-transaction", key, cases=0, doubt=doubt)
+        return none(HANGING.name, key, cases=0, doubt=doubt)
     behind = row["last_stable_offset"] < row["high_watermark"]
     if behind and not row["due"]:
         doubt = f"a transaction of {key} was open, and had not been given the time to be aborted"
-        return none("hanging-transaction", key, cases=0, doubt=doubt)
+        return none(HANGING.name, key, cases=0, doubt=doubt)
     if not behind and not left_open:
-        return none("hanging-transaction", key, cases=int(written))
+        return none(HANGING.name, key, cases=int(written))
     proof = _proof(row, left_open, behind=behind)
-    return found("hanging-transaction", key, cases=1, never=np.arange(1), proof=lambda _: proof)
+    return found(HANGING.name, key, cases=1, never=np.arange(1), proof=lambda _: proof)
 
 
 def _proof(row: Row, left_open: Sequence[OpenTransaction], *, behind: bool) -> Proof:
@@ -81,11 +99,11 @@ def _proof(row: Row, left_open: Sequence[OpenTransaction], *, behind: bool) -> P
         said = f"the last stable offset had reached {end} when every producer had ended"
     logs = "; ".join(_words(one) for one in left_open[:_LISTED_MAX])
     offsets = (stable, end, *(one.first_offset for one in left_open[:_LISTED_MAX]))
-    return Proof(
-        operations=(),
+    return Proof.of(
+        "{said}",
         offsets=tuple(dict.fromkeys(offsets)),
         values=tuple(value for one in left_open[:_LISTED_MAX] for value in one.values),
-        detail=f"{said}; {logs}" if logs else said,
+        said=f"{said}; {logs}" if logs else said,
     )
 
 

@@ -7,38 +7,21 @@ that has its first record: one that was behind when it stopped may only lack the
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame
 
-from checkers.tables import SealedFile, rows_in, scanned
-from history.failure import HarnessError
+from checkers.runner.tables import SealedFile, rows_in
 
-__all__ = ["OPEN", "OpenTransaction", "open_frame", "open_in", "open_transactions"]
+__all__ = ["OpenTransaction", "open_in", "open_transactions"]
 
 _VALUES_MAX: Final = 5
 _COLUMNS: Final = (
     *("key", "node", "offset", "control"),
     *("transactional", "producer_id", "producer_epoch", "value"),
-)
-
-OPEN: Final = pa.schema(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        # In the one row of a file itself: why it could not be read, or null. Then `key` is null.
-        pa.field("unreadable", pa.string()),
-        pa.field("key", pa.string()),
-        pa.field("producer_id", pa.int64()),
-        pa.field("producer_epoch", pa.int32()),
-        pa.field("first_offset", pa.int64()),
-        pa.field("record_count", pa.int64()),
-        pa.field("nodes", pa.list_(pa.field("element", pa.string()))),
-        pa.field("values", pa.list_(pa.field("element", pa.int64()))),
-    ]
 )
 
 
@@ -58,21 +41,9 @@ class OpenTransaction:
     """The first few."""
 
 
-def open_frame(files: DataFrame) -> DataFrame:
-    """OPEN of all files of `replica_records`; a task holds one file, a sixteenth of the logs."""
-    return scanned(files, open_in, schema=OPEN)
-
-
-def open_in(file: SealedFile) -> Iterator[pa.Table]:
-    """OPEN of one file."""
-    unreadable = None
-    try:
-        for one in open_transactions(rows_in(file, "replica_records")):
-            row = {name: getattr(one, name) for name in OPEN.names[2:]}
-            yield _table([row | {"path": file.path}])
-    except HarnessError as error:
-        unreadable = str(error)
-    yield _table([{"path": file.path, "unreadable": unreadable}])
+def open_in(file: SealedFile) -> list[OpenTransaction]:
+    """The open transactions of a file of `replica_records`, a sixteenth of the logs."""
+    return list(open_transactions(rows_in(file, "replica_records")))
 
 
 def open_transactions(replica_records: pa.Table) -> Iterator[OpenTransaction]:
@@ -177,7 +148,3 @@ def _longest(
     holders = [node for node in nodes if producer in open_rows[node]]
     best = max(holders, key=lambda node: len(open_rows[node][producer]))
     return logs[best], open_rows[best][producer]
-
-
-def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=OPEN)

@@ -26,11 +26,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
-from checkers.kernels.key_log import FinalRead
+from checkers.anomaly import Found, found
+from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof
+from checkers.setting import FinalRead
 from history.schema import Outcome
 
-__all__ = ["Suspect", "suspects", "torn_transactions", "whole_transactions"]
+__all__ = ["TORN", "Suspect", "suspects", "torn_transactions", "whole_transactions"]
+
+TORN: Final = Entry(
+    id="D11",
+    name="torn-transaction",
+    title="Half of a transaction is readable",
+    kind=Kind.ANOMALY,
+    rule="Of a transaction whose commit was acknowledged, or of which a value was read though its "
+    "commit was not, an ok read at read_committed returned one value, and no ok read another; of "
+    "that one's key a complete final read was called after the acknowledgement (or after the read "
+    "that shows that it was committed). Where there was no such final read, the key is unknown.",
+    meaning="Consumers acted on a part of what was to happen as a whole.",
+    case="a committed transaction of which some value was read and several ought to be",
+    source="KIP-98; Adya, Liskov, O'Neil 2000, G1b",
+    strength=Strength.NEVER,
+    needs=("transactions",),
+)
 
 _LISTED_MAX: Final = 8
 
@@ -139,13 +157,16 @@ def _proof(suspect: Suspect, missing: Sequence[int], seen: Mapping[int, Row]) ->
     places = dict(zip(suspect.values, suspect.keys, strict=True))
     operations = {row[name] for row in rows for name in ("send", "read")} - {None}
     how = "was acknowledged" if suspect.outcome is Outcome.OK else "was committed, as reads show"
-    return Proof(
+    return Proof.of(
+        "transaction {index} {how}: {values_read} was read, and {values_missing} was returned by "
+        "no ok read, nor by the complete final read that was called afterwards",
         operations=tuple(sorted(operations)),
         offsets=tuple(row["offset"] for row in rows if row["offset"] is not None),
         values=tuple(shown),
-        detail=f"transaction {suspect.index} {how}: {_words(read, places)} was read, and "
-        f"{_words(missing, places)} was returned by no ok read, nor by the complete final read "
-        "that was called afterwards",
+        index=suspect.index,
+        how=how,
+        values_read=_words(read, places),
+        values_missing=_words(missing, places),
     )
 
 
@@ -164,7 +185,7 @@ def _found(key: str, torn: Sequence[Proof], doubtful: Sequence[int], *, cases: i
             f"read and others were not, and no complete final read of {key} followed"
         )
     return found(
-        "torn-transaction",
+        TORN.name,
         key,
         cases=cases,
         never=np.arange(len(torn)),

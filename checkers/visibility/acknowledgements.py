@@ -21,12 +21,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.control_plane.view import View
-from checkers.kernels.broker_states import BrokerHistory, BrokerVersion
-from checkers.kernels.rpcs import Rpc
-from checkers.kernels.sessions import Term, term_of_node, terms_of
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.rpcs import Rpc
+from checkers.metadata.sessions import Term, term_of_node, terms_of
+from checkers.metadata.view import View
 
-__all__ = ["Acknowledgements", "Bound"]
+__all__ = ["SOURCE", "Acknowledgements", "Bound"]
+
+SOURCE: Final = (
+    "the draft that adds LowestAcknowledgedOffset to BrokerHeartbeat, Read-after-write visibility"
+)
+"""Of the rules about what brokers acknowledge."""
 
 _NOTHING: Final = -1
 

@@ -22,14 +22,16 @@ visibility"; KIP-584.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, counted, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc, rpcs
-from checkers.visibility.acknowledgements import Acknowledgements, Bound
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, counted, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
+from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 from checkers.visibility.reigns import Reign, promising, raised
 
-__all__ = ["NAME", "early_offers"]
+__all__ = ["CHECKS", "NAME", "early_offers"]
 
 NAME: Final = "early-renegotiation"
 
@@ -37,13 +39,12 @@ _LOGGED: Final[Mapping[int, int]] = {1: 8, 2: 10, 3: 14}
 """Kafka's level in the metadata log, by the reference cluster's own as it offers it."""
 
 
-def early_offers(tables: Tables, facts: Facts) -> Judged:
+def early_offers(tables: Tables, seen: View) -> Judged:
     """What brokers offered, by broker. Reads `metadata_log` and `wire`."""
     offers = [
         rpc for rpc in rpcs(tables["wire"], "ApiVersions") if rpc.answered("metadata_version")
     ]
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
-    seen = view(tables, facts)
     if offers and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -73,13 +74,39 @@ def _judged(
 
 def _early(rpc: Rpc, reign: Reign, one: Bound) -> Proof:
     stated = rpc.answered("metadata_version")
-    return Proof(
-        offsets=(one.acknowledged, reign.begin_offset),
-        values=(stated, one.broker_epoch),
-        frames=(rpc.frame, rpc.answer_frame or rpc.frame),
-        detail=f"{rpc.target} offered metadata.version {stated} at "
-        f"{clock(rpc.answered_ns or 0)} (frame {rpc.answer_frame}), which metadata offset "
-        f"{reign.begin_offset} sets, and broker {one.broker_id} (broker epoch "
-        f"{one.broker_epoch}), unfenced, had acknowledged no more than "
-        f"{one.acknowledged}",
+    return Proof.of(
+        "{target} offered metadata.version {stated} at {answered} (frame "
+        "{rpc_answer_frame}), which metadata offset {begin_offset} sets, and broker "
+        "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged no "
+        "more than {acknowledged}",
+        metadata_offsets={"acknowledged": one.acknowledged, "begin_offset": reign.begin_offset},
+        values={"stated": stated, "broker_epoch": one.broker_epoch},
+        frames={"frame": rpc.frame, "answer_frame": rpc.answer_frame or rpc.frame},
+        times={"answered": rpc.answered_ns or 0},
+        target=rpc.target,
+        rpc_answer_frame=rpc.answer_frame,
+        broker_id=one.broker_id,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V5",
+            name=NAME,
+            title="A broker offers the APIs of a level that another one does not know yet",
+            kind=Kind.ANOMALY,
+            rule="A broker answered ApiVersions with a level of metadata.version, and a broker "
+            "that was unfenced, from the request to the answer, had not acknowledged the record "
+            "of that level by then in a heartbeat of its registration. Judged of levels at which "
+            "brokers are told the lowest acknowledged offset.",
+            meaning="A client speaks in a way that another broker does not understand.",
+            case="an answer to ApiVersions that offers a level at which brokers are told the "
+            "lowest acknowledged offset",
+            source=f"{SOURCE}; KIP-584",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=early_offers,
+    ),
+)

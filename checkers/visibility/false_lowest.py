@@ -25,14 +25,16 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Final
 
-from checkers.anomaly import Proof
-from checkers.control_plane.view import clock, doubtful, spelled, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rpcs import Rpc, rpcs
-from checkers.kernels.sessions import Term, term_of_node, terms_of
-from checkers.visibility.acknowledgements import Acknowledgements, Bound
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.sessions import Term, term_of_node, terms_of
+from checkers.metadata.view import View, doubtful, spelled
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
+from checkers.visibility.acknowledgements import SOURCE, Acknowledgements, Bound
 
-__all__ = ["NAME", "false_lowest_offsets", "told_lowest"]
+__all__ = ["CHECKS", "NAME", "false_lowest_offsets", "told_lowest"]
 
 NAME: Final = "false-lowest-acknowledged-offset"
 
@@ -45,11 +47,10 @@ def told_lowest(rpc: Rpc) -> int | None:
     return int(told) if rpc.ok and told is not None and rpc.reached_ns is not None else None
 
 
-def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
+def false_lowest_offsets(tables: Tables, seen: View) -> Judged:
     """What brokers were told, by broker. Reads `metadata_log` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     telling = [rpc for rpc in heartbeats if told_lowest(rpc) is not None]
-    seen = view(tables, facts)
     if telling and seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -60,7 +61,7 @@ def false_lowest_offsets(tables: Tables, facts: Facts) -> Judged:
         answers = list(_compared(rpc, acknowledged))
         judged[rpc.source] |= {rpc.frame} if answers else set()
         told[rpc.source] += [one for one in answers if one is not None][:1]
-    for rpc, highest in _told_before(telling, terms_of(seen.log, facts)):
+    for rpc, highest in _told_before(telling, terms_of(seen.log, seen.facts)):
         judged[rpc.source].add(rpc.frame)
         if (told_lowest(rpc) or 0) < (told_lowest(highest) or 0):
             told[rpc.source].append(_back(rpc, highest))
@@ -79,14 +80,20 @@ def _compared(rpc: Rpc, acknowledged: Acknowledgements) -> Iterator[Proof | None
 
 
 def _lacks(rpc: Rpc, one: Bound, lowest: int) -> Proof:
-    return Proof(
-        offsets=(one.acknowledged, lowest),
-        values=(one.broker_epoch,),
+    return Proof.of(
+        "{target} told {source} at {answered} that every unfenced broker has "
+        "acknowledged metadata offset {lowest} (frame {answer_frame}), and broker "
+        "{broker_id} (broker epoch {broker_epoch}), unfenced, had acknowledged "
+        "{words}",
+        metadata_offsets={"acknowledged": one.acknowledged, "lowest": lowest},
+        values={"broker_epoch": one.broker_epoch},
         frames=_frames(rpc),
-        detail=f"{rpc.target} told {rpc.source} at {clock(rpc.answered_ns or 0)} that every "
-        f"unfenced broker has acknowledged metadata offset {lowest} (frame "
-        f"{rpc.answer_frame}), and broker {one.broker_id} (broker epoch "
-        f"{one.broker_epoch}), unfenced, had acknowledged {_words(one.acknowledged)}",
+        times={"answered": rpc.answered_ns or 0},
+        target=rpc.target,
+        source=rpc.source,
+        answer_frame=rpc.answer_frame,
+        broker_id=one.broker_id,
+        words=_words(one.acknowledged),
     )
 
 
@@ -141,16 +148,48 @@ def _back(rpc: Rpc, higher: Rpc) -> Proof:
     low, high = told_lowest(rpc), told_lowest(higher)
     assert low is not None
     assert high is not None
-    return Proof(
-        offsets=(high, low),
+    return Proof.of(
+        "{target} told {source} at {answered} that every unfenced broker has "
+        "acknowledged metadata offset {high} (frame {answer_frame}), and "
+        "{rpc_target}, in the same term or a later one, told {rpc_source} at "
+        "{rpc_answered} that it is {low} (frame {rpc_answer_frame})",
+        metadata_offsets={"high": high, "low": low},
         frames=(*_frames(higher), *_frames(rpc)),
-        detail=f"{higher.target} told {higher.source} at {clock(higher.answered_ns or 0)} that "
-        f"every unfenced broker has acknowledged metadata offset {high} (frame "
-        f"{higher.answer_frame}), and {rpc.target}, in the same term or a later one, told "
-        f"{rpc.source} at {clock(rpc.answered_ns or 0)} that it is {low} (frame "
-        f"{rpc.answer_frame})",
+        times={"answered": higher.answered_ns or 0, "rpc_answered": rpc.answered_ns or 0},
+        target=higher.target,
+        source=higher.source,
+        answer_frame=higher.answer_frame,
+        rpc_target=rpc.target,
+        rpc_source=rpc.source,
+        rpc_answer_frame=rpc.answer_frame,
     )
 
 
 def _frames(rpc: Rpc) -> tuple[int, ...]:
     return (rpc.frame,) if rpc.answer_frame is None else (rpc.frame, rpc.answer_frame)
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V4",
+            name=NAME,
+            title="A broker is told that all have acknowledged what some have not",
+            kind=Kind.ANOMALY,
+            rule="The answer to a heartbeat named a lowest acknowledged metadata offset, and a "
+            "broker that its controller held for unfenced, from the request's being passed on to "
+            "the answer's arriving, had not acknowledged it by then in a heartbeat of its "
+            "registration; or a higher one had been told before the request was passed on, in the "
+            "same term of a controller or an earlier one. Where nothing is told, nothing is "
+            "judged.",
+            meaning="Brokers show metadata that others do not know yet, or hide what they had "
+            "shown.",
+            case="an answer to a heartbeat that tells a lowest acknowledged offset, and a broker "
+            "or an earlier answer to hold it against",
+            source=SOURCE,
+            strength=Strength.NEVER,
+            needs=("metadata_log", "wire"),
+        ),
+        kernel=false_lowest_offsets,
+    ),
+)

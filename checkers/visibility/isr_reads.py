@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.control_plane.view import View
-from checkers.kernels.facts import Facts
-from checkers.kernels.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.facts import Facts
+from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.metadata.view import View
 from checkers.visibility.newer import NONE, first_known_above
 
 __all__ = ["Compared", "IsrReads", "compared", "isr_reads"]

@@ -19,21 +19,23 @@ from typing import Final
 
 import numpy as np
 
-from checkers.anomaly import Found, Proof, found
-from checkers.control_plane.view import clock, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.in_force import UNSURE
+from checkers.anomaly import Found, found
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.in_force import UNSURE
+from checkers.metadata.view import View, doubtful
+from checkers.proof import Proof
+from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
 
-__all__ = ["NAME", "isr_reads_that_went_back"]
+__all__ = ["CHECKS", "NAME", "isr_reads_that_went_back"]
 
 NAME: Final = "isr-read-went-back"
 
 
-def isr_reads_that_went_back(tables: Tables, facts: Facts) -> Judged:
+def isr_reads_that_went_back(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log` and `describes`."""
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -61,12 +63,43 @@ def _judged(reads: IsrReads, brokers: Offices) -> Found:
 
 def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
     old, new = reads.newest(stale), reads.oldest(newer)
-    return Proof(
-        offsets=(new.metadata_offset, old.metadata_offset),
-        values=(int(reads.read[newer]), int(reads.read[stale])),
-        detail=f"{reads.node[stale]} showed {reads.words(newer)}, which is of metadata offset "
-        f"{new.metadata_offset} at least, to a read that returned at "
-        f"{clock(int(reads.return_ns[newer]))}; and {reads.words(stale)}, which is of metadata "
-        f"offset {old.metadata_offset} at most, to one that was called at "
-        f"{clock(int(reads.call_ns[stale]))}",
+    return Proof.of(
+        "{node} showed {words}, which is of metadata offset {metadata_offset} at "
+        "least, to a read that returned at {return_}; and {reads_words}, which is of "
+        "metadata offset {old_metadata_offset} at most, to one that was called at "
+        "{call}",
+        metadata_offsets={
+            "metadata_offset": new.metadata_offset,
+            "old_metadata_offset": old.metadata_offset,
+        },
+        values={"read": int(reads.read[newer]), "reads_read": int(reads.read[stale])},
+        times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
+        node=reads.node[stale],
+        words=reads.words(newer),
+        reads_words=reads.words(stale),
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V6",
+            name=NAME,
+            title="A broker shows an older ISR than it had shown",
+            kind=Kind.ANOMALY,
+            rule="Two reads of a partition were answered by one incarnation of a broker, the "
+            "first one had returned before the second one was called, and every version of the "
+            "partition that the second one may have shown is older than every one that the first "
+            "one may have shown. A read may have shown the versions, by the metadata log, that "
+            "have the leader, the leader epoch, the ISR and the replicas that it showed; of "
+            "several, the one in force at the metadata offset that the answer tells.",
+            meaning="A broker undid metadata that it had applied.",
+            case="a read of a partition, after one of the same incarnation of its broker that "
+            "showed more than the first version",
+            source="KIP-631, the broker's metadata cache",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "describes"),
+        ),
+        kernel=isr_reads_that_went_back,
+    ),
+)

@@ -21,17 +21,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
-from checkers.control_plane.view import View, clock, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc, rpcs
+from checkers.anomaly import Found, found
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Judged, Tables
+from checkers.metadata.rpcs import Rpc, rpcs
+from checkers.metadata.view import View, doubtful
+from checkers.proof import Proof
+from checkers.rows import OPEN_NS
+from checkers.table_check import TableCheck
+from checkers.visibility.acknowledgements import SOURCE
 from checkers.visibility.false_lowest import told_lowest
 from checkers.visibility.isr_reads import IsrReads, compared, isr_reads
 from checkers.visibility.offices import Offices, offices
 from checkers.visibility.reigns import Reign, promising, raised
 
-__all__ = ["NAME", "nonrepeatable_isr_reads"]
+__all__ = ["CHECKS", "NAME", "nonrepeatable_isr_reads"]
 
 NAME: Final = "nonrepeatable-isr-read"
 
@@ -39,12 +43,11 @@ _Span = tuple[int, int]
 """From when until when the promise holds."""
 
 
-def nonrepeatable_isr_reads(tables: Tables, facts: Facts) -> Judged:
+def nonrepeatable_isr_reads(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log`, `describes` and `wire`."""
     heartbeats = tuple(rpcs(tables["wire"], "BrokerHeartbeat"))
     if all(told_lowest(rpc) is None for rpc in heartbeats):
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
@@ -108,12 +111,43 @@ def _asking(
 
 def _proof(reads: IsrReads, stale: int, newer: int) -> Proof:
     old, new = reads.newest(stale), reads.oldest(newer)
-    return Proof(
-        offsets=(new.metadata_offset, old.metadata_offset),
-        values=(int(reads.read[newer]), int(reads.read[stale])),
-        detail=f"{reads.node[newer]} showed {reads.words(newer)}, which is of metadata offset "
-        f"{new.metadata_offset} at least, to a read that returned at "
-        f"{clock(int(reads.return_ns[newer]))}; {reads.node[stale]}, unfenced, showed "
-        f"{reads.words(stale)}, which is of metadata offset {old.metadata_offset} at most, to one "
-        f"that was called at {clock(int(reads.call_ns[stale]))}",
+    return Proof.of(
+        "{node} showed {words}, which is of metadata offset {metadata_offset} at "
+        "least, to a read that returned at {return_}; {reads_node}, unfenced, showed "
+        "{reads_words}, which is of metadata offset {old_metadata_offset} at most, "
+        "to one that was called at {call}",
+        metadata_offsets={
+            "metadata_offset": new.metadata_offset,
+            "old_metadata_offset": old.metadata_offset,
+        },
+        values={"read": int(reads.read[newer]), "reads_read": int(reads.read[stale])},
+        times={"return_": int(reads.return_ns[newer]), "call": int(reads.call_ns[stale])},
+        node=reads.node[newer],
+        words=reads.words(newer),
+        reads_node=reads.node[stale],
+        reads_words=reads.words(stale),
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V8",
+            name=NAME,
+            title="Reads of the ISR through different brokers go back",
+            kind=Kind.ANOMALY,
+            rule="As isr-read-went-back, of two brokers, the second one unfenced from the call to "
+            "the return. Judged of reads that are called once a broker was told a lowest "
+            "acknowledged offset at or above the record of the level of metadata.version, while "
+            "that level reigns. Where nothing is told, nothing is judged.",
+            meaning="A client that changes its broker is put back in time, where that is promised "
+            "not to happen.",
+            case="a read of a partition, after one through another broker that showed more than "
+            "the first version, where brokers are told the lowest acknowledged offset",
+            source=SOURCE,
+            strength=Strength.NEVER,
+            needs=("metadata_log", "describes", "wire"),
+        ),
+        kernel=nonrepeatable_isr_reads,
+    ),
+)

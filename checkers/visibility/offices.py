@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.control_plane.view import View
-from checkers.kernels.in_force import UNSURE, InForce, in_force
+from checkers.metadata.in_force import UNSURE, InForce, in_force
+from checkers.metadata.view import View
 
 __all__ = ["Offices", "offices"]
 

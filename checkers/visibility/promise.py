@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.kernels.quiet import Quiet
+from checkers.quiet import Quiet
 from history.manifest import Promises
 
 __all__ = ["Promise"]

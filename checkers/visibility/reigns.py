@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from checkers.kernels.metadata_records import MetadataRecord
-from checkers.kernels.rows import OPEN_NS
-from checkers.kernels.rpcs import Rpc
+from checkers.metadata.records import MetadataRecord
+from checkers.metadata.rpcs import Rpc
+from checkers.rows import OPEN_NS
 from checkers.visibility.false_lowest import told_lowest
 
 __all__ = ["Reign", "promising", "raised"]

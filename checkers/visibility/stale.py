@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from checkers.kernels.facts import Tables
+from checkers.facts import Tables
 from checkers.visibility.lacking import Lacking, stale_table
 from checkers.visibility.leader_epochs import epochs_that_went_back
 from checkers.visibility.newer import NONE, first_known_above

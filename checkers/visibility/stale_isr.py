@@ -22,30 +22,32 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from checkers.anomaly import Found, Proof, found
-from checkers.control_plane.view import clock, doubtful, view
-from checkers.kernels.facts import Facts, Judged, Tables
-from checkers.kernels.partition_states import PartitionVersion
-from checkers.kernels.quiet import Quiet, quiet
+from checkers.anomaly import Found, found
+from checkers.entry import Entry, Kind, Strength
+from checkers.facts import Facts, Judged, Tables
+from checkers.metadata.partition_states import PartitionVersion
+from checkers.metadata.view import View, doubtful
+from checkers.proof import Proof
+from checkers.quiet import Quiet, quiet
+from checkers.table_check import TableCheck
 from checkers.visibility.isr_reads import IsrReads, isr_reads
 from checkers.visibility.offices import Offices, offices
 
-__all__ = ["NAME", "stale_isr_reads"]
+__all__ = ["CHECKS", "NAME", "stale_isr_reads"]
 
 NAME: Final = "stale-isr-read"
 
 
-def stale_isr_reads(tables: Tables, facts: Facts) -> Judged:
+def stale_isr_reads(tables: Tables, seen: View) -> Judged:
     """Of every partition. Reads `metadata_log`, `describes` and `faults`."""
-    if not facts.metadata_settle_ns:
+    if not seen.facts.metadata_settle_ns:
         return
-    seen = view(tables, facts)
     if seen.log.doubt:
         yield from doubtful(NAME, seen.log.doubt)
         return
     brokers, calm = offices(seen), quiet(tables["faults"])
     for reads in isr_reads(tables["describes"], seen):
-        yield reads.history.key, _judged(reads, brokers, calm, facts)
+        yield reads.history.key, _judged(reads, brokers, calm, seen.facts)
 
 
 def _judged(reads: IsrReads, brokers: Offices, calm: Quiet, facts: Facts) -> Found:
@@ -88,11 +90,45 @@ def _proof(reads: IsrReads, row: int, there_ns: NDArray[np.int64], calm: Quiet) 
     place = int(reads.last[row]) + 1
     newer = reads.history.versions[place]
     since_ns = int(calm.since_ns(reads.return_ns[row : row + 1])[0])
-    return Proof(
-        offsets=(shown.metadata_offset, newer.metadata_offset),
-        values=(int(reads.read[row]),),
-        detail=f"{reads.node[row]}, unfenced, showed {reads.words(row)} to a read that was called "
-        f"at {clock(int(reads.call_ns[row]))}; metadata offset {newer.metadata_offset} (leader "
-        f"{newer.leader}, leader epoch {newer.leader_epoch}, ISR {newer.isr_text}) had replaced "
-        f"that by {clock(int(there_ns[place]))}, and nothing was broken since {clock(since_ns)}",
+    return Proof.of(
+        "{node}, unfenced, showed {words} to a read that was called at {call}; "
+        "metadata offset {newer_metadata_offset} (leader {leader}, leader epoch "
+        "{leader_epoch}, ISR {isr_text}) had replaced that by {there}, and nothing "
+        "was broken since {since}",
+        metadata_offsets={
+            "metadata_offset": shown.metadata_offset,
+            "newer_metadata_offset": newer.metadata_offset,
+        },
+        values={"read": int(reads.read[row])},
+        times={"call": int(reads.call_ns[row]), "there": int(there_ns[place]), "since": since_ns},
+        node=reads.node[row],
+        words=reads.words(row),
+        leader=newer.leader,
+        leader_epoch=newer.leader_epoch,
+        isr_text=newer.isr_text,
     )
+
+
+CHECKS: Final = (
+    TableCheck(
+        entry=Entry(
+            id="V7",
+            name=NAME,
+            title="A broker shows an ISR that was replaced long ago, though nothing is broken",
+            kind=Kind.ANOMALY,
+            rule="A read of a partition was called when nothing had been broken, and its broker "
+            "had been unfenced, for the time that the scenario gives brokers to catch up; and "
+            "every version of the partition that it may have shown had been replaced for longer "
+            "than the greatest age. The workload of metadata promises both (`settle_ms`, "
+            "`settled_age_max_ms`); where it does not, both are the scenario's `recovery_limit`. "
+            "Which versions a read may have shown is said at isr-read-went-back.",
+            meaning="A broker has stopped to follow the metadata log, and serves on.",
+            case="a read of a partition that had another version before, while nothing is broken",
+            source="KIP-500; KIP-1243",
+            strength=Strength.NEVER,
+            needs=("metadata_log", "describes"),
+        ),
+        kernel=stale_isr_reads,
+        tables=("metadata_log", "describes", "faults"),
+    ),
+)

@@ -6,7 +6,7 @@ are never allowed then. What was seen and could be compared is counted: without 
 judged.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from checkers.anomaly import ANOMALIES, PROOFS_MAX, anomalies_of
+from checkers.anomaly import ANOMALIES, PROOFS_MAX, Anomaly, anomalies_of
+from checkers.proof import Proof
 from checkers.verdict import CheckResult, Validity
 from checkers.visibility.promise import Promise
 from checkers.visibility.stale import StaleReads
@@ -22,9 +23,6 @@ from checkers.visibility.stale import StaleReads
 __all__ = ["Offsets", "anomalies", "result"]
 
 _EXAMPLES_MAX: Final = 5
-_NO_RECORDS: Final[Mapping[str, list[int]]] = {
-    field.name: [] for field in ANOMALIES if pa.types.is_list(field.type)
-}
 """Operations, offsets and the like, which a read of metadata has none of."""
 _NS_A_MS: Final = 1_000_000
 _NS_A_S: Final = 1_000_000_000
@@ -98,13 +96,7 @@ def anomalies(
     order = np.lexsort((-_ages_ns(stale), ~too_old))[:count]
     never = too_old[order].tolist()
     rows = [
-        {
-            "check": check,
-            "key": row["key"],
-            "allowed": not too_old,
-            **_NO_RECORDS,
-            "detail": _detail(row, offsets),
-        }
+        Anomaly(check=check, key=row["key"], allowed=not too_old, proof=_proof(row, offsets)).row()
         for row, too_old in zip(stale.take(pa.array(order)).to_pylist(), never, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=ANOMALIES)
@@ -114,13 +106,18 @@ def _too_old(stale: pa.Table, promise: Promise) -> NDArray[np.bool_]:
     return promise.broken(stale["call_ns"].to_numpy(), stale["known_ns"].to_numpy())
 
 
-def _detail(row: dict[str, Any], offsets: Offsets) -> str:
-    age_ms = (row["call_ns"] - row["known_ns"]) / _NS_A_MS
-    return (
-        f"read {row['read']} through {row['node']} (process {row['process']}), called at "
-        f"{_seconds(row['call_ns'])} s, showed {row['seen']}; it lacks {row['lacks']}, known since "
-        f"{_seconds(row['known_ns'])} s, {age_ms:.1f} ms before"
-        f"{offsets.words(row['node'], row['call_ns'])}"
+def _proof(row: dict[str, Any], offsets: Offsets) -> Proof:
+    return Proof.of(
+        "read {read} through {node} (process {process}), called at {called}, showed {seen}; it "
+        "lacks {lacks}, known since {known}, {age} before{offsets_told}",
+        times={"called": row["call_ns"], "known": row["known_ns"]},
+        durations={"age": row["call_ns"] - row["known_ns"]},
+        read=row["read"],
+        node=row["node"],
+        process=row["process"],
+        seen=row["seen"],
+        lacks=row["lacks"],
+        offsets_told=offsets.words(row["node"], row["call_ns"]),
     )
 
 

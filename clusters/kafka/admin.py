@@ -31,7 +31,8 @@ from clusters.kafka.admin_requests import (
 from clusters.kafka.asking import Address
 from clusters.kafka.connection import Connection, NoAnswerError
 from clusters.kafka.observation import ask_metadata
-from clusters.port import NodeName, TopicSpec
+from clusters.kafka_port import TopicSpec
+from clusters.port import NodeName
 from history.failure import HarnessError
 from history.operation import Outcome
 
@@ -78,7 +79,7 @@ class _Seen:
 
 
 class KafkaAdmin:
-    """Asks for what `clusters.abilities.Administers` names. Safe to use from several threads.
+    """Asks for what `clusters.kafka_port.Administers` names. Safe to use from several threads.
 
     `leader`: the active controller, if there is one; `brokers`: those that run; `nodes`: all.
     """

@@ -44,7 +44,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 
 from clusters.kafka.connection import Connection, NoAnswerError
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.operation import Outcome
 
 __all__ = [

@@ -26,7 +26,8 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.launch import class_dump_command
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import Release
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.port import NodeName
 from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged
 from clusters.provision.java import Java
@@ -100,7 +101,7 @@ def _build(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
 
 def _train(draft: Path, prepared: Prepared, *, warden: Warden) -> None:
     """Run a cluster of one and one, from start to stop, with a topic in between."""
-    spec = ClusterSpec(
+    spec = KafkaSpec(
         controllers=1,
         brokers=1,
         # Relative: each node finds it in its own directory.

@@ -4,19 +4,20 @@ from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
 
-from clusters.abilities import Skew
+from clusters.abilities import Route, Skew, direct
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import Node, Route, direct, first_members, properties
+from clusters.kafka.configuration import Node, first_members, properties
 from clusters.kafka.formatting import first_voters, new_id
 from clusters.kafka.members import Acts, Members
 from clusters.kafka.prepared import Prepared
+from clusters.kafka.processes import BrokerProcesses
+from clusters.kafka.readiness import await_first_voters
 from clusters.kafka.software import KafkaSoftware
 from clusters.kafka.upgrade import Upgrades
 from clusters.kafka.voters import Seat, checkpoint_of
-from clusters.port import ClusterSpec, NodeName, Quorum, Role
-from clusters.processes.cluster import ProcessCluster
+from clusters.kafka_port import KafkaSpec, Quorum, Role
+from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
-from clusters.processes.readiness import await_first_voters
 from clusters.protocol.metadata_records import Definitions
 from clusters.witness.definitions import definitions_of
 from history.clock import Clock, ClockSkew
@@ -25,12 +26,12 @@ from history.manifest import Change
 __all__ = ["KafkaCluster"]
 
 
-class KafkaCluster(ProcessCluster):
-    """`clusters.port.Cluster` with all its abilities."""
+class KafkaCluster(BrokerProcesses):
+    """`clusters.kafka_port.BrokerCluster` with all its abilities."""
 
     def __init__(
         self,
-        spec: ClusterSpec,
+        spec: KafkaSpec,
         *,
         prepared: Prepared,
         host: Host,
@@ -59,7 +60,7 @@ class KafkaCluster(ProcessCluster):
             brokers=lambda: self._running(Role.BROKER),
         )
         acts = Acts(
-            node=lambda name: self._nodes[name].node,
+            node=lambda name: self._listed[name],
             state=self.state,
             start=self.start_node,
             stop=lambda name, timeout_s: self.stop_node(name, timeout_s=timeout_s),
@@ -142,10 +143,10 @@ class KafkaCluster(ProcessCluster):
     def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
         return properties(
             self._spec,
-            node.node,
+            self._listed[node.name],
             nodes=nodes,
             data=node.data,
-            version=self._software[node.node.name].prepared.release.version,
+            version=self._software[node.name].prepared.release.version,
             route=self._route,
         )
 
@@ -175,7 +176,7 @@ class KafkaCluster(ProcessCluster):
 
 
 def _seats(
-    spec: ClusterSpec, nodes: tuple[Node, ...], *, template: bytes | None
+    spec: KafkaSpec, nodes: tuple[Node, ...], *, template: bytes | None
 ) -> dict[NodeName, Seat]:
     """Where each controller sits in the first voter set; none in a static quorum."""
     if spec.quorum is Quorum.STATIC:

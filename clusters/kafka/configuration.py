@@ -22,18 +22,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from clusters.abilities import LinkEnd
+from clusters.abilities import LinkEnd, Route, direct
 from clusters.hosts.place import LOOPBACK
 from clusters.kafka.releases import version_numbers
-from clusters.port import ClusterSpec, NodeName, Quorum, Role, role_of
+from clusters.kafka_port import KafkaSpec, Quorum, Role, role_of
+from clusters.port import CLIENTS, NodeName
 from history.failure import UsageError
 
 __all__ = [
-    "CLIENTS",
+    "HOSTS",
+    "PROPERTIES",
     "Listener",
     "Node",
-    "Route",
-    "direct",
     "first_members",
     "hosts_file",
     "links_between",
@@ -43,15 +43,10 @@ __all__ = [
     "refuse_impossible",
 ]
 
-CLIENTS: Final = NodeName("clients")
-"""The source of a link from outside of the cluster; no node has this name."""
-
-Route = Callable[[NodeName, NodeName], str | None]
-"""(source, target) → the IPv4 address at which the source finds the target; None: its own.
-
-The source is a node or `CLIENTS`. Asked before the nodes start; constant from then on.
-"""
-
+PROPERTIES: Final = "server.properties"
+"""A node's configuration, by its name in the node's directory."""
+HOSTS: Final = "hosts"
+"""By which it finds the others."""
 _CONTROLLER_ID_BASE: Final = 1000
 _CONTROLLERS_ADVERTISE: Final = (3, 9)
 """The first release that is told by which name its controllers are found."""
@@ -113,11 +108,7 @@ class Node:
         return f"{self.name}.{_HOST_SUFFIX[self.role]}"
 
 
-def direct(_source: NodeName, _target: NodeName) -> None:
-    """The route without anything in between."""
-
-
-def nodes_of(spec: ClusterSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[Node, ...]:
+def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tuple[Node, ...]:
     """The nodes of a cluster, controllers first. `ports` gives as many free ports as asked for.
 
     Broker n has the id n, controller n the id 1000 + n. Spare ones follow on the others.
@@ -138,7 +129,7 @@ def nodes_of(spec: ClusterSpec, *, ports: Callable[[int], tuple[int, ...]]) -> t
     )
 
 
-def first_members(spec: ClusterSpec, nodes: Sequence[Node]) -> tuple[Node, ...]:
+def first_members(spec: KafkaSpec, nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Those of the nodes that make the cluster up when it starts: all but the spare ones."""
     of_role = {role: [node for node in nodes if node.role is role] for role in Role}
     return (
@@ -147,7 +138,7 @@ def first_members(spec: ClusterSpec, nodes: Sequence[Node]) -> tuple[Node, ...]:
     )
 
 
-def refuse_impossible(spec: ClusterSpec) -> None:
+def refuse_impossible(spec: KafkaSpec) -> None:
     """Raise UsageError if the spec has no node of a role, or sets what the harness must decide."""
     if spec.controllers < 1 or spec.brokers < 1:
         raise UsageError(
@@ -165,7 +156,7 @@ def refuse_impossible(spec: ClusterSpec) -> None:
 
 
 def properties(
-    spec: ClusterSpec,
+    spec: KafkaSpec,
     node: Node,
     *,
     nodes: tuple[Node, ...],
@@ -238,7 +229,7 @@ def _found_by(source: NodeName, target: Node, *, route: Route) -> str:
     return route(source, target.name) or target.address
 
 
-def _quorum(spec: ClusterSpec, *, nodes: tuple[Node, ...]) -> dict[str, str]:
+def _quorum(spec: KafkaSpec, *, nodes: tuple[Node, ...]) -> dict[str, str]:
     """What says who votes, or where to ask for that."""
     controllers = [one for one in first_members(spec, nodes) if one.role is Role.CONTROLLER]
     found_at = [f"{one.host}:{one.ports[Listener.CONTROLLER]}" for one in controllers]

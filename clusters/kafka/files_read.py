@@ -8,33 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-import clusters
-from clusters.kafka.prepared import Prepared
-
-__all__ = ["files_read", "linked_directories", "topmost"]
+__all__ = ["linked_directories", "topmost"]
 
 _RUNNING_PARTS: Final = ("bin", "conf", "lib")
 """Of a Java's home; the others are documentation and headers."""
-
-
-def files_read(prepared: Prepared) -> tuple[Path, ...]:
-    """Files and directories that exist, absolute, none inside of another, by name.
-
-    Of every release that a node may come to run.
-    """
-    java = prepared.java.home
-    every = (prepared, *prepared.also.values())
-    archives = [archive for one in every for archive in one.class_archives.values()]
-    return topmost(
-        [
-            java,
-            *linked_directories(java),
-            *(jar.parent for release in prepared.releases for jar in release.jars),
-            *(archive.parent for archive in archives),
-            # How to log, and whatever else a JVM is given of ours.
-            *map(Path, clusters.__path__),
-        ]
-    )
 
 
 def linked_directories(java_home: Path) -> Iterator[Path]:

@@ -25,7 +25,7 @@ from clusters.kafka.launch import tool_command
 from clusters.kafka.releases import Release, version_numbers
 from clusters.kafka.voters import CHECKPOINT as VOTERS
 from clusters.kafka.voters import Seat, Voter, placeholders, stated
-from clusters.port import ClusterSpec, Quorum, Role
+from clusters.kafka_port import KafkaSpec, Quorum, Role
 from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.java import Java
 from history.failure import HarnessError, UsageError
@@ -67,7 +67,7 @@ class Bootstrap:
 
 
 def bootstrap_of(
-    spec: ClusterSpec, *, release: Release, java: Java, warden: Warden, progress: Progress
+    spec: KafkaSpec, *, release: Release, java: Java, warden: Warden, progress: Progress
 ) -> Bootstrap:
     """The bootstrap of a cluster of this release at the spec's metadata version.
 
@@ -162,7 +162,7 @@ def first_voters(nodes: Sequence[Node]) -> tuple[Voter, ...]:
 
 
 def _run_tool(
-    draft: Path, spec: ClusterSpec, *, unstable: str, java: Java, release: Release, warden: Warden
+    draft: Path, spec: KafkaSpec, *, unstable: str, java: Java, release: Release, warden: Warden
 ) -> Completed:
     nodes = nodes_of(spec, ports=lambda count: tuple(range(count)))
     voters = placeholders(first_voters(first_members(spec, nodes)))

@@ -21,7 +21,8 @@ from clusters.kafka.admin_requests import Answered, Write, answer_of
 from clusters.kafka.configuration import Listener, Node
 from clusters.kafka.observation import quorum_log_ends
 from clusters.kafka.quorum import Follower, add_voter, remove_voter, voters_view
-from clusters.port import ClusterView, NodeName, NodeState, Role, role_of
+from clusters.kafka_port import ClusterView, Role, role_of
+from clusters.port import NodeName, NodeState
 from history.failure import HarnessError
 
 __all__ = ["Acts", "Members", "replacements"]

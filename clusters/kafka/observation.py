@@ -24,7 +24,8 @@ from kio.static.primitive import i32
 
 from clusters.kafka.admin_requests import topic_id_text
 from clusters.kafka.asking import Address, ask
-from clusters.port import ClusterView, NodeName, PartitionView
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.port import NodeName
 
 __all__ = [
     "OBSERVATION_TIMEOUT_S",

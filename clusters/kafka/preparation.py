@@ -8,14 +8,14 @@ from clusters.kafka.configuration import refuse_impossible
 from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import fetch_release
-from clusters.port import ClusterSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.provision.cache import Progress
 from clusters.provision.java import find_java
 
 __all__ = ["prepare"]
 
 
-def prepare(spec: ClusterSpec, progress: Progress) -> Prepared:
+def prepare(spec: KafkaSpec, progress: Progress) -> Prepared:
     """Fetch, format and train what is not in the cache yet: minutes the first time, ms afterwards.
 
     Raises UsageError if there is no such release or the release does not accept the metadata

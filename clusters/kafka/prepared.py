@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import clusters
+from clusters.kafka.files_read import linked_directories, topmost
 from clusters.kafka.formatting import Bootstrap
+from clusters.kafka.launch import LOGGING_FILES
 from clusters.kafka.releases import Release, version_numbers
-from clusters.port import Role
+from clusters.kafka_port import Role
 from clusters.provision.java import Java
 
 __all__ = ["Prepared"]
@@ -25,6 +28,39 @@ class Prepared:
     """By the names that a play gives them: the other releases that its nodes may come to run."""
     levels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By metadata.version: the level of each feature in a new cluster of it (`kafka.features`)."""
+
+    level = None
+
+    @property
+    def version(self) -> str:
+        """That of its release."""
+        return self.release.version
+
+    @property
+    def files_read(self) -> tuple[Path, ...]:
+        """What its nodes' JVMs read, of every release that a node may come to run.
+
+        Files and directories that exist, absolute, none inside of another, by name.
+        """
+        java = self.java.home
+        every = (self, *self.also.values())
+        archives = [archive for one in every for archive in one.class_archives.values()]
+        return topmost(
+            [
+                java,
+                *linked_directories(java),
+                *(jar.parent for release in self.releases for jar in release.jars),
+                *(archive.parent for archive in archives),
+                # How to log, and whatever else a JVM is given of ours.
+                *map(Path, clusters.__path__),
+            ]
+        )
+
+    @property
+    def carried(self) -> tuple[Path, ...]:
+        """The directories of its jars, and how to log."""
+        jars = sorted({jar.parent for release in self.releases for jar in release.jars})
+        return (*jars, *LOGGING_FILES)
 
     @property
     def releases(self) -> tuple[Release, ...]:

@@ -18,10 +18,17 @@ from clusters.hosts.warden import Warden
 from clusters.provision.cache import Progress, cache_dir, kept
 from clusters.provision.fingerprints import Fingerprint, fingerprint_of, is_unchanged, sha256_of
 from clusters.provision.java import Java
-from clusters.provision.maven import Coordinates, NotInRepositoryError, fetch_jars
+from clusters.provision.maven import Coordinates, NotInRepositoryError, fetch_jars, refuse_absent
 from history.failure import HarnessError, UsageError
 
-__all__ = ["KNOWN_RELEASES", "Release", "UnfetchedError", "fetch_release", "version_numbers"]
+__all__ = [
+    "KNOWN_RELEASES",
+    "Release",
+    "UnfetchedError",
+    "fetch_release",
+    "is_here",
+    "version_numbers",
+]
 
 KNOWN_RELEASES: Final = ("3.3.2", "3.4.1", "3.6.2", "3.9.2", "4.0.0", "4.3.1")
 """Releases that were run; any other since the first of them may be asked for."""
@@ -79,6 +86,33 @@ def fetch_release(name: str, *, java: Java, warden: Warden, progress: Progress) 
     )
 
 
+def is_here(name: str) -> bool:
+    """Whether it is in the cache, or a build of the user's. False: it is still to be fetched.
+
+    Raises UsageError if there is no such release or build, as far as the repository answers.
+    """
+    if name.startswith(_OWN_BUILD):
+        _own_jars(name)
+        return True
+    _refuse_unless_release(name)
+    if _whole(cache_dir() / "kafka" / name) is not None:
+        return True
+    try:
+        refuse_absent(_server(name))
+    except NotInRepositoryError as error:
+        raise _not_to_be_had(name, error) from error
+    return False
+
+
+def _server(name: str) -> Coordinates:
+    return Coordinates(organisation="org.apache.kafka", name="kafka_2.13", revision=name)
+
+
+def _not_to_be_had(name: str, error: NotInRepositoryError) -> UsageError:
+    known = ", ".join(KNOWN_RELEASES)
+    return UsageError(f"Kafka {name} cannot be had: {error}; known to work: {known}")
+
+
 def _refuse_unless_release(name: str) -> None:
     way_out = f"releases known to work: {', '.join(KNOWN_RELEASES)}; or path:DIR for a build"
     if not re.fullmatch(r"\d+\.\d+\.\d+(-[A-Za-z0-9.]+)?", name):
@@ -88,21 +122,18 @@ def _refuse_unless_release(name: str) -> None:
 
 
 def _fetch(name: str, *, draft: Path, java: Java, warden: Warden) -> None:
-    server = Coordinates(organisation="org.apache.kafka", name="kafka_2.13", revision=name)
     work = draft / "work"
     work.mkdir()
     try:
         fetch_jars(
-            [server, _LOGGING],
+            [_server(name), _LOGGING],
             into=draft / "jars",
             java=java,
             run=partial(run_command, warden=warden),
             work=work,
         )
     except NotInRepositoryError as error:
-        raise UsageError(
-            f"Kafka {name} cannot be had: {error}; known to work: {', '.join(KNOWN_RELEASES)}"
-        ) from error
+        raise _not_to_be_had(name, error) from error
     except HarnessError as error:
         raise UnfetchedError(f"Kafka {name} is not in the cache, and {error}") from error
     shutil.rmtree(work)
@@ -127,6 +158,13 @@ def _whole(home: Path) -> Release | None:
 
 def _own_build(name: str) -> Release:
     """An unpacked distribution (its jars are in `libs`), or a directory of jars."""
+    version, jars = _own_jars(name)
+    digests = {jar.name: sha256_of(jar) for jar in jars}
+    return Release(name=name, version=version, jars=jars, digest=_digest(digests))
+
+
+def _own_jars(name: str) -> tuple[str, tuple[Path, ...]]:
+    """The version and the jars of a build. UsageError if there is none."""
     root = Path(name.removeprefix(_OWN_BUILD)).expanduser().absolute()
     if ":" in str(root):
         raise UsageError(f'{name}: Java takes the ":" in {root} for the end of a path; rename it')
@@ -142,8 +180,7 @@ def _own_build(name: str) -> Release:
     if len(clients) > 1:
         versions = ", ".join(found[1] for found in clients)
         raise UsageError(f"{name}: jars of several versions of Kafka in one place: {versions}")
-    digests = {jar.name: sha256_of(jar) for jar in jars}
-    return Release(name=name, version=clients[0][1], jars=jars, digest=_digest(digests))
+    return clients[0][1], jars
 
 
 def _jars_in(directory: Path) -> tuple[Path, ...]:

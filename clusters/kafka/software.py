@@ -5,17 +5,34 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from clusters.kafka.configuration import Node
+from clusters.kafka.configuration import HOSTS, PROPERTIES, Node
 from clusters.kafka.formatting import directory_id_of, format_directory
 from clusters.kafka.launch import server_command, tool_command
+from clusters.kafka.logs import last_words
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.voters import Seat
+from clusters.witness.losses import Holdings, holdings_of
 
-__all__ = ["KafkaSoftware"]
+__all__ = ["KafkaFiles", "KafkaSoftware"]
+
+
+class KafkaFiles:
+    """The part of `clusters.processes.node.Software` for files with Kafka's names and formats."""
+
+    __slots__ = ()
+    id_file = "meta.properties"
+
+    def last_words(self, log: Path, *, since: int) -> str:
+        """The first errors in its log, and the last."""
+        return last_words(log, since=since)
+
+    def holdings(self, data: Path) -> Holdings:
+        """Its replicas' log ends, and the sizes of its files."""
+        return holdings_of(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaSoftware:
+class KafkaSoftware(KafkaFiles):
     """`clusters.processes.node.Software` of one node."""
 
     node: Node
@@ -37,13 +54,13 @@ class KafkaSoftware:
         bootstrap = replace(self.prepared.bootstrap, names_directories=names_directories)
         return replace(self, prepared=replace(prepared, bootstrap=bootstrap))
 
-    def command(self, *, properties: Path, hosts: Path) -> list[str]:
+    def command(self, directory: Path) -> list[str]:
         """The JVM's command line."""
         return server_command(
             java=self.prepared.java,
             release=self.prepared.release,
-            properties=properties,
-            hosts=hosts,
+            properties=directory / PROPERTIES,
+            hosts=directory / HOSTS,
             class_archive=self.prepared.class_archives.get(self.node.role),
             options=self.options,
         )
@@ -59,9 +76,15 @@ class KafkaSoftware:
             seat=self.seat,
         )
 
-    def format_command(self, *, properties: Path) -> list[str] | None:
+    def format_command(self, directory: Path) -> list[str] | None:
         """The StorageTool's command line: a voter of a dynamic quorum comes back as an observer."""
-        arguments = ["format", "--cluster-id", self.cluster_id, "--config", str(properties)]
+        arguments = [
+            "format",
+            "--cluster-id",
+            self.cluster_id,
+            "--config",
+            str(directory / PROPERTIES),
+        ]
         arguments += ["--release-version", self.prepared.bootstrap.metadata_version]
         if self.seat is not None:
             arguments.append("--no-initial-controllers")

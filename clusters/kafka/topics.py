@@ -19,7 +19,8 @@ from kio.static.primitive import i32Timedelta
 from clusters.kafka.admin_requests import creatable
 from clusters.kafka.asking import Address, ask
 from clusters.kafka.observation import ask_metadata, view_of
-from clusters.port import NodeName, TopicSpec
+from clusters.kafka_port import TopicSpec
+from clusters.port import NodeName
 from history.failure import HarnessError, UsageError
 
 __all__ = ["create_topics"]

@@ -7,7 +7,7 @@ from clusters.kafka.features import Levels, levels_in
 from clusters.kafka.formatting import bootstrap_of
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, Quorum
+from clusters.kafka_port import KafkaSpec, Quorum
 from clusters.provision.cache import Progress
 from clusters.witness.definitions import definitions_of
 
@@ -15,7 +15,7 @@ __all__ = ["with_levels", "with_release"]
 
 
 def with_release(
-    prepared: Prepared, release: str, *, spec: ClusterSpec, progress: Progress
+    prepared: Prepared, release: str, *, spec: KafkaSpec, progress: Progress
 ) -> Prepared:
     """With this release, too: fetched, formatted, trained. Errors as of `prepare`."""
     if release == prepared.release.name or release in prepared.also:
@@ -25,7 +25,7 @@ def with_release(
 
 
 def with_levels(
-    prepared: Prepared, version: str, *, spec: ClusterSpec, progress: Progress
+    prepared: Prepared, version: str, *, spec: KafkaSpec, progress: Progress
 ) -> Prepared:
     """With the feature levels of this metadata.version, as the newest of its releases has them.
 
@@ -41,6 +41,6 @@ def with_levels(
     return replace(prepared, levels={**prepared.levels, version: levels})
 
 
-def _plain(spec: ClusterSpec, *, release: str, version: str | None) -> ClusterSpec:
+def _plain(spec: KafkaSpec, *, release: str, version: str | None) -> KafkaSpec:
     """The spec, of another release. First voters are made by the one that it starts on."""
     return replace(spec, release=release, metadata_version=version, quorum=Quorum.STATIC)

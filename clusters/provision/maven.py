@@ -9,12 +9,14 @@ import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Protocol
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import quoteattr
-
-import pyspark
 
 from clusters.provision.cache import CACHE_VARIABLE
 from clusters.provision.java import Java, network_options
@@ -25,12 +27,15 @@ __all__ = [
     "Coordinates",
     "NotInRepositoryError",
     "fetch_jars",
+    "refuse_absent",
     "repository",
 ]
 
 MIRROR_VARIABLE: Final = "FENCEPOST_MAVEN_MIRROR"
 """Environment variable: the URL of a repository to use instead of Maven Central."""
 
+_CENTRAL: Final = "https://repo1.maven.org/maven2/"
+_ANSWER_TIMEOUT_S: Final = 5.0
 _FETCH_TIMEOUT_S: Final = 800.0
 _FREE_BYTES_MIN: Final = 1 << 20
 _MIRRORS_OF_CENTRAL: Final = frozenset({"central", "*", "external:*"})
@@ -90,6 +95,23 @@ def repository() -> str | None:
     return chosen.rstrip("/") + "/"
 
 
+def refuse_absent(wanted: Coordinates) -> None:
+    """Raise NotInRepositoryError if the repository answers at once that it does not have this."""
+    root = repository() or _CENTRAL
+    if not root.startswith("http"):
+        return
+    place = "/".join((*wanted.organisation.split("."), wanted.name, wanted.revision))
+    file = Request(f"{root}{place}/{wanted.name}-{wanted.revision}.pom", method="HEAD")  # noqa: S310  # http
+    try:
+        urlopen(file, timeout=_ANSWER_TIMEOUT_S).close()  # noqa: S310  # http
+    except HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            named = f"{wanted.organisation}#{wanted.name};{wanted.revision}"
+            raise NotInRepositoryError(f"{_repository_name()} does not have {named}") from None
+    except OSError:
+        return  # what is wrong is Ivy's to find out and to say
+
+
 def fetch_jars(
     wanted: Sequence[Coordinates], *, into: Path, java: Java, run: Run, work: Path
 ) -> None:
@@ -140,10 +162,17 @@ def _mirror_in(settings: Path) -> str | None:
 
 
 def _ivy_jar() -> Path:
-    jars = sorted((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    # Found, not imported: PySpark takes longer than a refusal may.
+    found = find_spec("pyspark")
+    places = found.submodule_search_locations if found is not None else None
+    jars = sorted(jar for place in places or () for jar in Path(place, "jars").glob("ivy-*.jar"))
     if not jars:
         raise HarnessError("PySpark has no Ivy among its jars; reinstall pyspark")
     return jars[-1]
+
+
+def _repository_name() -> str:
+    return repository() or "Maven Central"
 
 
 def _ivy_settings(root: str | None, *, cache: Path) -> str:
@@ -180,7 +209,7 @@ def _ivy_module(wanted: Sequence[Coordinates]) -> str:
 
 def _failure(output: str) -> HarnessError:
     """What Ivy's pages of output come down to."""
-    where = repository() or "Maven Central"
+    where = _repository_name()
     if no_host := _NO_HOST.search(output):
         return HarnessError(
             f"{where} could not be reached: there is no host {no_host[1]} to be found; is there a "

@@ -87,7 +87,7 @@ def _build(draft: Path, java: Java, home: Path) -> None:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """That of a local session of the checks (`checkers.session`)."""
+    """That of a local session of the checks (`checkers.runner.session`)."""
     kept_ones = {name: os.environ[name] for name in os.environ if name not in _OF_ANOTHER_SPARK}
     packages = str(Path(__file__).parents[2])
     return {

@@ -1,4 +1,4 @@
-"""What docs/reference-cluster.md takes from code: the table of rules and two state diagrams.
+"""What docs/reference-cluster.md takes from code: the tables of rules and two state diagrams.
 
 `python -m clusters.reference.pages` writes each anew between its markers; the rest of the page is
 written by hand.
@@ -16,7 +16,14 @@ from clusters.reference.nodes.rules import RULES, Rule
 from clusters.reference.nodes.states import BrokerState
 from history.failure import UsageError
 
-__all__ = ["SECTIONS", "broker_diagram", "rules_table", "voter_diagram", "with_sections"]
+__all__ = [
+    "SECTIONS",
+    "broker_diagram",
+    "evidence_table",
+    "rules_table",
+    "voter_diagram",
+    "with_sections",
+]
 
 _PAGE: Final = Path(__file__).parents[2] / "docs" / "reference-cluster.md"
 _ANY: Final = "any"
@@ -27,11 +34,14 @@ _Edge = tuple[str, str, str]
 
 def rules_table() -> str:
     """Every rule with its switch, in the order of the table in the code."""
-    head = [
-        "| rule | source | says | without it | shows as | levels | beside |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return _lines([*head, *(_row(rule) for rule in RULES)])
+    rows = (_row(f"`{one.name}`", one.says, one.prevents, one.source) for one in RULES)
+    return _lines(["| rule | says | without it | source |", "|---|---|---|---|", *rows])
+
+
+def evidence_table() -> str:
+    """By rule: the anomalies of a cluster without it, and where they can occur at all."""
+    head = ["| rule | anomalies without it | levels | switched off with it |", "|---|---|---|---|"]
+    return _lines([*head, *(_evidence(rule) for rule in RULES)])
 
 
 def broker_diagram() -> str:
@@ -55,6 +65,7 @@ def voter_diagram() -> str:
 
 SECTIONS: Final = {
     "rules": rules_table,
+    "evidence of rules": evidence_table,
     "states of a broker": broker_diagram,
     "states of a voter": voter_diagram,
 }
@@ -74,17 +85,13 @@ def with_sections(page: str) -> str:
     return page
 
 
-def _row(rule: Rule) -> str:
+def _evidence(rule: Rule) -> str:
     low, high = rule.level_min, rule.level_max
-    cells = (
-        f"`{rule.name}`",
-        rule.source,
-        rule.says,
-        rule.prevents,
-        _codes(rule.shows_as),
-        str(low) if low == high else f"{low} to {high}",
-        _codes(rule.beside),
-    )
+    levels = str(low) if low == high else f"{low} to {high}"
+    return _row(f"`{rule.name}`", _codes(rule.shows_as), levels, _codes(rule.beside))
+
+
+def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 

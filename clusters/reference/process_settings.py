@@ -7,8 +7,10 @@ handed on; what means nothing here (the JVM, sockets, the cleaner) is left out.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clusters.kafka.configuration import CLIENTS, Listener, Node, Route
-from clusters.port import ClusterSpec, Role
+from clusters.abilities import Route
+from clusters.kafka.configuration import Listener, Node
+from clusters.kafka_port import KafkaSpec, Role
+from clusters.port import CLIENTS
 from clusters.reference.shell.properties import HOSTS, KNOWN, LEVEL, RULES_OFF, parsed
 from clusters.reference.specs import DEFAULTS, level_of, own_settings
 
@@ -16,7 +18,7 @@ __all__ = ["ignored", "settings_of"]
 
 
 def settings_of(
-    spec: ClusterSpec,
+    spec: KafkaSpec,
     node: Node,
     *,
     nodes: tuple[Node, ...],
@@ -49,7 +51,7 @@ def settings_of(
     return found
 
 
-def ignored(spec: ClusterSpec) -> tuple[str, ...]:
+def ignored(spec: KafkaSpec) -> tuple[str, ...]:
     """The settings of a spec that mean nothing here."""
     stated: Mapping[str, str] = {
         **spec.settings,

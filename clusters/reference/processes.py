@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusters.abilities import Route, direct
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import Node, Route, direct
-from clusters.port import ClusterSpec, NodeName, Quorum
-from clusters.processes.cluster import ProcessCluster
+from clusters.kafka.configuration import HOSTS, PROPERTIES, Node
+from clusters.kafka.processes import BrokerProcesses
+from clusters.kafka.software import KafkaFiles
+from clusters.kafka_port import KafkaSpec, Quorum
+from clusters.port import NodeName
 from clusters.processes.node import ProcessNode
 from clusters.protocol.metadata_records import Definitions
 from clusters.reference.codec.record_definitions import definitions
@@ -25,15 +28,15 @@ from history.failure import UsageError
 __all__ = ["ReferenceCluster"]
 
 
-class ReferenceCluster(ProcessCluster):
-    """`clusters.port.Cluster` with all the abilities of a cluster of processes.
+class ReferenceCluster(BrokerProcesses):
+    """`clusters.kafka_port.BrokerCluster` with all the abilities of a cluster of processes.
 
     `rules_off`: the rules that its nodes do not keep.
     """
 
     def __init__(
         self,
-        spec: ClusterSpec,
+        spec: KafkaSpec,
         *,
         host: Host,
         directory: Path,
@@ -65,10 +68,10 @@ class ReferenceCluster(ProcessCluster):
     def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
         return settings_of(
             self._spec,
-            node.node,
+            self._listed[node.name],
             nodes=nodes,
             data=node.data,
-            hosts=node.hosts,
+            hosts=node.place.directory / HOSTS,
             rules_off=self._rules_off,
             route=self._route,
         )
@@ -81,17 +84,17 @@ class ReferenceCluster(ProcessCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ReferenceSoftware:
+class _ReferenceSoftware(KafkaFiles):
     """`clusters.processes.node.Software` of one node."""
 
     node: Node
     cluster_id: str
     first_directory_id: str | None = None
 
-    def command(self, *, properties: Path, hosts: Path) -> list[str]:
+    def command(self, directory: Path) -> list[str]:
         """The interpreter's command line; its properties name the hosts file."""
-        del hosts
-        return [sys.executable, "-m", "clusters.reference", "--config", str(properties)]
+        configuration = str(directory / PROPERTIES)
+        return [sys.executable, "-m", "clusters.reference", "--config", configuration]
 
     def format(self, data: Path, *, directory_id: str | None) -> None:
         """Format as its own tool does."""
@@ -102,9 +105,8 @@ class _ReferenceSoftware:
             directory_id=None if directory_id is None else int(directory_id),
         )
 
-    def format_command(self, *, properties: Path) -> list[str] | None:
+    def format_command(self, directory: Path) -> list[str] | None:  # noqa: ARG002 -- the port's
         """None: what `format` makes is what its tool makes."""
-        del properties
         return None
 
     def directory_id(self, data: Path) -> str | None:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from clusters.port import ClusterSpec, Role
+from clusters.kafka_port import KafkaSpec, Role
 from clusters.reference.nodes.levels import LEVEL_REGISTRATION, LEVEL_VISIBILITY
 from history.failure import UsageError
 
-__all__ = ["DEFAULTS", "level_of", "own_settings"]
+__all__ = ["DEFAULTS", "level_of", "own_settings", "release_like"]
 
 DEFAULTS: Final[Mapping[str, str]] = {
     # As the harness starts Kafka: a fault shows within seconds.
@@ -16,9 +16,11 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "replica.lag.time.max.ms": "3000",
 }
 """Settings by Kafka's names, unless a scenario says otherwise."""
+_KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
+"""Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
 
 
-def level_of(spec: ClusterSpec) -> int:
+def level_of(spec: KafkaSpec) -> int:
     """The metadata.version that the cluster starts with, the highest by default.
 
     Raises UsageError if there is no such level.
@@ -34,7 +36,12 @@ def level_of(spec: ClusterSpec) -> int:
     return int(spec.metadata_version)
 
 
-def own_settings(spec: ClusterSpec, role: Role) -> dict[str, str]:
+def release_like(spec: KafkaSpec) -> str:
+    """The release of Kafka whose expectations hold of a cluster of this spec."""
+    return _KAFKA_LIKE[level_of(spec)]
+
+
+def own_settings(spec: KafkaSpec, role: Role) -> dict[str, str]:
     """The settings that a spec states for nodes of a role; DEFAULTS are beneath them."""
     own = spec.controller_settings if role is Role.CONTROLLER else spec.broker_settings
     return {**spec.settings, **own}

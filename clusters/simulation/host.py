@@ -110,6 +110,22 @@ class Host:
     def __repr__(self) -> str:
         return f"{self.name} ({self.state})"
 
+    def begin(self) -> None:
+        """A new incarnation runs."""
+        self.incarnation += 1
+        self.node = self.build()
+        self.handle = self.node.handle
+        self.state = HostState.RUNNING
+        self.exit_reason = None
+
+    def end(self) -> None:
+        """The incarnation is gone, and what waited for it."""
+        self.incarnation += 1
+        self.state = HostState.DOWN
+        self.stopped = False
+        self.node = None
+        self.waiting.clear()
+
     def begin_ticks(self, first_ns: int) -> None:
         """A new node, whose first tick is then."""
         self.alarm = self.node.alarm if isinstance(self.node, Woken) else EVERY_TICK

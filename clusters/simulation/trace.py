@@ -57,9 +57,13 @@ class MutatedMessageError(AssertionError):
 
 
 class Witnessed:
-    """Messages under way, each with a copy of what it said when it was sent."""
+    """Messages under way, each with a copy of what it said when it was sent.
 
-    def __init__(self) -> None:
+    `trace` takes in what they say as they arrive.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
         self._copies: dict[int, tuple[Any, bytes]] = {}
 
     def sent(self, message: Any) -> None:
@@ -75,6 +79,8 @@ class Witnessed:
         if found is not None and repr(pickle.loads(found[1])) != repr(message):  # noqa: S301
             was = pickle.loads(found[1])  # noqa: S301  # ours, a moment ago
             raise MutatedMessageError(f"sent as {was!r}, arrived as {message!r}")
+        if hasattr(message, "kind"):
+            self._trace.add_text(repr(message))
 
 
 def proving_idle(handle: Handle, alarm: Alarm) -> Handle:

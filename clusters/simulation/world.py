@@ -97,7 +97,7 @@ class World:
         self._sequence = 0
         self._effects: Effects = []
         self._trace = Trace() if digest or witnessed else None
-        self._witnessed = Witnessed() if witnessed else None
+        self._witnessed = Witnessed(self._trace) if witnessed and self._trace else None
         # A stream for each purpose: more draws of one leave the others as they are.
         self._disks, self._starts, net = (
             Random(f"{seed}/{name}")  # noqa: S311  # to be repeated, not kept secret
@@ -128,11 +128,7 @@ class World:
     def start(self, host: Host) -> None:
         """Start a new incarnation on the disk as it is; it takes its first event a ms later."""
         assert host.state is HostState.DOWN, host
-        host.incarnation += 1
-        host.node = host.build()
-        host.handle = host.node.handle
-        host.state = HostState.RUNNING
-        host.exit_reason = None
+        host.begin()
         self.network.begin(host)
         if self._watcher is not None:
             self._watcher.started(host.number)
@@ -243,7 +239,7 @@ class World:
             if self._delivered[kind]:
                 self._show_delivered(host, source, message)
             if self._witnessed is not None:
-                self._show(message)
+                self._witnessed.arrived(message)
             clock = host.clock
             local_ns = clock.read(at_ns) if clock.drift_ppm else at_ns + clock.offset_ns
             try:
@@ -345,19 +341,8 @@ class World:
         sender = source if source >= 0 else self.network.number_of(source)
         self._watcher.delivered(self.now_ns, sender, host.number, message.kind, message)
 
-    def _show(self, message: Any) -> None:
-        assert self._witnessed is not None
-        assert self._trace is not None
-        self._witnessed.arrived(message)
-        if message is not None and hasattr(message, "kind"):
-            self._trace.add_text(repr(message))
-
     def _end(self, host: Host) -> None:
-        host.incarnation += 1
-        host.state = HostState.DOWN
-        host.stopped = False
-        host.node = None
-        host.waiting.clear()
+        host.end()
         self.network.end(host)
 
     def _sync(self, host: Host, names: tuple[Any, ...], token: Any) -> None:

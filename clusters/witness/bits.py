@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from clusters.port import FlippedPart
+from clusters.kafka_port import FlippedPart
 from clusters.protocol.record_batches import Batch, scan_batches
 from clusters.witness.checkpoints import read_offsets
 from clusters.witness.segments import segments_of

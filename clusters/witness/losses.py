@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from clusters.hosts.disk import file_sizes
 from clusters.witness.live import log_end_offset
 
-__all__ = ["Holdings", "holdings_of", "loss"]
+__all__ = ["Holdings", "holdings_of"]
 
 _REPLICA: Final = re.compile(r".+-\d+")
 _HOLDING: Final = frozenset({".log", ".checkpoint"})
@@ -31,6 +31,22 @@ class Holdings:
     file_bytes: Mapping[Path, int]
     """The size of each segment and snapshot, by its path within the data directory."""
 
+    def loss(self, after: Self) -> str:
+        """What is gone, in words: offsets by replica, and the bytes of all files together."""
+        gone_bytes = sum(
+            max(0, size - after.file_bytes.get(path, 0)) for path, size in self.file_bytes.items()
+        )
+        if gone_bytes == 0:
+            return "it lost nothing: all that its logs and snapshots held was on the disk"
+        cut = [
+            f"{name} {after.log_ends.get(name, 0)}..{end - 1}"
+            for name, end in self.log_ends.items()
+            if after.log_ends.get(name, 0) < end
+        ]
+        more = f" and of {len(cut) - _NAMED_MAX} more replicas" if len(cut) > _NAMED_MAX else ""
+        offsets = f": offsets of {', '.join(cut[:_NAMED_MAX])}{more}" if cut else ""
+        return f"it lost {gone_bytes:,} bytes of its logs and snapshots{offsets}"
+
 
 def holdings_of(data: Path) -> Holdings:
     """What a data directory holds now; nothing where there is none."""
@@ -42,20 +58,3 @@ def holdings_of(data: Path) -> Holdings:
             path: size for path, size in file_sizes(data).items() if path.suffix in _HOLDING
         },
     )
-
-
-def loss(before: Holdings, after: Holdings) -> str:
-    """What is gone, in words: offsets by replica, and the bytes of all files together."""
-    gone_bytes = sum(
-        max(0, size - after.file_bytes.get(path, 0)) for path, size in before.file_bytes.items()
-    )
-    if gone_bytes == 0:
-        return "it lost nothing: all that its logs and snapshots held was on the disk"
-    cut = [
-        f"{name} {after.log_ends.get(name, 0)}..{end - 1}"
-        for name, end in before.log_ends.items()
-        if after.log_ends.get(name, 0) < end
-    ]
-    more = f" and of {len(cut) - _NAMED_MAX} more replicas" if len(cut) > _NAMED_MAX else ""
-    offsets = f": offsets of {', '.join(cut[:_NAMED_MAX])}{more}" if cut else ""
-    return f"it lost {gone_bytes:,} bytes of its logs and snapshots{offsets}"

@@ -15,7 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from clusters.protocol.metadata_records import UNKNOWN, Definitions
 from clusters.witness.metadata_log import read_metadata_log
 from clusters.witness.replicas import Replica, find_replicas, read_replica

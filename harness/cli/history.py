@@ -11,9 +11,7 @@ import click
 
 from harness.cli.options import as_json, emit_json, results_option
 from harness.histories.built_run import KAFKA
-from harness.histories.exported import exported
-from harness.histories.imported import Format, Import, imported
-from harness.histories.made import Making, made
+from harness.histories.format import Format
 from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError
 from history.models import Isolation, Model
@@ -52,6 +50,8 @@ def history() -> None:
 @as_json
 def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> int:
     """Make FILE ('-': standard input) a run that `fencepost check` judges."""
+    from harness.histories.imported import Import, imported
+
     isolation = flags["isolation"]
     what = Import(
         path=None if file == _STANDARD else Path(file),
@@ -83,6 +83,8 @@ def import_history(file: str, *, results: Path, as_json: bool, **flags: Any) -> 
 def export_history(run: str, file: str, notation: str, events: bool, results: Path) -> int:
     """Write RUN's history to FILE ('-': standard output)."""
     found = find_run(run, results)
+    from harness.histories.exported import exported
+
     with _output(file) as output:
         exported(found, output, notation=Format(notation), as_events=events)
     return 0
@@ -110,6 +112,8 @@ def export_history(run: str, file: str, notation: str, events: bool, results: Pa
 @as_json
 def generate(seed: int | None, *, results: Path, as_json: bool, **flags: Any) -> int:
     """Make up a history, right or with anomalies planted, to see a checker pass and fire."""
+    from harness.histories.made import Making, made
+
     chosen = new_seed() if seed is None else seed
     run = made(
         Making(seed=chosen, command=_generate_command(chosen, flags), **flags), results=results

@@ -1,21 +1,13 @@
 """`fencepost doctor` and `fencepost clean`: this machine, before and after runs."""
 
-import sys
 from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from harness.cli.options import as_json, emit_json, results_option
-from harness.doctor.clean import clean_machine
-from harness.doctor.doctor import examine
-from harness.doctor.finding import Finding
+from harness.cli.options import as_json, results_option
 
 __all__ = ["clean", "doctor"]
-
-_WIDTH_MAX = 1000
 
 
 @click.command()
@@ -26,36 +18,18 @@ _WIDTH_MAX = 1000
     help="Look at the machines of this file, too.",
 )
 @as_json
-def doctor(results: Path, inventory: Path | None, as_json: bool) -> int:
+def doctor(**flags: Any) -> int:
     """Say what this machine can do, and what to install for the rest."""
-    findings = examine(results, inventory)
-    if as_json:
-        emit_json([finding.as_data() for finding in findings])
-    else:
-        table = Table("", "what", "found", "faults", "way out", box=None, pad_edge=False)
-        for finding in findings:
-            words = (finding.what, finding.found, " ".join(finding.faults), finding.way_out)
-            table.add_row(_mark(finding), *map(escape, words))
-        # What is no terminal has no width: a line for each finding, with nothing cut off.
-        width = None if sys.stdout.isatty() else _WIDTH_MAX
-        Console(width=width, soft_wrap=True).print(table)
-    return 0 if all(finding.ok for finding in findings if finding.needed) else 255
+    from harness.cli.examining import doctor as work
 
-
-def _mark(finding: Finding) -> str:
-    if finding.ok:
-        return "[green]ok[/]"
-    return "[red]no[/]" if finding.needed else "[yellow]--[/]"
+    return work(**flags)
 
 
 @click.command()
 @results_option
 @as_json
-def clean(results: Path, as_json: bool) -> int:
+def clean(**flags: Any) -> int:
     """End what a dead run left behind: its processes, its half-written cache entries, its state."""
-    done = clean_machine(results)
-    if as_json:
-        emit_json(done)
-    else:
-        click.echo("\n".join(done) if done else "nothing was left behind")
-    return 0
+    from harness.cli.examining import clean as work
+
+    return work(**flags)

@@ -102,7 +102,9 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except click.Abort as error:  # click's word for a KeyboardInterrupt
         return _fail(str(error.__cause__ or "") or "interrupted", FAILED)
     except UsageError as error:
-        return _fail(str(error), WRONG_USE)
+        for mistake in error.args:
+            _fail(str(mistake), WRONG_USE)
+        return WRONG_USE
     except HarnessError as error:
         return _fail(str(error), FAILED)
     except BrokenPipeError:

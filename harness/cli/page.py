@@ -1,15 +1,10 @@
 """`fencepost report`: the page of a stored run, again."""
 
-from pathlib import Path
+from typing import Any
 
 import click
 
-from harness.cli.options import as_json, emit_json, results_option
-from harness.run.reports import write_reports
-from history.failure import SpecError, UsageError
-from history.run_directory import find_run
-from nemesis.words import duration_s
-from report.sequence import Window
+from harness.cli.options import as_json, results_option
 
 __all__ = ["report"]
 
@@ -23,24 +18,8 @@ __all__ = ["report"]
 )
 @results_option
 @as_json
-def report(run: str, window: str | None, results: Path, as_json: bool) -> int:
+def report(**flags: Any) -> int:
     """Write a stored RUN's page and JUnit file anew, and say where they lie."""
-    chosen = None if window is None else _window(window)
-    found = find_run(run, results)
-    write_reports(found, window=chosen)
-    if as_json:
-        emit_json({"report": found.report_path, "junit": found.junit_path})
-    else:
-        click.echo(f"{found.report_path}\n{found.junit_path}")
-    return 0
+    from harness.cli.reporting import report as work
 
-
-def _window(text: str) -> Window:
-    begin, between, end = text.partition("..")
-    try:
-        from_s, to_s = duration_s(begin), duration_s(end)
-    except SpecError as error:
-        raise UsageError(f"--window: {error.message}") from None
-    if not between or from_s > to_s:
-        raise UsageError(f"--window: {text!r} is no span of time; write 10s..25s")
-    return Window(from_ns=round(from_s * 1e9), to_ns=round(to_s * 1e9))
+    return work(**flags)

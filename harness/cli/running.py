@@ -1,24 +1,154 @@
-"""One run after the other, with their verdicts said: what `run` and `replay` share.
+"""What `fencepost run` and `fencepost replay` do: one run after the other, with its verdict.
 
-It imports what it takes to run, which takes seconds; whoever parses flags imports it late.
+What takes long to be imported is imported where it is needed: a refusal does not wait for it.
 """
 
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from clusters.systems import KAFKA, MAKES, system_of
 from harness.cli.options import emit_json
-from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
-from harness.prepare.default_cluster import default_cluster
 from harness.progress import Progress, terminal_progress
-from harness.run.outcome import RunOutcome
-from harness.run.run import run_scenario
-from harness.scenario.options import RunOptions
-from harness.scenario.scenario import Scenario
+from harness.scenario.options import HostKind, RunOptions
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sources import find_scenario
+from harness.seeds import SEED_MAX, new_seed
 from history.failure import HarnessError, UsageError
+from history.manifest import read_manifest
+from history.run_directory import find_run
 
-__all__ = ["default_cluster", "run_all"]
+if TYPE_CHECKING:
+    from harness.run.outcome import RunOutcome
+
+__all__ = ["host_words", "options_from", "replay", "run"]
 
 
-def run_all(
+def run(
+    scenario: str, seed: int | None, runs: int, dry_run: bool, as_json: bool, **flags: Any
+) -> int:
+    """Run SCENARIO (a name or a file): start a cluster, break it, judge what clients saw."""
+    loaded = load_scenario(find_scenario(scenario), _overrides(flags))
+    if flags["nemesis"] == "none":
+        loaded = loaded.without_faults()
+    from harness.prepare.default_cluster import default_cluster
+
+    first = seed if seed is not None else new_seed()
+
+    def options(progress: Progress) -> Iterator[RunOptions]:
+        if flags["cluster"] is None:
+            flags["cluster"] = default_cluster(loaded, progress.say, fetch=not dry_run)
+        for number in range(runs):
+            this_seed = (first + number - 1) % SEED_MAX + 1
+            words = _repeat_words(scenario, this_seed, flags)
+            yield options_from(flags, seed=this_seed, command=words)
+
+    if dry_run:
+        from harness.cli.plan import show_plans
+
+        return show_plans(loaded, options, as_json=as_json)
+    return _run_all(loaded, options, alone=runs == 1, as_json=as_json)
+
+
+def replay(run: str, kafka: str | None, as_json: bool, **flags: Any) -> int:
+    """Repeat a stored RUN: the same cluster, clients and seed, and its faults at their times."""
+    stored = find_run(run, flags["results"])
+    from harness.run.replay import replayed
+
+    manifest = read_manifest(stored.manifest_path)
+    # What was drawn stays so: a delay that met nothing meets nothing again.
+    scenario = replace(replayed(stored, kafka=kafka), drawn=manifest.drawn)
+    seed = manifest.seed
+    if (kind := manifest.versions.get("cluster")) is not None:
+        # Our own nodes: what the run had is what is repeated, whatever the flag's default.
+        flags["cluster"] = kind
+        off = manifest.versions.get("rules_off", "")
+        flags["without_rules"] = flags["without_rules"] or tuple(filter(None, off.split(", ")))
+    flags["host"] = manifest.versions.get("host", flags["host"])
+    flags["image"] = flags["image"] or manifest.versions.get("image")
+    flags["cluster"] = flags["cluster"] or system_of(scenario.cluster).makes[0].name
+    if flags["inventory"] is None and (inventory := manifest.versions.get("inventory")) is not None:
+        flags["inventory"] = Path(inventory)
+    words = ["fencepost", "replay", str(stored.root), *(["--kafka", kafka] if kafka else [])]
+    words += _cluster_words(flags)
+    command = shlex.join([*words, *(["--no-wire"] if flags["no_wire"] else [])])
+    options = options_from(flags, seed=seed, command=command)
+    return _run_all(scenario, lambda _: [options], alone=True, as_json=as_json)
+
+
+def options_from(flags: dict[str, Any], *, seed: int, command: str) -> RunOptions:
+    """The options of one run, from the flags."""
+    return RunOptions(
+        results=flags["results"],
+        seed=seed,
+        command=command,
+        keep_data=flags["keep_data"],
+        wire=not flags["no_wire"],
+        alongside=flags["alongside"],
+        port_base=flags["port_base"],
+        spark_master=flags["spark_master"],
+        cluster=MAKES[str(flags["cluster"])],
+        host=HostKind(flags["host"]),
+        image=flags["image"],
+        inventory=flags["inventory"],
+        without_rules=tuple(flags["without_rules"]),
+    )
+
+
+def host_words(flags: dict[str, Any]) -> list[str]:
+    """The flags that say where the nodes run, if they are not the default."""
+    words = [] if flags["host"] == HostKind.LOCAL else ["--host", flags["host"]]
+    for name in ("image", "inventory"):
+        words += [] if flags[name] is None else [f"--{name}", str(flags[name])]
+    return words
+
+
+_FLAG_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "kafka": (("cluster", "kafka"),),
+    "metadata_version": (("cluster", "metadata_version"),),
+    "time_limit": (("time_limit",),),
+    "rate": (("workload", "rate"),),
+    "concurrency": (("workload", "producers"), ("workload", "consumers")),
+    "nemesis": (("nemesis", "faults"),),
+}
+
+
+def _overrides(flags: dict[str, Any]) -> list[tuple[tuple[str, ...], object, str]]:
+    found: list[tuple[tuple[str, ...], object, str]] = []
+    for name, paths in _FLAG_PATHS.items():
+        value = flags[name]
+        if value is None or (name == "nemesis" and value == "none"):
+            continue
+        if name == "nemesis":
+            value = [word.strip() for word in value.split(",")]
+        found += [(path, value, f"--{name.replace('_', '-')}") for path in paths]
+    return found
+
+
+def _repeat_words(scenario: str, seed: int, flags: dict[str, Any]) -> str:
+    words = ["fencepost", "run", scenario, "--seed", str(seed)]
+    for name in _FLAG_PATHS:
+        if flags[name] is not None:
+            words += [f"--{name.replace('_', '-')}", str(flags[name])]
+    words += _cluster_words(flags)
+    if flags["no_wire"]:
+        words.append("--no-wire")
+    if flags["results"] != Path("results"):
+        words += ["--results", str(flags["results"])]
+    return shlex.join(words)
+
+
+def _cluster_words(flags: dict[str, Any]) -> list[str]:
+    words = [] if str(flags["cluster"]) == KAFKA.name else ["--cluster", str(flags["cluster"])]
+    words += host_words(flags)
+    for rule in flags["without_rules"]:
+        words += ["--without-rule", rule]
+    return words
+
+
+def _run_all(
     scenario: Scenario,
     options: Callable[[Progress], Iterable[RunOptions]],
     *,
@@ -35,6 +165,8 @@ def run_all(
             _run_one(scenario, one, progress, alone=alone, aside=as_json)
             for one in options(progress)
         ]
+    from harness.cli.verdicts import exit_code_of, outcome_json
+
     if as_json:
         emit_json([outcome_json(outcome) for outcome in outcomes])
     return exit_code_of(outcomes)
@@ -42,10 +174,16 @@ def run_all(
 
 def _run_one(
     scenario: Scenario, options: RunOptions, progress: Progress, *, alone: bool, aside: bool
-) -> RunOutcome | HarnessError:
+) -> "RunOutcome | HarnessError":
     progress.say(f"{scenario.title} (repeat: {options.command})")
     try:
-        outcome = run_scenario(scenario, options, progress)
+        from harness.prepare.plan import planned
+
+        plan = planned(scenario, options, progress.say)
+        from harness.cli.verdicts import say_verdict
+        from harness.run.run import run_planned
+
+        outcome = run_planned(plan, progress)
     except UsageError:
         raise
     except HarnessError as error:

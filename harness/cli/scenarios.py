@@ -1,11 +1,8 @@
 """`fencepost scenarios`: what there is to run."""
 
 import click
-from rich.console import Console
-from rich.table import Table
 
 from harness.cli.options import as_json, emit_json
-from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
 
 __all__ = ["scenarios"]
@@ -17,6 +14,11 @@ __all__ = ["scenarios"]
 def scenarios(name: str | None, as_json: bool) -> int:
     """List the scenarios that come with Fencepost, or print one (NAME) to start your own from."""
     if name is not None:
+        find_scenario(name)
+    from harness.cli.tables import console, table_of
+    from harness.scenario.scenario import load_scenario
+
+    if name is not None:
         scenario = load_scenario(find_scenario(name), [])
         if as_json:
             emit_json(scenario.document.data)
@@ -27,8 +29,8 @@ def scenarios(name: str | None, as_json: bool) -> int:
     if as_json:
         emit_json([{"name": n, "kind": kind, "title": s.title} for n, kind, s in rows])
         return 0
-    table = Table("scenario", "kind", "what it does", box=None, pad_edge=False)
+    table = table_of("scenario", "kind", "what it does")
     for known, kind, scenario in rows:
         table.add_row(known, kind, scenario.title)
-    Console(soft_wrap=True).print(table)
+    console().print(table)
     return 0

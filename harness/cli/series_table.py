@@ -7,6 +7,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
+from harness.cli.tables import table_of
 from harness.series.rate import CONFIDENCE
 from harness.series.reproduction import Expected, Reproduction, Series, Standing
 from report.notation import counted, length, one_line
@@ -32,9 +33,7 @@ def series_table(reproduction: Reproduction) -> Table:
         *("release", "hits", f"{_CONFIDENCE_PERCENT} % Wilson", "inconclusive"),
         *("median run", "first proof", "the scenario"),
     )
-    table = Table(box=None, pad_edge=False)
-    for head in heads:
-        table.add_column(head, no_wrap=True)
+    table = table_of(*heads)
     for series in reproduction.series:
         table.add_row(*_cells(series))
     return table

@@ -1,39 +1,15 @@
 """`fencepost simulate` and `fencepost selftest`."""
 
-import shlex
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from checkers.session import is_local
-from clusters.provision.java import find_java
-from clusters.reference.nodes.rules import RULES, Rule
-from harness.cli.options import as_json, emit_json, results_option, spark_master_option
-from harness.prepare.reference import rules_without
-from harness.progress import Progress, terminal_progress
-from harness.run.spark_start import SparkStart
-from harness.scenario.scenario import load_scenario
+from harness.cli.options import as_json, results_option, spark_master_option
 from harness.scenario.sources import find_scenario
 from harness.seeds import SEED_MAX
-from harness.trials.plan import TrialPlan, drawn_plan, plan_of
-from harness.trials.selftest import Detection, clean_series, detect
-from harness.trials.selftest_page import selftest_page
-from harness.trials.series import Plans, Series, Tally, enough
-from harness.trials.store import store_trial
-from harness.trials.trial import TrialResult
-from history.failure import UsageError
 
 __all__ = ["selftest", "simulate"]
-
-_STORM: Final = "storm"
-"""In the place of a scenario: every seed draws its own cluster and faults."""
-_SHOWN_MAX: Final = 3
-_FAILED: Final = 255
 
 
 @click.command()
@@ -54,47 +30,18 @@ _FAILED: Final = 255
 @results_option
 @spark_master_option
 @as_json
-def simulate(
-    scenario: str,
-    *,
-    seeds: int,
-    first: int,
-    metadata_version: str | None,
-    off: tuple[str, ...],
-    until: int,
-    store_max: int,
-    results: Path,
-    spark_master: str,
-    as_json: bool,
-) -> int:
+def simulate(**flags: Any) -> int:
     """Carry SCENARIO out in virtual time with seed after seed, an oracle watching every step.
 
     SCENARIO is a name, a file, or `storm`: then each seed draws a small cluster and its faults.
     Trials that find something are carried out once more and stored under results, as runs.
     Exit codes: 0 nothing was found, 1 something was, 255 the simulation itself failed.
     """
-    rules = rules_without(off)
-    plans = _plans(scenario, metadata_version)
-    with terminal_progress() as progress:
-        session = _spark(spark_master, progress).session()
-        series = Series(session=session, plans=plans, rules=rules, first=first, count=seeds)
-        tally = Tally()
-        for tally in series.run(until=enough(until)):
-            progress.say(_line(tally, seeds))
-        repeat = _repeat(scenario, metadata_version, off)
-        stored = []
-        for one in _worth_storing(tally.suspicious, store_max):
-            progress.say(f"storing seed {one.seed}")
-            stored.append(_store(plans(one.seed), off=off, scenario=scenario, results=results))
-    if as_json:
-        emit_json(_tally_json(tally) | {"stored": [str(root) for root in stored]})
-    else:
-        _say_tally(tally, repeat)
-        for root in stored:
-            _console().print(f"stored: {root} (fencepost check {root})", soft_wrap=True)
-    if tally.suspicious:
-        return 1
-    return _FAILED if tally.crashes else 0
+    if flags["scenario"] != "storm":
+        find_scenario(flags["scenario"])
+    from harness.cli.simulating import simulate as work
+
+    return work(**flags)
 
 
 @click.command()
@@ -115,206 +62,13 @@ def simulate(
 @results_option
 @spark_master_option
 @as_json
-def selftest(
-    *,
-    seeds: int,
-    clean: int,
-    hits: int,
-    tries: int,
-    chosen: tuple[str, ...],
-    page: Path | None,
-    results: Path,
-    spark_master: str,
-    as_json: bool,
-) -> int:
+def selftest(**flags: Any) -> int:
     """Switch each rule of the reference cluster off, and see that a check finds it out.
 
     An oracle finds the trials that are worth a record; the checks judge the records. Then a series
     with all rules on, in which nothing may be found. Exit codes: 0 a check found out each rule and
     nobody else was accused, 1 not so.
     """
-    if not is_local(spark_master):
-        raise UsageError("selftest records runs on this machine: pass a local --spark-master")
-    rules_without(chosen)
-    subjects = [rule for rule in RULES if not chosen or rule.name in chosen]
-    found: list[Detection] = []
-    with terminal_progress() as progress:
-        session = _spark(spark_master, progress).session()
-        for rule in subjects:
-            root = results.absolute() / "selftest"
-            found.append(
-                detect(rule, session=session, seeds=seeds, hits=hits, tries=tries, root=root)
-            )
-            progress.say(_detection_line(found[-1]))
-        tally = Tally()
-        if clean:
-            tally = clean_series(
-                session=session, seeds=clean, shown=lambda now: progress.say(_line(now, clean))
-            )
-    if page is not None:
-        before = page.read_text(encoding="utf-8") if page.exists() else ""
-        page.write_text(selftest_page(found, before=before), encoding="utf-8")
-    if as_json:
-        emit_json({"rules": [_detection_json(d) for d in found], "clean": _tally_json(tally)})
-    else:
-        _console().print(_matrix(found))
-        _say_tally(tally, "fencepost simulate storm")
-    accused = bool(tally.suspicious or tally.crashes)
-    return 0 if all(one.detected for one in found) and not accused else 1
+    from harness.cli.simulating import selftest as work
 
-
-def _spark(master: str, progress: Progress) -> SparkStart:
-    return SparkStart(find_java(), master=master, say=progress.say)
-
-
-def _plans(scenario: str, metadata_version: str | None) -> Plans:
-    level = None if metadata_version is None else int(metadata_version)
-    if scenario == _STORM:
-        levels = (2, 3) if level is None else (level,)
-        return lambda seed: drawn_plan(seed, levels=levels)
-    overrides = []
-    if metadata_version is not None:
-        place = ("cluster", "metadata_version")
-        overrides.append((place, metadata_version, "--metadata-version"))
-    plan = plan_of(load_scenario(find_scenario(scenario), overrides), seed=1)
-
-    def planned(seed: int) -> TrialPlan:
-        return replace(plan, seed=seed)
-
-    return planned
-
-
-def _worth_storing(suspicious: Sequence[TrialResult], count: int) -> list[TrialResult]:
-    """The first so many of each anomaly, by what each trial found first."""
-    kept: dict[str, list[TrialResult]] = {}
-    for one in suspicious:
-        kept.setdefault(one.findings[0].anomaly, []).append(one)
-    wanted = {one.seed for several in kept.values() for one in several[:count]}
-    return [one for one in suspicious if one.seed in wanted]
-
-
-def _store(plan: TrialPlan, *, off: Sequence[str], scenario: str, results: Path) -> Path:
-    """Where the trial was stored: the same seed and rules go to the same place again."""
-    stem = Path(scenario).stem
-    name = "-".join((stem, f"seed-{plan.seed}", *(f"without-{one}" for one in off)))
-    root = results / "trials" / name
-    store_trial(plan, without_rules=off, root=root, name=stem)
-    return root
-
-
-def _repeat(scenario: str, metadata_version: str | None, off: Sequence[str]) -> str:
-    words = ["fencepost", "simulate", scenario]
-    if metadata_version is not None:
-        words += ["--metadata-version", metadata_version]
-    for name in off:
-        words += ["--without-rule", name]
-    return shlex.join(words)
-
-
-def _line(tally: Tally, count: int) -> str:
-    bad = f" · found {sum(tally.found.values())}" if tally.found else ""
-    crashed = f" · crashed {len(tally.crashes)}" if tally.crashes else ""
-    return (
-        f"{tally.trial_count:,} of {count:,} seeds · {tally.event_count:,} events · "
-        f"{tally.virtual_s:,.0f} virtual s · excused {tally.excused_count:,}{bad}{crashed}"
-    )
-
-
-def _say_tally(tally: Tally, repeat: str) -> None:
-    console = _console()
-    for result in tally.suspicious[:_SHOWN_MAX]:
-        console.print(f"seed {result.seed} ({result.storm}): {result.findings[0]}", style="red")
-    for result in tally.crashes[:_SHOWN_MAX]:
-        console.print(f"seed {result.seed} ({result.storm}) failed: {result.crash}", style="red")
-    if not tally.trial_count:
-        return
-    found = ", ".join(f"{name} ({count})" for name, count in sorted(tally.found.items()))
-    console.print(
-        f"{tally.trial_count:,} seeds: {tally.clean_count:,} clean, {tally.excused_count:,} "
-        f"excused (no evidence), {len(tally.suspicious):,} found something"
-        f"{f': {found}' if found else ''}, {len(tally.crashes):,} failed; "
-        f"{tally.event_count / max(tally.cpu_s, 1e-9):,.0f} events and "
-        f"{tally.virtual_s / max(tally.cpu_s, 1e-9):,.0f} virtual s a core-second"
-    )
-    for result in (*tally.suspicious, *tally.crashes)[:1]:
-        console.print(f"repeat: {repeat} --first {result.seed} --seeds 1")
-
-
-def _detection_line(one: Detection) -> str:
-    seeds = one.seeds_to_detection
-    oracle = f"the oracle in {len(one.hits)} of {one.trial_count:,} seeds" + (
-        "" if seeds is None else f", median {seeds:g} seeds to detection"
-    )
-    if one.found is None:
-        return f"{one.rule.name}: NOT found by a check in {len(one.attempts)} trials; {oracle}"
-    names = ", ".join(one.found.found)
-    example = one.found.example
-    return f"{one.rule.name}: {names} ({example.play}, seed {example.seed}); {oracle}"
-
-
-def _matrix(found: Sequence[Detection]) -> Table:
-    table = Table(title="rules switched off, and what found them out", title_justify="left")
-    for name in ("rule", "checks", "play", "seed", "tried", "oracle: found in", "median seeds"):
-        table.add_column(name)
-    for one in found:
-        seeds, attempt = one.seeds_to_detection, one.found
-        table.add_row(
-            one.rule.name,
-            "none" if attempt is None else ", ".join(list(attempt.found)[:3]),
-            "" if attempt is None else attempt.example.play,
-            "" if attempt is None else str(attempt.example.seed),
-            str(len(one.attempts)),
-            f"{len(one.hits)}/{one.trial_count}",
-            "never" if seeds is None else f"{seeds:g}",
-            style="" if one.detected else "red",
-        )
-    return table
-
-
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=160)
-
-
-def _detection_json(one: Detection) -> dict[str, Any]:
-    rule: Rule = one.rule
-    return {
-        "rule": rule.name,
-        "source": rule.source,
-        "seeds": one.trial_count,
-        "hits": list(one.hits),
-        "seeds_to_detection": one.seeds_to_detection,
-        "anomalies": one.anomalies,
-        "crashes": one.crash_count,
-        "core_s": round(one.cpu_s, 3),
-        "detected": one.detected,
-        "attempts": [
-            {
-                "play": attempt.example.play,
-                "seed": attempt.example.seed,
-                "storm": attempt.storm,
-                "oracle": attempt.oracle,
-                "excused": attempt.excused,
-                "crash": attempt.crash,
-                "checks": dict(attempt.found),
-            }
-            for attempt in one.attempts
-        ],
-    }
-
-
-def _tally_json(tally: Tally) -> dict[str, Any]:
-    return {
-        "seeds": tally.trial_count,
-        "clean": tally.clean_count,
-        "excused": tally.excused_count,
-        "found": tally.found,
-        "events": tally.event_count,
-        "virtual_s": round(tally.virtual_s, 3),
-        "core_s": round(tally.cpu_s, 3),
-        "suspicious": [
-            {"seed": one.seed, "storm": one.storm, "findings": [str(f) for f in one.findings]}
-            for one in tally.suspicious
-        ],
-        "crashes": [{"seed": one.seed, "crash": one.crash} for one in tally.crashes],
-    }
+    return work(**flags)

@@ -1,31 +1,17 @@
-"""`fencepost check`: stored runs, again, without a cluster.
+"""`fencepost check`: stored runs, again, without a cluster."""
 
-What judges them takes a second to be imported, in which Spark starts.
-"""
-
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import click
-from pyspark.sql import SparkSession
 
-from checkers.mirror import mirrored
-from checkers.session import is_local
-from checkers.storage import is_uri, local_path
-from clusters.provision.java import find_java
 from harness.cli.options import (
     as_json,
     budget_option,
-    emit_json,
     memory_option,
     results_option,
     spark_master_option,
 )
-from harness.cli.verdicts import exit_code_of, outcome_json, say_verdict
-from harness.progress import Progress, terminal_progress
-from harness.run.outcome import RunOutcome
-from harness.run.spark_start import SparkStart
-from history.run_directory import RunDirectory, find_run
+from history.run_directory import find_run
 
 __all__ = ["check"]
 
@@ -37,50 +23,11 @@ __all__ = ["check"]
 @budget_option
 @memory_option
 @as_json
-def check(
-    *,
-    runs: tuple[str, ...],
-    results: Path,
-    spark_master: str,
-    budget_s: float,
-    memory_bytes: int | None,
-    as_json: bool,
-) -> int:
+def check(**flags: Any) -> int:
     """Judge stored RUNs again: a path, a URI, a scenario's name (its last run), or 'latest'."""
-    elsewhere = not is_local(spark_master)
-    with terminal_progress() as progress:
-        spark = SparkStart(
-            find_java(), master=spark_master, say=progress.say, memory_bytes=memory_bytes
-        )
-        found = [
-            _run_at(text, results, session=spark.session, elsewhere=elsewhere) for text in runs
-        ]
-        outcomes = [
-            _judged(run, spark, progress=progress, budget_s=budget_s, aside=as_json)
-            for run in found
-        ]
-    if as_json:
-        emit_json([outcome_json(outcome) for outcome in outcomes])
-    return exit_code_of(outcomes)
+    for run in flags["runs"]:
+        if "://" not in run:
+            find_run(run, flags["results"])
+    from harness.cli.checking import check as work
 
-
-def _judged(
-    run: RunDirectory, spark: SparkStart, *, progress: Progress, budget_s: float, aside: bool
-) -> RunOutcome:
-    spark.begin()
-    from harness.run.judge import judge  # noqa: PLC0415  # meanwhile: see above
-
-    verdict = judge(run, spark, progress=progress, budget_s=budget_s)
-    outcome = RunOutcome(run=run, verdict=verdict, as_expected=None)
-    say_verdict(outcome, aside=aside)
-    return outcome
-
-
-def _run_at(
-    text: str, results: Path, *, session: Callable[[], SparkSession], elsewhere: bool
-) -> RunDirectory:
-    """The run that a user means; one that lies on no disk of this machine is copied to results."""
-    path = local_path(text) if is_uri(text) else text
-    if path is not None:
-        return find_run(path, results)
-    return mirrored(text, results=results, session=session, elsewhere=elsewhere)
+    return work(**flags)

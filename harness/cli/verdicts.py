@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from checkers.fault_kinds import kinds_in
+from checkers.grounds.fault_kinds import kinds_in
 from harness.run.outcome import RunOutcome
 from history.failure import HarnessError
 from report.terminal import verdict_text

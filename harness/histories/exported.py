@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.histories.imported import Format
+from harness.histories.format import Format
 from history.failure import UsageError
 from history.manifest import Manifest, read_manifest
 from history.models import MODEL_TABLES, Model
@@ -19,6 +19,7 @@ from history.open.scalars import ORIGINALS, ORIGINALS_FILE, Originals
 from history.open.writing import complete_lines, edn_events, json_events, operations_in
 from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
+from history.seal import seal
 
 __all__ = ["exported"]
 
@@ -38,6 +39,8 @@ def exported(
     history has none of.
     """
     manifest = read_manifest(run.manifest_path)
+    if not run.history.is_dir():
+        seal(run)
     if manifest.model:
         _export_model(run, Model(manifest.model), file, notation=notation, as_events=as_events)
     elif notation is Format.PARQUET:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from harness.histories.built_run import KAFKA, building_run, new_manifest
+from harness.histories.format import Format
 from history.failure import UsageError
 from history.key_spill import KeySpill
 from history.manifest import Manifest, Promises, write_manifest
@@ -39,15 +39,7 @@ from history.schema import TABLES
 from history.seal import seal
 from history.writer import write_tables
 
-__all__ = ["Format", "Import", "Imported", "imported"]
-
-
-class Format(StrEnum):
-    """How a history stands in a file."""
-
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    EDN = "edn"
+__all__ = ["Import", "Imported", "imported"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

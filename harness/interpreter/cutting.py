@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from clusters.abilities import DisturbsPackets, Links
-from clusters.port import Cluster, NodeName, NodeState
+from clusters.port import CLIENTS, Cluster, NodeName, NodeState
 from history.failure import HarnessError
-from nemesis.topology import CLIENTS
 from nemesis.verbs.partition import Means
 from nemesis.wire.port import BreaksNetwork
 from nemesis.wire.rules import Flow, Link

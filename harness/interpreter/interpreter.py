@@ -15,9 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from clusters.abilities import LogEnds
 from clusters.evolution import Follows
-from clusters.port import Cluster, NodeName, Role, role_of
+from clusters.kafka_conditions import LogEnd, Registered
+from clusters.kafka_port import LogEnds, Role, role_of
+from clusters.observation import Acknowledged, AllRecovered, Condition, Held, Observation, Seen
+from clusters.port import Cluster, NodeName
 from harness.interpreter.books import Played
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
@@ -26,17 +28,6 @@ from harness.interpreter.performer import Performer
 from harness.interpreter.policy import Policy
 from harness.timing import RealTime, Time
 from history.failure import HarnessError
-from nemesis.conditions import (
-    Acknowledged,
-    AllRecovered,
-    Condition,
-    Held,
-    Observation,
-    Registered,
-    Seen,
-    holds,
-    log_ends_asked,
-)
 from nemesis.mix import Mix
 from nemesis.play import step_data
 from nemesis.steps import Play, dealt
@@ -240,21 +231,18 @@ class Interpreter:
         is_counted = isinstance(condition, Acknowledged | Registered)
 
         def reached(now: Observation) -> bool:
+            return condition.holds(self._with_log_ends(_since(now, before), condition))
             asked = _since(now, before) if is_counted else self._with_log_ends(now, condition)
-            return holds(condition, asked)
+            return condition.holds(asked)
 
         return self._until(reached, end_s)
 
     def _with_log_ends(self, now: Observation, condition: Condition) -> Observation:
-        asked = log_ends_asked(condition)
-        if not asked:
+        if not isinstance(condition, LogEnd):
             return now
         assert isinstance(self.cluster, LogEnds)
-        ends: dict[tuple[str, NodeName], int] = {}
-        for key, node in asked:
-            if (end := self.cluster.log_end(node, key)) is not None:
-                ends[key, node] = end
-        return replace(now, log_ends=ends)
+        end = self.cluster.log_end(condition.node, condition.key)
+        return now if end is None else replace(now, log_ends={(condition.key, condition.node): end})
 
     def _standing(self, step: Step) -> str:
         """What the cluster looked like when the bound of this step passed, in words."""

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from clusters.port import Cluster, NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import CLIENTS, Cluster, NodeName
 from harness.interpreter.books import FaultBook, Played
 from harness.interpreter.cutting import Cutter
 from harness.interpreter.partitions import Partitions
 from history.failure import HarnessError
 from nemesis.targets import NamedNodes, NotNowError, Scene, resolve
-from nemesis.topology import CLIENTS
 from nemesis.verbs.bandwidth import Bandwidth
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.lift import Lift
@@ -24,15 +24,7 @@ from nemesis.verbs.registry import kind_of, verb_of
 from nemesis.verbs.rule import Lay
 from nemesis.verbs.step import Parties, Step
 from nemesis.wire.port import BreaksNetwork
-from nemesis.wire.rules import (
-    Clause,
-    Delay,
-    Direction,
-    Match,
-    Operator,
-    Rule,
-    Watch,
-)
+from nemesis.wire.rules import Clause, Delay, Direction, Match, Operator, Rule, Watch
 from nemesis.wire.status import WireStatus
 
 __all__ = ["Network", "registration_watch", "watch_name"]

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, Self
 
 from clusters.evolution import members_of
-from clusters.port import Cluster, ClusterView, NodeName, NodeState
+from clusters.kafka_port import BrokerCluster, ClusterView
+from clusters.observation import Observation
+from clusters.port import NodeName, NodeState
 from harness.interpreter.network import watch_name
 from history.failure import HarnessError
-from nemesis.conditions import Observation
 from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 
@@ -44,7 +45,7 @@ class Observer:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: BrokerCluster,
         *,
         acknowledged: Callable[[], int],
         wire: Callable[[], WireStatus],

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from clusters.abilities import DisturbsPackets
-from clusters.port import Cluster, NodeName
+from clusters.port import CLIENTS, Cluster, NodeName
 from harness.interpreter.books import FaultBook, Played
 from harness.interpreter.cutting import Cutter
 from history.failure import HarnessError
 from nemesis.targets import NamedNodes, NotNowError, Scene, resolve
-from nemesis.topology import CLIENTS, Flows, cut_off, flows_of
+from nemesis.topology import Flows, cut_off, flows_of
 from nemesis.verbs.bandwidth import Bandwidth
 from nemesis.verbs.heal import HealPartition
 from nemesis.verbs.partition import Means, Partition

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clusters.evolution import members_of
+from clusters.observation import Observation
 from clusters.port import Cluster, NodeName, NodeState
 from harness.interpreter.books import FaultBook, Played
 from harness.interpreter.policy import Policy
 from history.failure import HarnessError
-from nemesis.conditions import Observation
 from nemesis.targets import NamedNodes
 from nemesis.verbs.pause import Resume
 from nemesis.verbs.registry import VERBS, kind_of, verb_of

@@ -14,18 +14,17 @@ from clusters.evolution import ChangesMembers
 from clusters.hosts.bandwidth import why_no_limits
 from clusters.hosts.packets import why_no_rules
 from clusters.port import Cluster
-from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.scenario.options import HostKind
 from harness.scenario.scenario import Scenario
-from history.failure import SpecError
+from history.failure import Mistakes, SpecError
 from nemesis.play import step_word
-from nemesis.simulated.refusals import why_no_such_rule
 from nemesis.steps import Choose, Repeat, places
 from nemesis.verbs.registry import EPISODES, verb_of
 from nemesis.verbs.step import Step
+from nemesis.verbs.verb import Capabilities
 from nemesis.wire.rules import Action, Match
 
-__all__ = ["There", "refuse_missing_abilities", "why_not"]
+__all__ = ["There", "needs", "refuse_missing_abilities", "why_not"]
 
 _NO_WIRE: Final = "it takes the proxy on the links: run it without --no-wire"
 
@@ -52,8 +51,7 @@ class There:
     @property
     def why_no_clients(self) -> str | None:
         """Why nothing can be done to client processes; None if it can."""
-        in_time = issubclass(self.cluster, SimulatedCluster)
-        return "its clients are no processes" if in_time else None
+        return "its clients are no processes" if self._in_virtual_time else None
 
     @property
     def why_not_here(self) -> str | None:
@@ -63,9 +61,17 @@ class There:
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
         """Why the wire cannot have such a rule; None if it can."""
-        if issubclass(self.cluster, SimulatedCluster):
-            return why_no_such_rule(action, match)
-        return None
+        if not self._in_virtual_time:
+            return None
+        from nemesis.simulated.refusals import why_no_such_rule  # noqa: PLC0415  # it decodes frames
+
+        return why_no_such_rule(action, match)
+
+    @property
+    def _in_virtual_time(self) -> bool:
+        from clusters.reference.simulated.cluster import SimulatedCluster  # noqa: PLC0415  # large
+
+        return issubclass(self.cluster, SimulatedCluster)
 
     @property
     def why_no_packets(self) -> str | None:
@@ -83,15 +89,19 @@ class There:
 
 
 def refuse_missing_abilities(scenario: Scenario, there: There) -> None:
-    """UsageError with the place of the first thing that cannot be done there."""
+    """UsageError with the places of all that cannot be done there."""
+    mistakes = Mistakes()
     for place, word, why in _asked(scenario, there):
         if why is not None:
-            words = f"{word}: this cluster cannot do that: {why}"
-            raise scenario.document.error(SpecError(place, words))
+            mistakes.note(place, f"{word}: this cluster cannot do that: {why}")
+    try:
+        mistakes.refuse()
+    except SpecError as error:
+        raise scenario.document.error(error) from None
 
 
 def _asked(
-    scenario: Scenario, there: There
+    scenario: Scenario, there: Capabilities
 ) -> Iterator[tuple[tuple[str | int, ...], str, str | None]]:
     """Everything that the scenario does to its cluster: where, what, and why it cannot be."""
     for key in ("spare_controllers", "spare_brokers"):
@@ -103,11 +113,59 @@ def _asked(
         yield ("play", *place), step_word(step), why_not(step, there)
 
 
-def why_not(step: Step, there: There) -> str | None:
+def needs(scenario: Scenario, there: There) -> tuple[str, ...]:
+    """The abilities that its faults take of a cluster and of its host, by name."""
+    asked = _Asked(there)
+    for _ in _asked(scenario, asked):
+        pass
+    takes = (str(one.value) for one in scenario.takes)
+    return tuple(sorted({*asked.names, *takes}))
+
+
+class _Asked:
+    """`Capabilities` that remember what they were asked."""
+
+    def __init__(self, there: There) -> None:
+        self._there = there
+        self.names: set[str] = set()
+
+    def lacks(self, *abilities: type) -> str | None:
+        self.names |= {one.__name__ for one in abilities}
+        return self._there.lacks(*abilities)
+
+    def why_no_rule(self, action: Action, match: Match) -> str | None:
+        return self._there.why_no_rule(action, match)
+
+    @property
+    def why_no_wire(self) -> str | None:
+        return self._noted("proxy", self._there.why_no_wire)
+
+    @property
+    def why_no_packets(self) -> str | None:
+        return self._noted("packets", self._there.why_no_packets)
+
+    @property
+    def why_no_cut(self) -> str | None:
+        return self._noted("proxy or packets", self._there.why_no_cut)
+
+    @property
+    def why_no_clients(self) -> str | None:
+        return self._noted("client processes", self._there.why_no_clients)
+
+    @property
+    def why_not_here(self) -> str | None:
+        return self._noted("nodes on this machine", self._there.why_not_here)
+
+    def _noted(self, name: str, why: str | None) -> str | None:
+        self.names.add(name)
+        return why
+
+
+def why_not(step: Step, there: Capabilities) -> str | None:
     """Why this step cannot be done there; None if it can. Of a block, each step is asked about."""
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not(step, there)
 
 
-def _why_not_drawn(kind: str, there: There) -> str | None:
+def _why_not_drawn(kind: str, there: Capabilities) -> str | None:
     found = (why_not(step, there) for step in EPISODES[kind].example())
     return next(filter(None, found), None)

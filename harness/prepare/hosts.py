@@ -2,32 +2,26 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, assert_never
+from typing import assert_never
 
 from clusters.hosts.docker.daemon import connected
-from clusters.hosts.docker.host import DockerHost, why_no_containers
+from clusters.hosts.docker.host import DockerHost
 from clusters.hosts.docker.jars import release_in
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
-from clusters.hosts.namespaces import NamespaceHost, why_no_namespaces
+from clusters.hosts.namespaces import NamespaceHost
 from clusters.hosts.place import Host
 from clusters.hosts.ssh.host import Luggage, SshHost
 from clusters.hosts.warden import Warden
-from clusters.kafka.files_read import files_read
-from clusters.kafka.launch import LOGGING_FILES
-from clusters.kafka.prepared import Prepared
 from clusters.port import NodeName
 from clusters.provision.cache import Progress
+from clusters.system import Prepared
 from harness.prepare.inventory_file import load_inventory
-from harness.scenario.options import ClusterKind, HostKind, RunOptions
+from harness.prepare.releases import IN_IMAGE
+from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
-from history.failure import UsageError
 
-__all__ = ["Needs", "host_of", "refuse_unplaceable", "with_release_of_image"]
-
-_IN_IMAGE: Final = "image:"
-_SHARE_NO_FILES = frozenset({HostKind.DOCKER, HostKind.SSH})
-"""Nodes of our own need this Python and all its packages, which are not there."""
+__all__ = ["Needs", "host_of", "with_release_of_image"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +32,8 @@ class Needs:
     nodes: tuple[NodeName, ...]
     directory: Path
     """In which each node has one."""
-    prepared: Prepared | None
-    """What nodes of Kafka are made of; None: they are the reference cluster's."""
+    prepared: Prepared
+    """What nodes are made of."""
     progress: Progress
 
 
@@ -51,21 +45,19 @@ def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger
         case HostKind.NETNS:
             return NamespaceHost(warden, ledger=ledger)
         case HostKind.DOCKER:
-            assert needs.prepared is not None, "refused before"
             return DockerHost(
                 run_id=needs.run_id,
                 ledger=ledger,
-                readable=files_read(needs.prepared),
+                readable=needs.prepared.files_read,
                 image=options.image,
                 progress=needs.progress,
             )
         case HostKind.SSH:
             assert options.inventory is not None, "refused before"
-            assert needs.prepared is not None, "refused before"
             return SshHost(
                 load_inventory(options.inventory),
                 nodes=needs.nodes,
-                luggage=_luggage(needs.prepared),
+                luggage=Luggage(java_home=needs.prepared.java.home, carried=needs.prepared.carried),
                 run_id=needs.run_id,
                 warden=warden,
                 directory=needs.directory,
@@ -75,51 +67,13 @@ def host_of(options: RunOptions, needs: Needs, *, warden: Warden, ledger: Ledger
             assert_never(options.host)
 
 
-def refuse_unplaceable(options: RunOptions) -> None:
-    """UsageError if what is to run cannot be placed on this host."""
-    if options.cluster.in_virtual_time and options.host is not HostKind.LOCAL:
-        raise UsageError(
-            f"--host {options.host}: the nodes of --cluster {options.cluster} are no processes"
-        )
-    if options.host in _SHARE_NO_FILES and options.cluster is not ClusterKind.KAFKA:
-        raise UsageError(
-            f"--host {options.host} runs Kafka; nodes of our own run without: --host local"
-        )
-    if options.image is not None and options.host is not HostKind.DOCKER:
-        raise UsageError(f"--image is for containers, and --host {options.host} has none")
-    if options.inventory is not None and options.host is not HostKind.SSH:
-        raise UsageError(f"--inventory is for --host ssh, and this is --host {options.host}")
-    if (why := _why_not(options.host)) is not None:
-        raise UsageError(f"--host {options.host} is not possible here: {why}")
-    if options.host is HostKind.SSH:
-        if options.inventory is None:
-            raise UsageError("--host ssh needs to know the machines: --inventory FILE")
-        load_inventory(options.inventory)
-
-
-def _why_not(host: HostKind) -> str | None:
-    match host:
-        case HostKind.NETNS:
-            return why_no_namespaces()
-        case HostKind.DOCKER:
-            return why_no_containers()
-        case _:
-            return None
-
-
 def with_release_of_image(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:
     """The scenario, on a copy of the release if it names one inside of the containers' image."""
     name = scenario.cluster.release
-    if not name.startswith(_IN_IMAGE):
+    if not name.startswith(IN_IMAGE):
         return scenario
-    if options.image is None:
-        raise UsageError(f"{name} is a place in an image: pass --host docker --image NAME as well")
+    assert options.image is not None, "refused before"
     with connected() as daemon:
-        home = name.removeprefix(_IN_IMAGE)
+        home = name.removeprefix(IN_IMAGE)
         copy = release_in(options.image, home, daemon=daemon, progress=progress)
     return replace(scenario, cluster=replace(scenario.cluster, release=f"path:{copy}"))
-
-
-def _luggage(prepared: Prepared) -> Luggage:
-    jars = sorted({jar.parent for release in prepared.releases for jar in release.jars})
-    return Luggage(java_home=prepared.java.home, carried=(*jars, *LOGGING_FILES))

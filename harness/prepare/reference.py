@@ -4,33 +4,29 @@ As processes with the same wire, plays, clients, witness and checks as on Kafka;
 fetched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Final
 
-from clusters.port import Quorum
+from clusters.kafka_port import Quorum, of_kafka
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.process_settings import ignored
 from clusters.reference.specs import level_of
-from harness.progress import Progress
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from history.failure import SpecError, UsageError
 from history.manifest import Promises
 from nemesis.words import did_you_mean
 from workloads.produce_poll_spec import Consume, ProducePollSpec
+from workloads.registry import kind_of
 
 __all__ = [
     "fitted_to_reference",
     "promises_of",
+    "refuse_unsimulated_clients",
     "refuse_what_is_kafkas",
-    "release_like",
     "rules_without",
 ]
-
-_KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
-"""Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
 
 
 def rules_without(names: Sequence[str]) -> Rules:
@@ -50,31 +46,28 @@ def refuse_what_is_kafkas(scenario: Scenario) -> None:
     if ("cluster", "kafka") in document.flags:
         found = "a release of Kafka, and this cluster runs none: leave --kafka or --cluster out"
         raise document.error(SpecError(("cluster", "kafka"), found))
-    if scenario.cluster.quorum is not Quorum.STATIC:
+    if of_kafka(scenario.cluster).quorum is not Quorum.STATIC:
         found = "the reference cluster has a static quorum alone"
         raise document.error(SpecError(("cluster", "quorum"), found))
-    level_of(scenario.cluster)
+    level_of(of_kafka(scenario.cluster))
     if not isinstance(scenario.workload, ProducePollSpec):
         raise UsageError(f"{scenario.name}: the reference cluster has no transactions")
 
 
-def fitted_to_reference(scenario: Scenario, options: RunOptions, progress: Progress) -> Scenario:
+def fitted_to_reference(
+    scenario: Scenario, options: RunOptions, say: Callable[[str], None]
+) -> Scenario:
     """The scenario as the reference cluster's clients perform it. UsageError if it cannot be."""
     rules_without(options.without_rules)
     refuse_what_is_kafkas(scenario)
     workload = scenario.workload
     assert isinstance(workload, ProducePollSpec)
-    for name in ignored(scenario.cluster):
-        progress.say(f"{name} means nothing to a node of the reference cluster")
+    for name in ignored(of_kafka(scenario.cluster)):
+        say(f"{name} means nothing to a node of the reference cluster")
     if workload.consume is Consume.ASSIGN:
         return scenario
-    progress.say("the reference cluster keeps no group's membership: every consumer assigns")
+    say("the reference cluster keeps no group's membership: every consumer assigns")
     return replace(scenario, workload=replace(workload, consume=Consume.ASSIGN))
-
-
-def release_like(scenario: Scenario) -> str:
-    """The release of Kafka whose expectations hold of the scenario's cluster."""
-    return _KAFKA_LIKE[level_of(scenario.cluster)]
 
 
 def promises_of(scenario: Scenario) -> Promises:
@@ -84,6 +77,13 @@ def promises_of(scenario: Scenario) -> Promises:
     read of metadata lacks what was known before it.
     """
     promises = replace(scenario.promises, leases=True)
-    if level_of(scenario.cluster) < LEVEL_VISIBILITY:
+    if level_of(of_kafka(scenario.cluster)) < LEVEL_VISIBILITY:
         return promises
     return replace(promises, metadata_age_max_ms=0.0)
+
+
+def refuse_unsimulated_clients(scenario: Scenario) -> None:
+    """Raise UsageError for a workload that has no clients in virtual time."""
+    for kind in map(kind_of, scenario.workloads):
+        if kind.simulated is None:
+            raise UsageError(f"{scenario.name}: workload {kind.word} has no simulated clients")

@@ -6,11 +6,9 @@ numbered: 0 the clients, from 1 on the nodes.
 
 from collections.abc import Iterable
 
-from clusters.abilities import DisturbsPackets, Links
+from clusters.abilities import DisturbsPackets, Links, Route
 from clusters.hosts.place import Host
-from clusters.kafka.configuration import Route
-from clusters.port import NodeName
-from nemesis.topology import CLIENTS
+from clusters.port import CLIENTS, NodeName
 from nemesis.wire.rules import Link
 
 __all__ = ["links_of", "wired_route"]

@@ -5,35 +5,22 @@ creates, changes and describes topics, one that moves the partitions of the run'
 are started, stopped and asked as one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
-from clusters.hosts.warden import Warden
-from clusters.kafka.prepared import Prepared
-from clusters.port import Cluster
 from harness.scenario.scenario import Scenario
 from harness.seeds import stream_seed
 from harness.timing import RealTime, Time
-from history.clock import Clock
 from history.manifest import Promises
-from history.run_directory import RunDirectory
 from history.segment import Counts
 from nemesis.clients import ControlsClients
-from workloads import membership, metadata, transactions
-from workloads.journalled import clients_way
-from workloads.membership import membership_workload
-from workloads.metadata import metadata_workload
+from workloads.kind import WorkloadKind
 from workloads.port import HasProcesses, Workload
-from workloads.produce_poll import ProducePoll
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.transactions import Transactions
-from workloads.transactions_spec import TransactionsSpec
+from workloads.registry import kind_of
 
-__all__ = ["Together", "tables_of", "workload_of"]
-
-_METADATA_PROCESSES = 100_000
-"""Beyond the processes that clients of records can come to."""
-_MEMBERSHIP_PROCESSES = 200_000
+__all__ = ["Together", "tables_of", "together"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,84 +81,20 @@ class Together:
 
 def tables_of(scenario: Scenario) -> tuple[str, ...]:
     """The tables of the cluster that the scenario's clients set out to record."""
-    found: list[str] = []
-    if isinstance(scenario.workload, TransactionsSpec):
-        found += transactions.tables(scenario.workload)
-    if scenario.metadata is not None:
-        found += metadata.RECORDED
-    if scenario.membership is not None:
-        found += membership.RECORDED
-    return tuple(dict.fromkeys(found))
+    tables = (kind_of(spec).tables(spec) for spec in scenario.workloads)
+    return tuple(dict.fromkeys(chain.from_iterable(tables)))
 
 
-def workload_of(
-    scenario: Scenario,
-    cluster: Cluster,
-    *,
-    warden: Warden,
-    prepared: Prepared | None,
-    run: RunDirectory,
-    clock: Clock,
-    seed: int,
-) -> Together:
+Build = Callable[[WorkloadKind, Any, int], Workload]
+"""Makes a workload of its kind, what the scenario says of it, and a seed."""
+
+
+def together(scenario: Scenario, build: Build, *, seed: int, time: Time) -> Together:
     """The clients of a scenario, not started yet."""
-    first: Workload
-    match scenario.workload:
-        case ProducePollSpec() as spec:
-            first = ProducePoll(
-                spec,
-                warden=warden,
-                bootstrap_servers=cluster.bootstrap_servers,
-                topics=scenario.topics,
-                run=run,
-                clock=clock,
-                seed=stream_seed(seed, "workload"),
-            )
-        case TransactionsSpec() as spec:
-            assert prepared is not None, "transactions are for Kafka"
-            first = Transactions(
-                spec,
-                warden=warden,
-                bootstrap_servers=cluster.bootstrap_servers,
-                topics=scenario.topics,
-                run=run,
-                clock=clock,
-                seed=stream_seed(seed, "workload"),
-                prepared=prepared,
-            )
-    beside = _beside(scenario, cluster, warden=warden, run=run, clock=clock, seed=seed)
-    return Together(first=first, beside=tuple(beside))
 
+    def built(spec: Any) -> Workload:
+        kind = kind_of(spec)
+        return build(kind, spec, stream_seed(seed, kind.word if kind.beside else "workload"))
 
-def _beside(
-    scenario: Scenario,
-    cluster: Cluster,
-    *,
-    warden: Warden,
-    run: RunDirectory,
-    clock: Clock,
-    seed: int,
-) -> Iterator[Workload]:
-    brokers = clients_way(cluster)
-    if scenario.metadata is not None:
-        yield metadata_workload(
-            scenario.metadata,
-            warden=warden,
-            brokers=brokers,
-            run=run,
-            clock=clock,
-            seed=stream_seed(seed, "metadata"),
-            first_process=_METADATA_PROCESSES,
-        )
-    if scenario.membership is not None:
-        yield membership_workload(
-            scenario.membership,
-            warden=warden,
-            brokers=brokers,
-            broker_ids=[cluster.broker_id(broker) for broker in brokers],
-            keys=scenario.keys,
-            run=run,
-            clock=clock,
-            seed=stream_seed(seed, "membership"),
-            first_process=_MEMBERSHIP_PROCESSES,
-        )
+    first, *beside = map(built, scenario.workloads)
+    return Together(first=first, beside=tuple(beside), time=time)

@@ -6,6 +6,7 @@ Works on any stored run, without a cluster.
 from dataclasses import replace
 
 from checkers.check import BUDGET_S, check_run
+from checkers.runner.spark_tasks import SparkTasks
 from checkers.verdict import Verdict
 from harness.progress import Progress
 from harness.run.reports import write_reports
@@ -30,7 +31,7 @@ def judge(
     seal(run)
     _advance(run, RunState.RECORDED)
     progress.say("checking on Spark")
-    verdict = check_run(run, spark=spark.session(), budget_s=budget_s)
+    verdict = check_run(run, session=SparkTasks(spark.session()), budget_s=budget_s)
     _advance(run, RunState.CHECKED)
     write_reports(run)
     return verdict

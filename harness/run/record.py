@@ -7,28 +7,30 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from clusters.abilities import Route, direct
 from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import Route, direct
-from clusters.kafka.prepared import Prepared
+from clusters.kafka.processes import BrokerProcesses
 from clusters.port import Cluster, Disks
-from clusters.reference.processes import ReferenceCluster
+from clusters.system import Prepared
+from clusters.systems import system_of
 from harness.manifest import note
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
-from harness.run.clients import tables_of, workload_of
+from harness.run.clients import tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import HostKind, RunOptions
-from harness.scenario.scenario import Scenario, node_names
+from harness.scenario.scenario import Scenario
+from harness.timing import RealTime
 from history.clock import Clock
 from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
+from workloads.kind import Setup
 
 __all__ = ["record", "unread"]
 
@@ -36,20 +38,17 @@ __all__ = ["record", "unread"]
 def record(
     scenario: Scenario,
     options: RunOptions,
-    prepared: Prepared | None,
+    prepared: Prepared,
     *,
     run: RunDirectory,
     clock: Clock,
     progress: Progress,
 ) -> None:
-    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted.
-
-    `prepared`: a release of Kafka; None: the nodes are the reference cluster's.
-    """
+    """Fill the run directory's raw history. HarnessError if the recording is not to be trusted."""
     run_id = f"{scenario.name}/{run.root.name}"
     needs = Needs(
         run_id=run_id,
-        nodes=node_names(scenario.cluster),
+        nodes=scenario.cluster.nodes,
         directory=run.nodes,
         prepared=prepared,
         progress=progress.say,
@@ -64,33 +63,32 @@ def record(
             scenario, options, prepared, host=host, directory=run.nodes, clock=clock
         )
         links = links_of(cluster, route)
-        wire = None
-        if options.wire:
-            dialect = prepared is None
-            wire = _wire(links, warden=warden, run=run, clock=clock, dialect=dialect)
-            stack.enter_context(wire)
-            if isinstance(host, LeadsLinks):
-                host.lead([(link.source, link.address, link.port) for link in links])
-        stack.enter_context(_started(cluster, progress))
-        note(
-            run,
-            versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
-            node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
-            recorded=_tables(scenario, wired=options.wire),
-            stuck_isr_limit_s=scenario.recovery_limit_s,
+        wire = stack.enter_context(
+            _wire(links, options, host=host, warden=warden, run=run, clock=clock)
         )
+        stack.enter_context(_started(cluster, progress))
+        _note_cluster(run, cluster, scenario, options)
         cluster.create_topics(scenario.topics)
         if wire is not None:
             wire.name_topics(cluster.view().topic_ids)
         stack.enter_context(cluster.watch(run.raw, topics=[t.name for t in scenario.topics]))
-        workload = workload_of(
+        workload = together(
             scenario,
-            cluster,
-            warden=warden,
-            prepared=prepared,
-            run=run,
-            clock=clock,
+            lambda kind, spec, seed: kind.build(
+                spec,
+                Setup(
+                    cluster=cluster,
+                    prepared=prepared,
+                    topics=scenario.topics,
+                    warden=warden,
+                    run=run,
+                    clock=clock,
+                    seed=seed,
+                    first_process=kind.first_process,
+                ),
+            ),
             seed=options.seed,
+            time=RealTime(),
         )
         Recording(
             scenario=scenario,
@@ -110,47 +108,64 @@ def record(
 def _placed(
     scenario: Scenario,
     options: RunOptions,
-    prepared: Prepared | None,
+    prepared: Prepared,
     *,
     host: Host,
     directory: Path,
     clock: Clock,
-) -> tuple[KafkaCluster | ReferenceCluster, Route]:
+) -> tuple[BrokerProcesses, Route]:
     """The cluster, with nothing of it running yet, and how its nodes find each other."""
     route: Route = direct
     if options.wire:
-        nodes = node_names(scenario.cluster)
-        route = wired_route(nodes, host=host, clients=scenario.wires_clients)
-    cluster: KafkaCluster | ReferenceCluster
-    if prepared is None:
-        cluster = ReferenceCluster(
-            scenario.cluster,
-            host=host,
-            directory=directory,
-            clock=clock,
-            rules_off=options.without_rules,
-            port_base=options.port_base,
-            route=route,
-        )
-    else:
-        cluster = KafkaCluster(
-            scenario.cluster,
-            host=host,
-            prepared=prepared,
-            directory=directory,
-            clock=clock,
-            port_base=options.port_base,
-            route=route,
-        )
+        route = wired_route(scenario.cluster.nodes, host=host, clients=scenario.wires_clients)
+    cluster = options.cluster.driver.build(
+        scenario.cluster,
+        prepared,
+        host=host,
+        directory=directory,
+        clock=clock,
+        rules_off=options.without_rules,
+        port_base=options.port_base,
+        route=route,
+    )
+    assert isinstance(cluster, BrokerProcesses)
     return cluster, route
 
 
+@contextmanager
 def _wire(
-    links: tuple[Link, ...], *, warden: Warden, run: RunDirectory, clock: Clock, dialect: bool
-) -> Wire:
-    """The proxy on these links."""
-    log = run.nodes / "wire.log"
-    return Wire(links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect)
+    links: tuple[Link, ...],
+    options: RunOptions,
+    *,
+    host: Host,
+    warden: Warden,
+    run: RunDirectory,
+    clock: Clock,
+) -> Iterator[Wire | None]:
+    """The proxy on these links; None if the run has none."""
+    if not options.wire:
+        yield None
+        return
+    log, dialect = run.nodes / "wire.log", options.cluster.of_our_own
+    with Wire(
+        links, warden=warden, directory=run.raw, log=log, clock=clock, dialect=dialect
+    ) as wire:
+        if isinstance(host, LeadsLinks):
+            host.lead([(link.source, link.address, link.port) for link in links])
+        yield wire
+
+
+def _note_cluster(
+    run: RunDirectory, cluster: BrokerProcesses, scenario: Scenario, options: RunOptions
+) -> None:
+    """Have the manifest say what runs, where, and what is to be recorded of it."""
+    note(
+        run,
+        versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
+        node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
+        recorded=_tables(scenario, wired=options.wire),
+        stuck_isr_limit_s=scenario.recovery_limit_s,
+    )
 
 
 def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
@@ -167,14 +182,13 @@ def _where(options: RunOptions, disks: Disks) -> dict[str, str]:
 
 def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
     """The tables of the cluster that this run sets out to record."""
-    seen = ("describes", "metadata_offsets", "quorum_claims")
-    lain = ("metadata_log", "replicas", "replica_records", "node_settings", "log_findings")
     taped = ("wire",) if wired else ()
-    return tuple(dict.fromkeys((*taped, *seen, *lain, *tables_of(scenario))))
+    lain = system_of(scenario.cluster).tables
+    return tuple(dict.fromkeys((*taped, *lain, *tables_of(scenario))))
 
 
 def _testify(
-    cluster: KafkaCluster | ReferenceCluster,
+    cluster: BrokerProcesses,
     scenario: Scenario,
     run: RunDirectory,
     progress: Progress,

@@ -10,7 +10,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from clusters.abilities import Explains, Skews
-from clusters.port import Cluster, NodeName
+from clusters.kafka_port import BrokerCluster
+from clusters.port import NodeName
 from harness.interpreter.books import PerformedPlay
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.cutting import cutters_of
@@ -46,7 +47,7 @@ class Recording:
     """One run of clients and faults on a cluster that is up. `go` performs it."""
 
     scenario: Scenario
-    cluster: Cluster
+    cluster: BrokerCluster
     workload: Together
     wire: BreaksNetwork | None
     links: Collection[Link]
@@ -168,7 +169,7 @@ class Recording:
         )
 
 
-def _end_of(cluster: Cluster, node: NodeName) -> str:
+def _end_of(cluster: BrokerCluster, node: NodeName) -> str:
     if isinstance(cluster, Explains):
         return cluster.obituary(node).removeprefix(f"{node} ")
     return f"see {cluster.logs(node)[0]}"

@@ -1,10 +1,13 @@
 """What people are shown of a run."""
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from history.failure import HarnessError
 from history.run_directory import RunDirectory
+from history.seal import seal
 from nemesis.verbs.registry import VERBS
 from report import page
 from report.junit import write_junit
@@ -12,6 +15,8 @@ from report.palette import FaultLook, Shade
 from report.sequence import Window
 
 __all__ = ["LOOKS", "write_page", "write_reports"]
+
+_LOG: Final = logging.getLogger(__name__)
 
 LOOKS: Final[Mapping[str, FaultLook]] = {
     verb.word: FaultLook(
@@ -34,5 +39,10 @@ def write_reports(run: RunDirectory, *, window: Window | None = None) -> None:
 
 
 def write_page(run: RunDirectory, *, window: Window | None = None) -> Path:
-    """The page alone, of a run in any state."""
+    """The page alone, of a run in any state: what it recorded is sealed first, so that it shows."""
+    if not run.history.is_dir() and any(run.raw.glob("*")):
+        try:
+            seal(run)
+        except HarnessError as error:
+            _LOG.warning("the page shows no history: %s", error)
     return page.write_page(run, window=window, looks=LOOKS)

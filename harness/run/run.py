@@ -8,31 +8,22 @@ page too. Nothing outlives the call: the warden that owns every process ends wit
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
-from typing import Final
 
 from checkers.verdict import Verdict
-from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.preparation import prepare
-from clusters.kafka.prepared import Prepared
-from clusters.port import Cluster
 from clusters.provision.cache import cache_dir
-from clusters.provision.java import Java, find_java
-from clusters.reference.processes import ReferenceCluster
-from clusters.reference.simulated.cluster import SimulatedCluster
-from clusters.reference.specs import level_of
+from clusters.provision.java import Java
+from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
-from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.disks import with_disks
-from harness.prepare.hardships import with_hardships
-from harness.prepare.hosts import refuse_unplaceable, with_release_of_image
-from harness.prepare.reference import fitted_to_reference, release_like, rules_without
-from harness.prepare.upgrades import with_upgrades
+from harness.prepare.hosts import with_release_of_image
+from harness.prepare.plan import Plan, planned
+from harness.prepare.reference import rules_without
+from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
 from harness.run.lock import only_run
@@ -42,26 +33,18 @@ from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated
 from harness.run.spark_start import SparkStart
 from harness.scenario.expectation import expectation_for, is_met
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from harness.trials.plan import plan_of
 from harness.trials.recorded import record_trial
 from harness.trials.trial import TrialResult
 from harness.virtual.evidence import ORIGIN_UTC_NS
 from history.clock import Clock
-from history.failure import HarnessError, UsageError
+from history.failure import HarnessError, SpecError
 from history.manifest import RunState, read_manifest, write_manifest
 from history.run_directory import RunDirectory
 
-__all__ = ["CLUSTERS", "InterruptedRunError", "record_scenario", "run_scenario"]
-
-CLUSTERS: Final[Mapping[ClusterKind, type[Cluster]]] = {
-    ClusterKind.KAFKA: KafkaCluster,
-    ClusterKind.REFERENCE: ReferenceCluster,
-    ClusterKind.SIMULATED: SimulatedCluster,
-}
-_FREE_BYTES_MIN = 1 << 30
-"""A smoke run writes about 200 MB (logs, segments, node data); below this it would not end well."""
+__all__ = ["InterruptedRunError", "record_scenario", "run_planned", "run_scenario"]
 
 
 class InterruptedRunError(KeyboardInterrupt):
@@ -73,15 +56,15 @@ class InterruptedRunError(KeyboardInterrupt):
 
 
 def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunOutcome:
+    """Plan it and run it."""
+    return run_planned(planned(scenario, options, progress.say), progress)
+
+
+def run_planned(plan: Plan, progress: Progress) -> RunOutcome:
     """Run it. HarnessError if no verdict could be reached; the run directory then says why."""
-    _refuse_full_disk(options.results)
-    refuse_unplaceable(options)
-    _refuse_what_cannot_be_done(scenario, options)
-    scenario = with_disks(scenario, options, progress.say)
-    if options.cluster is ClusterKind.REFERENCE:
-        scenario = fitted_to_reference(scenario, options, progress)
-    scenario = with_release_of_image(scenario, options, progress.say)
-    scenario = with_hardships(scenario, options)
+    options = plan.options
+    _make_directory(options.results)
+    scenario = with_release_of_image(plan.scenario, options, progress.say)
     with _interruptible(), _alone(scenario, options):
         stage = _stage(scenario, options, progress)
         run = _begun(scenario, options, stage)
@@ -97,16 +80,11 @@ def run_scenario(scenario: Scenario, options: RunOptions, progress: Progress) ->
 
 def record_scenario(scenario: Scenario, options: RunOptions, progress: Progress) -> RunDirectory:
     """Record it, neither sealed nor judged: the raw history and the manifest. For measuring."""
-    _refuse_what_cannot_be_done(scenario, options)
+    scenario = planned(scenario, options, progress.say).scenario
     stage = _stage(scenario, options, progress)
     run = _begun(scenario, options, stage)
     stage.record(run)
     return run
-
-
-def _refuse_what_cannot_be_done(scenario: Scenario, options: RunOptions) -> None:
-    there = There(cluster=CLUSTERS[options.cluster], host=options.host, wired=options.wire)
-    refuse_missing_abilities(scenario, there)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,54 +103,45 @@ class _Stage:
 
 
 def _stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if options.without_rules and options.cluster is ClusterKind.KAFKA:
-        raise UsageError(
-            "--without-rule is for our own nodes: pass --cluster reference, or simulated"
-        )
-    if options.cluster is ClusterKind.KAFKA:
-        prepared = _prepared(scenario, progress)
-        clock = Clock.start()
-        return _Stage(
-            java=prepared.java,
-            release=prepared.release.version,
-            level=None,
-            origin_ns=clock.origin_ns,
-            origin_utc_ns=time.time_ns() - clock.now_ns(),
-            record=lambda run: record(
-                scenario, options, prepared, run=run, clock=clock, progress=progress
-            ),
-        )
+    make = options.cluster
     if scenario.trial is not None:
         return _trial_stage(scenario, options, progress)
-    if options.cluster is ClusterKind.SIMULATED:
-        cluster = prepare_simulated(scenario, options)
-        return _virtual_stage(
-            scenario,
-            lambda run: record_simulated(scenario, options, cluster, run=run, progress=progress),
+    simulated = prepare_simulated(scenario, options) if make.in_virtual_time else None
+    try:
+        prepared = make.driver.prepare(scenario.cluster, wanted_by(scenario.play), progress.say)
+    except SpecError as error:
+        raise scenario.document.error(error) from error
+    if simulated is not None:
+        return _in_virtual_time(
+            prepared,
+            lambda run: record_simulated(scenario, options, simulated, run=run, progress=progress),
         )
     clock = Clock.start()
     return _Stage(
-        java=find_java(),
-        release=release_like(scenario),
-        level=level_of(scenario.cluster),
+        java=prepared.java,
+        release=prepared.version,
+        level=prepared.level,
         origin_ns=clock.origin_ns,
         origin_utc_ns=time.time_ns() - clock.now_ns(),
-        record=lambda run: record(scenario, options, None, run=run, clock=clock, progress=progress),
+        record=lambda run: record(
+            scenario, options, prepared, run=run, clock=clock, progress=progress
+        ),
     )
 
 
 def _trial_stage(scenario: Scenario, options: RunOptions, progress: Progress) -> _Stage:
-    if options.cluster is not ClusterKind.SIMULATED:
-        raise UsageError(f"{scenario.name} is a trial: pass --cluster simulated")
     plan, rules = plan_of(scenario, options.seed), rules_without(options.without_rules)
-    return _virtual_stage(scenario, lambda run: _said(record_trial(plan, rules, run=run), progress))
+    return _in_virtual_time(
+        options.cluster.driver.prepare(scenario.cluster, Wanted(), progress.say),
+        lambda run: _said(record_trial(plan, rules, run=run), progress),
+    )
 
 
-def _virtual_stage(scenario: Scenario, record: Callable[[RunDirectory], None]) -> _Stage:
+def _in_virtual_time(prepared: Prepared, record: Callable[[RunDirectory], None]) -> _Stage:
     return _Stage(
-        java=find_java(),
-        release=release_like(scenario),
-        level=level_of(scenario.cluster),
+        java=prepared.java,
+        release=prepared.version,
+        level=prepared.level,
         origin_ns=0,
         origin_utc_ns=ORIGIN_UTC_NS,
         record=record,
@@ -195,22 +164,11 @@ def _begun(scenario: Scenario, options: RunOptions, stage: _Stage) -> RunDirecto
     return run
 
 
-def _prepared(scenario: Scenario, progress: Progress) -> Prepared:
-    try:
-        return with_upgrades(scenario, prepare(scenario.cluster, progress.say), progress.say)
-    except UsageError:
-        raise
-    except HarnessError as error:
-        raise HarnessError(f"{error}\n(--cluster reference needs no release of Kafka)") from error
-
-
 def _alone(scenario: Scenario, options: RunOptions) -> AbstractContextManager[object]:
     """Nobody else's run takes the machine's time from processes; virtual time is nobody's."""
-    if options.cluster is ClusterKind.SIMULATED:
+    if options.cluster.in_virtual_time:
         return nullcontext()
-    kafka = options.cluster is ClusterKind.KAFKA
-    named = f"Kafka {scenario.cluster.release}" if kafka else "the reference cluster"
-    where = f"{scenario.name} on {named}"
+    where = f"{scenario.name} on {options.cluster.title.format(release=scenario.cluster.release)}"
     return only_run(cache_dir(), what=where, alongside=options.alongside)
 
 
@@ -223,17 +181,11 @@ def _outcome(scenario: Scenario, stage: _Stage, run: RunDirectory, verdict: Verd
     )
 
 
-def _refuse_full_disk(results: Path) -> None:
+def _make_directory(results: Path) -> None:
     try:
         results.mkdir(parents=True, exist_ok=True)
-        free_bytes = shutil.disk_usage(results).free
     except OSError as error:
         raise HarnessError(f"{results}: cannot write results there: {error.strerror}") from None
-    if free_bytes < _FREE_BYTES_MIN:
-        raise HarnessError(
-            f"{results}: {free_bytes / 2**20:,.0f} MiB free, a run needs "
-            f"{_FREE_BYTES_MIN / 2**20:,.0f}; make room or pass --results DIR on another disk"
-        )
 
 
 @contextmanager

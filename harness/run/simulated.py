@@ -8,17 +8,18 @@ begins at a fixed moment.
 from contextlib import ExitStack
 from typing import Final
 
+from clusters.kafka_port import of_kafka
+from clusters.port import CLIENTS
 from clusters.reference.simulated.cluster import CLIENTS_FROM, HARNESS_FROM, SimulatedCluster, build
 from clusters.reference.simulated.notebook import RecordedNotebook
 from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
-from harness.prepare.reference import refuse_what_is_kafkas, rules_without
+from harness.prepare.reference import rules_without
 from harness.progress import Progress
-from harness.run.clients import Together, tables_of
+from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
-from harness.seeds import stream_seed
 from harness.virtual.evidence import (
     ORIGIN_UTC_NS,
     Overheard,
@@ -29,34 +30,21 @@ from harness.virtual.evidence import (
     testify,
 )
 from harness.virtual.looks import SimulatedLooks
-from history.failure import UsageError
 from history.run_directory import RunDirectory
 from nemesis.simulated.tape import BufferedTape
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.topology import CLIENTS
 from nemesis.wire.rules import Link
-from workloads.port import Workload
-from workloads.produce_poll_spec import ProducePollSpec
-from workloads.simulated.metadata import SimulatedMetadata
-from workloads.simulated.produce_poll import SimulatedProducePoll, recorded
+from workloads.kind import SimulatedSetup
 
 __all__ = ["prepare_simulated", "record_simulated"]
 
 _S: Final = 1_000_000_000
-_METADATA_PROCESSES: Final = 100_000
-"""Beyond the processes that clients of records can come to."""
 
 
 def prepare_simulated(scenario: Scenario, options: RunOptions) -> SimulatedCluster:
-    """The cluster of a scenario, to which nothing has happened yet.
-
-    UsageError for what cannot be in virtual time.
-    """
-    refuse_what_is_kafkas(scenario)
-    if scenario.membership is not None:
-        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    """The cluster of a scenario, not started yet."""
     rules = rules_without(options.without_rules)
-    return build(scenario.cluster, seed=options.seed, rules=rules)
+    return build(of_kafka(scenario.cluster), seed=options.seed, rules=rules)
 
 
 def record_simulated(
@@ -135,23 +123,18 @@ def _links(cluster: SimulatedCluster, *, clients: bool) -> list[Link]:
 def _workload(
     scenario: Scenario, cluster: SimulatedCluster, run: RunDirectory, seed: int
 ) -> Together:
-    assert isinstance(scenario.workload, ProducePollSpec)
-    first = SimulatedProducePoll(
-        scenario.workload,
-        cluster,
-        topics=scenario.topics,
-        recorders=recorded(run.raw, scenario.keys),
-        seed=stream_seed(seed, "workload"),
-    )
-    beside: tuple[Workload, ...] = ()
-    if scenario.metadata is not None:
-        beside = (
-            SimulatedMetadata(
-                scenario.metadata,
-                cluster,
-                raw=run.raw,
-                seed=stream_seed(seed, "metadata"),
-                first_process=_METADATA_PROCESSES,
+    return together(
+        scenario,
+        lambda kind, spec, seed: kind.build_simulated(
+            spec,
+            SimulatedSetup(
+                cluster=cluster,
+                topics=scenario.topics,
+                run=run,
+                seed=seed,
+                first_process=kind.first_process,
             ),
-        )
-    return Together(first=first, beside=beside, time=SimulatedTime(cluster))
+        ),
+        seed=seed,
+        time=SimulatedTime(cluster),
+    )

@@ -16,15 +16,11 @@ from dataclasses import dataclass
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from checkers.catalogue import Kind, names_of
 from checkers.verdict import Validity, Verdict
-from harness.scenario.validation import mapping, refuse_unknown
-from history.failure import SpecError
-from nemesis.words import did_you_mean
+from harness.scenario.validation import Reader, anomalies, known_words, mapping
+from history.failure import Mistakes, SpecError
 
 __all__ = ["Expectation", "expectation_for", "is_met", "parse_expectations", "tried_releases"]
-
-_ANOMALIES = names_of(Kind.ANOMALY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,22 +38,22 @@ class Expectation:
 
 
 def parse_expectations(value: object) -> tuple[Expectation, ...]:
-    """The entries of `expect`. SpecError with the index of the first wrong one."""
+    """The entries of `expect`. SpecError with the indices of the wrong ones."""
     if not isinstance(value, list):
         raise SpecError((), "expected a list, e.g. [{kafka: '>=3.5', valid: true}]")
-    found = []
+    found, mistakes = [], Mistakes()
     for index, item in enumerate(value):
-        try:
+        with mistakes.below(index):
             found.append(_parse_one(mapping(item, example="{valid: true}")))
-        except SpecError as error:
-            raise error.below(index) from None
+    mistakes.refuse()
     for index, expectation in enumerate(found):
         for place, release in enumerate(expectation.tried):
             if expectation_for(tuple(found), release=release) is not expectation:
-                raise SpecError(
+                mistakes.note(
                     (index, "tried", place),
                     f"{release} is not a release that this entry decides about",
                 )
+    mistakes.refuse()
     return tuple(found)
 
 
@@ -95,54 +91,51 @@ def is_met(expectation: Expectation, verdict: Verdict) -> bool:
 
 
 def _parse_one(data: Mapping[str, object]) -> Expectation:
-    refuse_unknown(data, ["kafka", "level", "valid", "invalid", "tried"])
+    read = Reader(data)
+    unknown = read.refuse_unknown(["kafka", "level", "valid", "invalid", "tried"])
+    if not unknown and ("valid" in data) == ("invalid" in data):
+        read.mistakes.note((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
     if "level" in data and ("kafka" in data or "tried" in data):
-        raise SpecError(("level",), "it is about clusters of our own: no 'kafka' or 'tried' beside")
-    if ("valid" in data) == ("invalid" in data):
-        raise SpecError((), "expected 'valid: true' or 'invalid: [anomaly, …]'")
-    releases = _range(data, "kafka")
-    levels = _range(data, "level") if "level" in data else None
-    if "valid" in data:
-        if data["valid"] is not True:
-            raise SpecError(("valid",), "write 'valid: true', or 'invalid: [anomaly, …]'")
-        return Expectation(
-            releases=releases, levels=levels, validity=Validity.VALID, tried=_tried(data)
-        )
-    return Expectation(
-        releases=releases,
-        levels=levels,
-        validity=Validity.INVALID,
-        anomalies=_anomalies(data["invalid"]),
-        tried=_tried(data),
+        why = "it is about clusters of our own: no 'kafka' or 'tried' beside"
+        read.mistakes.note(("level",), why)
+    found = Expectation(
+        releases=read.at("kafka", _range, otherwise=SpecifierSet()),
+        levels=read.at("level", _range, otherwise=None),
+        validity=read.at("valid", _valid, otherwise=Validity.INVALID),
+        anomalies=read.at("invalid", _anomalies, otherwise=()),
+        tried=read.at("tried", _tried, otherwise=()),
     )
+    read.mistakes.refuse()
+    return found
 
 
-def _range(data: Mapping[str, object], key: str) -> SpecifierSet:
+def _valid(value: object) -> Validity:
+    if value is not True:
+        raise SpecError((), "write 'valid: true', or 'invalid: [anomaly, …]'")
+    return Validity.VALID
+
+
+def _range(value: object) -> SpecifierSet:
     try:
-        return SpecifierSet(str(data.get(key, "")))
+        return SpecifierSet(str(value))
     except InvalidSpecifier:
         raise SpecError(
-            (key,), f'{data[key]!r} is no range of versions; write ">=3.5" or "<4,>=3"'
+            (), f'{value!r} is no range of versions; write ">=3.5" or "<4,>=3"'
         ) from None
 
 
-def _tried(data: Mapping[str, object]) -> tuple[str, ...]:
-    value = data.get("tried", [])
+def _tried(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise SpecError(("tried",), f"expected a list of releases, e.g. [3.4.1]; found {value!r}")
+        raise SpecError((), f"expected a list of releases, e.g. [3.4.1]; found {value!r}")
+    mistakes = Mistakes()
     for index, release in enumerate(value):
         if not isinstance(release, str):
-            raise SpecError(("tried", index), f"{release!r} is a number; quote it: '{release}'")
+            mistakes.note((index,), f"{release!r} is a number; quote it: '{release}'")
+    mistakes.refuse()
     return tuple(value)
 
 
 def _anomalies(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value:
-        raise SpecError(("invalid",), "expected a list of anomalies, e.g. [lost-write]")
-    for index, name in enumerate(value):
-        if name not in _ANOMALIES:
-            raise SpecError(
-                ("invalid", index),
-                f"unknown anomaly {name!r}; {did_you_mean(str(name), _ANOMALIES)}",
-            )
-    return tuple(str(name) for name in value)
+        raise SpecError((), "expected a list of anomalies, e.g. [lost-write]")
+    return known_words(value, anomalies(), what="anomaly")

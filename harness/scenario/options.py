@@ -4,23 +4,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["ClusterKind", "HostKind", "RunOptions"]
+from clusters.system import Make
+from clusters.systems import KAFKA
 
-
-class ClusterKind(StrEnum):
-    """What the nodes are."""
-
-    KAFKA = "kafka"
-    """A release of Apache Kafka, as processes."""
-    REFERENCE = "reference"
-    """The reference cluster, as processes."""
-    SIMULATED = "simulated"
-    """The reference cluster and its clients in one process and in virtual time."""
-
-    @property
-    def in_virtual_time(self) -> bool:
-        """Whether there are no processes."""
-        return self is ClusterKind.SIMULATED
+__all__ = ["HostKind", "RunOptions"]
 
 
 class HostKind(StrEnum):
@@ -56,7 +43,7 @@ class RunOptions:
     port_base: int | None = None
     """The first of the ports that nodes listen on; None: any free ones."""
     spark_master: str = "local[*]"
-    cluster: ClusterKind = ClusterKind.KAFKA
+    cluster: Make = KAFKA
     host: HostKind = HostKind.LOCAL
     image: str | None = None
     """What containers are made of; None: a small Debian of Fencepost's own."""

@@ -9,20 +9,16 @@ Whatever of it is missing makes the run unknown. It speaks of the scenario as it
 flag lays other faults over it, or takes time from faults that are drawn, fewer are demanded.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from checkers.catalogue import Kind, names_of
-from harness.scenario.validation import mapping, refuse_unknown
+from harness.scenario.validation import Reader, anomalies, known_words, mapping
 from harness.scenario.yaml_file import Document
-from history.failure import SpecError
+from history.failure import Mistakes, SpecError
 from nemesis.verbs.registry import KINDS
 from nemesis.words import did_you_mean, duration_s
 
 __all__ = ["Requirement", "narrowed", "parse_requirement"]
-
-_ANOMALIES = names_of(Kind.ANOMALY)
-_WHAT = {"faults": "fault", "served": "fault", "judged": "anomaly"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +37,16 @@ class Requirement:
 
 
 def parse_requirement(value: object) -> Requirement:
-    """The entries of `require`. SpecError with the path to the first word that does not exist."""
-    data = mapping(value, example="{faults: [kill], judged: [lost-write]}")
-    refuse_unknown(data, ["faults", "served", "judged"])
-    return Requirement(
-        faults=_words(data, "faults", KINDS, example="kill"),
-        served=_words(data, "served", KINDS, example="kill") if "served" in data else None,
-        judged=_words(data, "judged", _ANOMALIES, example=_ANOMALIES[0]),
+    """The entries of `require`. SpecError with the paths to the words that do not exist."""
+    read = Reader(mapping(value, example="{faults: [kill], judged: [lost-write]}"))
+    read.refuse_unknown(["faults", "served", "judged"])
+    found = Requirement(
+        faults=read.at("faults", _kinds, otherwise=()),
+        served=read.at("served", _kinds, otherwise=None),
+        judged=read.at("judged", _anomalies, otherwise=()),
     )
+    read.mistakes.refuse()
+    return found
 
 
 def narrowed(document: Document, requirement: Requirement, *, asked: Sequence[str]) -> Requirement:
@@ -83,23 +81,25 @@ def _is_laid_over(document: Document) -> bool:
 
 
 def _refuse_unasked(requirement: Requirement, asked: Sequence[str]) -> None:
-    """Raise SpecError for the first kind that is demanded of a schedule without it."""
+    """Raise SpecError for the kinds that are demanded of a schedule without them."""
+    mistakes = Mistakes()
     for key in ("faults", "served"):
         for index, kind in enumerate(getattr(requirement, key) or ()):
             if kind not in asked:
                 found = f"{kind!r} is never begun here; {did_you_mean(kind, asked)}"
-                raise SpecError((key, index), found)
+                mistakes.note((key, index), found)
+    mistakes.refuse()
 
 
-def _words(
-    data: Mapping[str, object], key: str, known: Sequence[str], *, example: str
-) -> tuple[str, ...]:
-    found = data.get(key, [])
-    if not isinstance(found, list):
-        raise SpecError((key,), f"expected a list, e.g. [{example}]; found {found!r}")
-    for index, word in enumerate(found):
-        if word not in known:
-            raise SpecError(
-                (key, index), f"unknown {_WHAT[key]} {word!r}; {did_you_mean(str(word), known)}"
-            )
-    return tuple(map(str, found))
+def _kinds(value: object) -> tuple[str, ...]:
+    return _words(value, KINDS, what="fault", example="kill")
+
+
+def _anomalies(value: object) -> tuple[str, ...]:
+    return _words(value, anomalies(), what="anomaly", example="lost-write")
+
+
+def _words(value: object, known: Sequence[str], *, what: str, example: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise SpecError((), f"expected a list, e.g. [{example}]; found {value!r}")
+    return known_words(value, known, what=what)

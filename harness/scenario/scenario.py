@@ -1,45 +1,49 @@
 """A scenario: which cluster, what the clients do, what goes wrong, and what to expect of it.
 
-A scenario file is checked whole before anything starts; the first thing that cannot be is one line
-with its file and line number, and with the words that exist there.
+A scenario file is checked whole before anything starts; each thing that cannot be is one line with
+its file and line number, and with the words that exist there. Where a part cannot be read, the rest
+is read as if anything could stand there, so that no mistake brings others with it.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
+from clusters.kafka_port import TopicSpec, of_kafka
+from clusters.port import ClusterSpec
+from clusters.stage import Stage
+from clusters.system import System
+from clusters.systems import system_of
+from harness.scenario.cluster import parse_cluster
 from harness.scenario.expectation import Expectation, parse_expectations
+from harness.scenario.mix import parse_mix
 from harness.scenario.requirement import Requirement, narrowed, parse_requirement
+from harness.scenario.topics import parse_topics
 from harness.scenario.trial_spec import Storm, TrialSpec
-from harness.scenario.validation import build, mapping, refuse_unknown, settings, span_s
+from harness.scenario.validation import Reader, build, mapping
 from harness.scenario.workload import RecordsSpec, parse_workloads, path_of_records
 from harness.scenario.yaml_file import Document, load_document
 from history.failure import SpecError
 from history.manifest import Promises
 from nemesis.mix import MixSpec
 from nemesis.play import parse_play
-from nemesis.stage import Stage
 from nemesis.steps import Play, flat, kinds_of_play, takes_of, uses_clients
-from nemesis.targets import parse_target
 from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.reassign import Reassign
 from nemesis.verbs.registry import EPISODES
 from nemesis.verbs.takes import Takes
-from nemesis.words import did_you_mean, duration_s
-from workloads.membership_spec import MembershipSpec
-from workloads.metadata_spec import MetadataSpec
+from nemesis.words import duration_s
+from workloads.registry import kind_of
 
-__all__ = ["Scenario", "load_scenario", "node_names", "parse_scenario"]
+__all__ = ["Scenario", "load_scenario", "parse_scenario"]
 
 T = TypeVar("T")
 
 _AFTER_HEALING_S: Final = 1.0
 """For operations after the last heal, for the record."""
-_SETTLED_READS_S: Final = 5.0
-"""For reads of metadata that are held to their age."""
 
 _KEYS = [
     "name",
@@ -71,10 +75,8 @@ class Scenario:
     topics: tuple[TopicSpec, ...]
     workload: RecordsSpec
     """What writes and reads records."""
-    metadata: MetadataSpec | None
-    """What creates, changes and describes topics beside it, if anything does."""
-    membership: MembershipSpec | None
-    """What moves the partitions of these topics meanwhile, if anything does."""
+    beside: tuple[Any, ...]
+    """What goes on beside it, by the kinds of `workloads.registry`."""
     mix: MixSpec | None
     play: Play | None
     """With neither mix nor play the run is a control: clients alone, nothing breaks."""
@@ -93,22 +95,25 @@ class Scenario:
 
     @property
     def promises(self) -> Promises:
-        """What clients are promised: of records by one workload, of metadata by the other."""
-        if self.metadata is None:
-            return self.workload.promises
-        return replace(
-            self.workload.promises,
-            metadata_age_max_ms=self.metadata.age_max_ms,
-            metadata_settled_age_max_ms=self.metadata.settled_age_max_ms,
-            metadata_settle_ms=self.metadata.settle_ms,
-        )
+        """What clients are promised: of records by one workload, of metadata by another."""
+        promises = self.workload.promises
+        for spec in self.beside:
+            promises = kind_of(spec).promised(spec, promises)
+        return promises
+
+    @property
+    def workloads(self) -> tuple[Any, ...]:
+        """What all its clients do, that of records first."""
+        return (self.workload, *self.beside)
+
+    def beside_of(self, spec: type[T]) -> T | None:
+        """What goes on beside the records, of this kind; None if that does not."""
+        return next((one for one in self.beside if isinstance(one, spec)), None)
 
     @property
     def clients_after_healing_s(self) -> float:
         """How long clients go on when everything is healed: until there are settled reads."""
-        if self.metadata is None or self.metadata.settled_age_max_ms is None:
-            return _AFTER_HEALING_S
-        return self.metadata.settle_ms / 1000 + _SETTLED_READS_S
+        return max(_AFTER_HEALING_S, *(kind_of(one).settling_s(one) for one in self.workloads))
 
     @property
     def takes(self) -> frozenset[Takes]:
@@ -163,61 +168,90 @@ def parse_scenario(document: Document) -> Scenario:
         raise document.error(error) from None
 
 
-def node_names(spec: ClusterSpec) -> tuple[NodeName, ...]:
-    """The nodes of a cluster, spare ones too: controllers first, from 1 on in either role."""
-    counts = {
-        Role.CONTROLLER: spec.controllers + spec.spare_controllers,
-        Role.BROKER: spec.brokers + spec.spare_brokers,
-    }
-    return tuple(
-        NodeName(f"{role}-{number}") for role in Role for number in range(1, counts[role] + 1)
-    )
-
-
 def _parse(document: Document) -> Scenario:
     data = document.data
-    refuse_unknown(data, _KEYS)
-    for required in ("name", "topics", "workload"):
-        if required not in data:
-            raise SpecError((), f"a scenario needs {required!r}")
-    if "nemesis" in data and "play" in data:
-        raise SpecError(("play",), "a scenario has a nemesis or a play, not both")
-    cluster = _at("cluster", data, _cluster)
-    topics = _at("topics", data, lambda value: _topics(value, brokers=cluster.brokers))
-    specs = _at("workload", data, lambda value: parse_workloads(value, cluster, topics))
-    stage = _stage(data, cluster, topics, moving=specs.membership is not None)
-    mix = _at("nemesis", data, lambda v: _mix(v, stage)) if "nemesis" in data else None
-    play = _at("play", data, lambda v: parse_play(v, stage)) if "play" in data else None
-    time_limit_s = _at("time_limit", data, _duration, default=45.0)
-    require = _at("require", data, lambda v: _require(v, document, _asked(mix, play)))
+    read = Reader(data)
+    cluster = _cluster_of(read)
+    system = system_of(cluster)
+    _refuse_keys(read, system)
+    topics: tuple[TopicSpec, ...] = ()
+    if system.keyed:
+        topics = read.at(
+            "topics", lambda value: parse_topics(value, of_kafka(cluster)), otherwise=()
+        )
+    specs = read.at(
+        "workload", lambda value: parse_workloads(value, cluster, topics), otherwise=None
+    )
+    moving = any(kind_of(spec).moves_replicas for spec in specs or ())
+    stage = _stage(data, cluster, topics, moving=moving)
+    mix = read.at("nemesis", lambda value: parse_mix(value, stage), otherwise=None)
+    play = read.at("play", lambda value: parse_play(value, stage), otherwise=None)
+    require = read.at("require", parse_requirement, otherwise=Requirement())
+    time_limit_s = read.at("time_limit", _duration, otherwise=45.0)
+    if not {"nemesis", "play", "time_limit"} & read.unread:
+        with read.mistakes.below("require"):
+            require = narrowed(document, require, asked=_asked(mix, play))
+    name = read.at("name", _name, otherwise="")
+    recovery_limit_s = read.at("recovery_limit", _duration, otherwise=90.0)
+    expect = read.at("expect", parse_expectations, otherwise=())
+    trial = read.at("trial", lambda value: _trial(value, data), otherwise=None)
+    through_proxy = read.at("clients_through_proxy", _boolean, otherwise=False)
+    read.mistakes.refuse()
+    assert specs is not None, "refused"
     return Scenario(
         document=_with_requirement(document, require),
-        name=_at("name", data, _name),
+        name=name,
         title=str(data.get("title", data["name"])),
         issue=str(data["issue"]) if "issue" in data else None,
         cluster=cluster,
         topics=topics,
-        workload=specs.records,
-        metadata=specs.metadata,
-        membership=specs.membership,
+        workload=specs[0],
+        beside=specs[1:],
         mix=None if mix is None else replace(mix, demanded=require.faults),
         play=play,
         time_limit_s=time_limit_s,
-        recovery_limit_s=_at("recovery_limit", data, _duration, default=90.0),
-        expect=_at("expect", data, parse_expectations, default=()),
+        recovery_limit_s=recovery_limit_s,
+        expect=expect,
         require=require,
         drawn=mix is not None,
-        trial=_at("trial", data, lambda value: _trial(value, data)) if "trial" in data else None,
-        clients_through_proxy=_at("clients_through_proxy", data, _boolean, default=False),
+        trial=trial,
+        clients_through_proxy=through_proxy,
     )
+
+
+def _refuse_keys(read: Reader, system: System) -> None:
+    """Note the keys that do not exist, those that are missing, and those that go not together."""
+    unknown = read.refuse_unknown(_KEYS)
+    if "topics" in read.data and not system.keyed:
+        read.mistakes.note(("topics",), f"a cluster of {system.name} has no topics")
+    for required in ("name", *(("topics",) if system.keyed else ()), "workload"):
+        # A key that was misspelt is one mistake, not two.
+        if required not in read.data and not get_close_matches(required, unknown):
+            read.mistakes.note((), f"a scenario needs {required!r}")
+    if "nemesis" in read.data and "play" in read.data:
+        read.mistakes.note(("play",), "a scenario has a nemesis or a play, not both")
+
+
+def _cluster_of(read: Reader) -> ClusterSpec:
+    """The cluster; where it cannot be, one that refuses nothing else because of that."""
+    value = read.data.get("cluster")
+    try:
+        return parse_cluster(value)
+    except SpecError as error:
+        read.mistakes.add(error.below("cluster"))
+        wrong = {one.path[0] for one in error.all if one.path}
+    right = {k: v for k, v in value.items() if k not in wrong} if isinstance(value, dict) else {}
+    try:
+        return parse_cluster({key: _WIDEST[key] for key in _WIDEST if key in wrong} | right)
+    except SpecError:
+        return parse_cluster(_WIDEST)
+
+
+_WIDEST: Final = {"controllers": 3, "brokers": 9}
 
 
 def _asked(mix: MixSpec | None, play: Play | None) -> tuple[str, ...]:
     return kinds_of_play(play or ()) if mix is None else tuple(dict.fromkeys(mix.faults))
-
-
-def _require(value: object, document: Document, asked: tuple[str, ...]) -> Requirement:
-    return narrowed(document, parse_requirement(value), asked=asked)
 
 
 def _with_requirement(document: Document, require: Requirement) -> Document:
@@ -227,6 +261,15 @@ def _with_requirement(document: Document, require: Requirement) -> Document:
     return document.with_flag(("require",), require.as_data(), "command line")
 
 
+class _AnyKeys(tuple[str, ...]):
+    """Those of topics that could not be read: whatever a play names may be among them."""
+
+    __slots__ = ()
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
 def _stage(
     data: Mapping[str, Any], cluster: ClusterSpec, topics: tuple[TopicSpec, ...], *, moving: bool
 ) -> Stage:
@@ -234,24 +277,23 @@ def _stage(
 
     `moving`: a workload reassigns all of them.
     """
-    nodes = node_names(cluster)
     stage = Stage(
-        nodes=nodes,
-        keys=tuple(key for topic in topics for key in topic.keys),
-        broker_ids=tuple(range(1, cluster.brokers + cluster.spare_brokers + 1)),
-        spares=frozenset(nodes)
-        - frozenset(node_names(replace(cluster, spare_controllers=0, spare_brokers=0))),
-        fixed=frozenset(
-            node
-            for node in nodes
-            if cluster.quorum is Quorum.STATIC and role_of(node) is Role.CONTROLLER
-        ),
+        nodes=cluster.nodes,
+        system=system_of(cluster).name,
+        roles=cluster.roles,
+        keys=tuple(key for topic in topics for key in topic.keys) or _AnyKeys(),
+        broker_ids=cluster.member_ids,
+        spares=cluster.spares,
+        fixed=cluster.fixed,
         release=cluster.release,
-        metadata_version=cluster.metadata_version or "",
+        metadata_version=cluster.protocol_level or "",
     )
     if "play" not in data or moving:
         return stage
-    play = _at("play", data, lambda value: parse_play(value, stage))
+    try:
+        play = parse_play(data["play"], stage)
+    except SpecError:
+        return stage  # what is wrong is said when it is read on this stage
     if any(isinstance(step, RemoveNodes) for step in flat(play)):
         return stage  # what a node leaves behind goes to any other
     moved = {key for step in flat(play) if isinstance(step, Reassign) for key in step.replicas}
@@ -281,17 +323,6 @@ def _boolean(value: object) -> bool:
     return value
 
 
-def _at(
-    key: str, data: Mapping[str, Any], parse: Callable[[Any], T], *, default: T | None = None
-) -> T:
-    if key not in data and default is not None:
-        return default
-    try:
-        return parse(data.get(key))
-    except SpecError as error:
-        raise error.below(key) from None
-
-
 def _name(value: object) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", value):
         raise SpecError((), f"a name is of a-z, 0-9, '-' and '.', found {value!r}")
@@ -303,128 +334,3 @@ def _duration(value: object) -> float:
     if seconds <= 0:
         raise SpecError((), "expected more than 0s")
     return seconds
-
-
-def _cluster(value: object) -> ClusterSpec:
-    data = mapping(value, example="{brokers: 3, kafka: 4.3.1}")
-    allowed = ["kafka" if key == "release" else key for key in ClusterSpec.__dataclass_fields__]
-    refuse_unknown(data, allowed)
-    if isinstance(data.get("kafka"), float):
-        raise SpecError(("kafka",), f"{data['kafka']!r} is a number; quote it: '{data['kafka']}'")
-    if "kafka" in data:
-        data["release"] = str(data.pop("kafka"))
-    if data.get("metadata_version") is not None:
-        data["metadata_version"] = str(data["metadata_version"])
-    for key in ("settings", "controller_settings", "broker_settings"):
-        data[key] = _at(key, data, settings)
-    spec = build(ClusterSpec, data)
-    if spec.controllers not in (1, 3):
-        raise SpecError(("controllers",), f"1 or 3 controllers, found {spec.controllers}")
-    if not 1 <= spec.brokers <= 9:  # noqa: PLR2004  # one digit, one machine
-        raise SpecError(("brokers",), f"1 to 9 brokers, found {spec.brokers}")
-    _refuse_spares(spec)
-    return spec
-
-
-def _refuse_spares(spec: ClusterSpec) -> None:
-    for key, count in (("spare_controllers", 4), ("spare_brokers", 9 - spec.brokers)):
-        if not 0 <= getattr(spec, key) <= count:
-            raise SpecError((key,), f"0 to {count} of them, found {getattr(spec, key)}")
-    if spec.spare_controllers and spec.quorum is Quorum.STATIC:
-        raise SpecError(("spare_controllers",), "the voters of a static quorum are fixed: dynamic")
-
-
-def _topics(value: object, *, brokers: int) -> tuple[TopicSpec, ...]:
-    if not isinstance(value, list) or not value:
-        raise SpecError((), "expected a list of topics, e.g. [{name: t, partitions: 6}]")
-    topics = []
-    for index, item in enumerate(value):
-        try:
-            topics.append(_topic(item, brokers=brokers))
-        except SpecError as error:
-            raise error.below(index) from None
-        if topics[-1].name in {topic.name for topic in topics[:-1]}:
-            raise SpecError((index, "name"), f"topic {topics[-1].name!r} stands here twice")
-    return tuple(topics)
-
-
-def _topic(item: object, *, brokers: int) -> TopicSpec:
-    data = mapping(item, example="{name: t, partitions: 6}")
-    refuse_unknown(data, ["name", "partitions", "replication_factor", "replicas", "settings"])
-    data["settings"] = _at("settings", data, settings)
-    if "replicas" in data:
-        if "partitions" in data or "replication_factor" in data:
-            raise SpecError(("replicas",), "replicas already say how many partitions and copies")
-        data["assignment"] = data.pop("replicas")
-        data["replication_factor"] = max(map(len, data["assignment"] or [[]]))
-    data.setdefault("replication_factor", min(3, brokers))
-    try:
-        topic = build(TopicSpec, data)
-    except SpecError as error:
-        path = ("replicas",) if error.path[:1] == ("assignment",) else error.path
-        raise SpecError(path, error.message) from None
-    _refuse_placement(topic, brokers)
-    return topic
-
-
-def _refuse_placement(topic: TopicSpec, brokers: int) -> None:
-    if not 1 <= topic.replication_factor <= brokers:
-        raise SpecError(
-            ("replication_factor",),
-            f"1 to {brokers} copies on {brokers} brokers, found {topic.replication_factor}",
-        )
-    if topic.partitions < 1:
-        raise SpecError(("partitions",), f"1 or more partitions, found {topic.partitions}")
-    for index, replicas in enumerate(topic.assignment or ()):
-        if len(set(replicas)) != len(replicas) or not set(replicas) <= set(range(1, brokers + 1)):
-            raise SpecError(
-                ("replicas", index), f"different brokers of 1 to {brokers}, found {list(replicas)}"
-            )
-
-
-_FLAGS: Final[tuple[str, ...]] = ("overlap", "rounds")
-
-
-def _mix(value: object, stage: Stage) -> MixSpec:
-    data = mapping(value, example="{faults: [kill, pause], gap: [2s, 5s]}")
-    refuse_unknown(data, ["faults", "targets", "gap", "duration", "down", *_FLAGS])
-    spans = {f"{key}_s": _at(key, data, span_s) for key in ("gap", "duration") if key in data}
-    down = _at("down", data, _budget)
-    faults = _words(data, "faults", MixSpec.__dataclass_fields__["faults"].default)
-    for index, fault in enumerate(faults):
-        if fault not in EPISODES:
-            raise SpecError(
-                ("faults", index), f"unknown fault {fault!r}; {did_you_mean(fault, EPISODES)}"
-            )
-    targets = _words(data, "targets", MixSpec.__dataclass_fields__["targets"].default)
-    for index, target in enumerate(targets):
-        _check_target(target, index, stage)
-    rest = {key: data[key] for key in _FLAGS if key in data}
-    return build(MixSpec, {"faults": faults, "targets": targets, **spans, **down, **rest})
-
-
-def _words(data: Mapping[str, Any], key: str, default: Any) -> tuple[str, ...]:
-    found = data.get(key, default)
-    if isinstance(found, str) or not isinstance(found, (list, tuple)) or not found:
-        raise SpecError((key,), f"expected a list of words, found {found!r}")
-    return tuple(str(word) for word in found)
-
-
-def _check_target(target: str, index: int, stage: Stage) -> None:
-    by_any_key = target in ("leader", "isr follower")
-    if not by_any_key:
-        try:
-            parse_target(target, nodes=stage.nodes, keys=stage.keys)
-        except SpecError as error:
-            raise SpecError(
-                ("targets", index), f"{error.message}; a mix also knows 'leader', 'isr follower'"
-            ) from None
-
-
-def _budget(value: object) -> dict[str, int]:
-    data = mapping(value, example="{brokers: 1, controllers: 1}")
-    refuse_unknown(data, ["brokers", "controllers"])
-    for key, count in data.items():
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise SpecError((key,), f"expected a count of nodes, found {count!r}")
-    return {f"down_{key}_max": count for key, count in data.items()}

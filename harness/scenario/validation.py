@@ -1,37 +1,73 @@
-"""From parsed YAML to frozen values: unknown keys are errors, and types are checked once, here."""
+"""From parsed YAML to frozen values: unknown keys are errors, and types are checked once, here.
 
-from collections.abc import Mapping
+Each reader raises one SpecError for all the mistakes that it finds.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from history.failure import SpecError
+from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean, duration_s
 
-__all__ = ["build", "mapping", "refuse_unknown", "settings", "span_s"]
+__all__ = [
+    "Reader",
+    "anomalies",
+    "build",
+    "known_words",
+    "mapping",
+    "refuse_unknown",
+    "settings",
+    "span_s",
+]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
-def build(kind: type[T], data: Mapping[str, Any]) -> T:
-    """The dataclass `kind` from a mapping of its fields. SpecError names the first wrong one."""
-    refuse_unknown(data, [field.name for field in fields(kind)])  # type: ignore[arg-type]  # a dataclass
+def build(kind: type[T], data: Mapping[str, Any], *, called: Mapping[str, str] = {}) -> T:
+    """The dataclass `kind` from a mapping of its fields. SpecError names the wrong ones.
+
+    `called`: the words that stand for fields, where they are not the fields' own names.
+    """
+    words = {called.get(field.name, field.name): field.name for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+    read = Reader(data)
+    unknown = read.refuse_unknown(list(words))
     try:
-        return TypeAdapter(kind).validate_python(dict(data))
+        built = TypeAdapter(kind).validate_python(
+            {words[key]: data[key] for key in data if key in words}
+        )
     except ValidationError as error:
-        first = error.errors()[0]
-        path = tuple(part for part in first["loc"] if not str(part).startswith("function-"))
-        whole = first["type"] == "missing" or not path
-        found = "" if whole else f", found {first['input']!r}"
-        raise SpecError(path[:1], f"{first['msg'].removeprefix('Value error, ')}{found}") from None
+        _note_fields(error, called, read.mistakes, are_all_there=not unknown)
+    read.mistakes.refuse()
+    return built
 
 
-def refuse_unknown(data: Mapping[str, Any], allowed: list[str]) -> None:
-    """SpecError on the first key that does not exist here."""
+def _note_fields(
+    error: ValidationError, called: Mapping[str, str], mistakes: Mistakes, *, are_all_there: bool
+) -> None:
+    """Note each wrong field once: a union of types has a complaint for each of them."""
+    seen = set()
+    for found in error.errors():
+        path = tuple(part for part in found["loc"] if not str(part).startswith("function-"))[:1]
+        missing = found["type"] == "missing"
+        # What is missing may be there, under a name that does not exist.
+        if path not in seen and (are_all_there or not missing):
+            value = "" if missing or not path else f", found {found['input']!r}"
+            message = f"{found['msg'].removeprefix('Value error, ')}{value}"
+            mistakes.note(tuple(called.get(str(key), key) for key in path), message)
+        seen.add(path)
+
+
+def refuse_unknown(data: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    """SpecError for the keys that do not exist here."""
+    mistakes = Mistakes()
     for key in data:
         if key not in allowed:
-            raise SpecError((str(key),), f"unknown key {key!r}; {did_you_mean(str(key), allowed)}")
+            mistakes.note((str(key),), f"unknown key {key!r}; {did_you_mean(str(key), allowed)}")
+    mistakes.refuse()
 
 
 def mapping(data: object, *, example: str) -> dict[str, Any]:
@@ -61,3 +97,47 @@ def span_s(data: object) -> tuple[float, float]:
     if low > high:
         raise SpecError((), f"the first duration is the shorter one; found {data!r}")
     return low, high
+
+
+class Reader:
+    """A mapping that is read key by key. `refuse` raises the mistakes of all that was read."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.data = data
+        self.mistakes = Mistakes()
+        self.unread: set[str] = set()
+        """The keys whose values cannot be."""
+
+    def at(self, key: str, parse: Callable[[Any], T], *, otherwise: U) -> T | U:
+        """The value under `key`; `otherwise` where there is none, or none that can be."""
+        if key not in self.data:
+            return otherwise
+        try:
+            return parse(self.data[key])
+        except SpecError as error:
+            self.mistakes.add(error.below(key))
+            self.unread.add(key)
+            return otherwise
+
+    def refuse_unknown(self, allowed: Sequence[str]) -> Sequence[str]:
+        """Note the keys that do not exist here, and return them."""
+        with self.mistakes.below():
+            refuse_unknown(self.data, allowed)
+        return [key for key in self.data if key not in allowed]
+
+
+def anomalies() -> Sequence[str]:
+    """The names of all anomalies. The checks that find them are imported to ask for these."""
+    from checkers.catalogue import Kind, names_of  # noqa: PLC0415
+
+    return names_of(Kind.ANOMALY)
+
+
+def known_words(words: Iterable[object], known: Sequence[str], *, what: str) -> tuple[str, ...]:
+    """These words. SpecError for those that are not `known`; `what`: each of them is."""
+    found, mistakes = tuple(map(str, words)), Mistakes()
+    for index, word in enumerate(found):
+        if word not in known:
+            mistakes.note((index,), f"unknown {what} {word!r}; {did_you_mean(word, known)}")
+    mistakes.refuse()
+    return found

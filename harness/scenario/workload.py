@@ -4,86 +4,52 @@ SpecError with the path to what cannot be; the scenario says in which file and l
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from clusters.port import ClusterSpec, TopicSpec
-from harness.scenario.validation import build, mapping, settings
-from history.failure import SpecError
+from clusters.kafka_port import TopicSpec
+from clusters.port import ClusterSpec
+from harness.scenario.validation import Reader, build, mapping, settings
+from history.failure import Mistakes, SpecError
 from nemesis.words import did_you_mean
-from workloads.membership_spec import MembershipSpec
-from workloads.metadata_spec import MetadataSpec
+from workloads.kind import WorkloadKind
 from workloads.produce_poll_spec import ProducePollSpec
+from workloads.registry import KINDS, kind_of
 from workloads.transactions_spec import TransactionsSpec
 
-__all__ = ["RecordsSpec", "Workloads", "parse_workloads", "path_of_records"]
+__all__ = ["RecordsSpec", "parse_workloads", "path_of_records"]
 
 RecordsSpec = ProducePollSpec | TransactionsSpec
 """What writes and reads records."""
 
-_RECORD_WORKLOADS: Mapping[str, type[RecordsSpec]] = {
-    "produce-poll": ProducePollSpec,
-    "transactions": TransactionsSpec,
-}
-_WORKLOADS_BESIDE: Mapping[str, type[MetadataSpec | MembershipSpec]] = {
-    "metadata": MetadataSpec,
-    "membership": MembershipSpec,
-}
 
+def parse_workloads(
+    value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]
+) -> tuple[Any, ...]:
+    """One workload of records, alone or in a list with others beside it, each of another kind.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workloads:
-    """What a scenario's clients do."""
-
-    records: RecordsSpec
-    metadata: MetadataSpec | None
-    membership: MembershipSpec | None
-
-
-def parse_workloads(value: object, cluster: ClusterSpec, topics: Sequence[TopicSpec]) -> Workloads:
-    """One workload of records, alone or in a list with one of metadata, of membership, or both."""
-    specs = []
+    The one of records is first. No `topics`: they could not be read.
+    """
+    kinds = [kind for kind in KINDS.values() if isinstance(cluster, kind.for_clusters)]
+    specs, mistakes = [], Mistakes()
     for index, item in enumerate(value if isinstance(value, list) else [value]):
-        try:
-            spec = _workload(item)
-            if isinstance(spec, MembershipSpec):
-                _refuse_immovable(spec, cluster, topics)
-        except SpecError as error:
-            raise (error.below(index) if isinstance(value, list) else error) from None
-        specs.append(spec)
-    records = [spec for spec in specs if isinstance(spec, ProducePollSpec | TransactionsSpec)]
-    metadata = [spec for spec in specs if isinstance(spec, MetadataSpec)]
-    membership = [spec for spec in specs if isinstance(spec, MembershipSpec)]
-    if len(records) != 1 or len(metadata) > 1 or len(membership) > 1:
+        with mistakes.below(*([index] if isinstance(value, list) else [])):
+            spec = _workload(item, kinds)
+            specs.append(spec)
+            kind_of(spec).check(spec, cluster, topics)
+    mistakes.refuse()
+    specs.sort(key=lambda spec: kind_of(spec).first_process)
+    beside = [kind_of(spec).beside for spec in specs]
+    if beside.count(False) != 1 or len(set(map(type, specs))) < len(specs):
         raise SpecError(
             (),
-            f"expected one workload of {' or '.join(_RECORD_WORKLOADS)}, and beside it one of "
-            f"{' and one of '.join(_WORKLOADS_BESIDE)}, or none",
+            f"expected one workload of {_listed(kinds, beside=False, last=' or ')}, and beside it "
+            f"one of {_listed(kinds, beside=True, last=' and one of ')}, or none",
         )
-    return Workloads(
-        records=records[0],
-        metadata=metadata[0] if metadata else None,
-        membership=membership[0] if membership else None,
-    )
+    return tuple(specs)
 
 
-def _refuse_immovable(
-    spec: MembershipSpec, cluster: ClusterSpec, topics: Sequence[TopicSpec]
-) -> None:
-    if spec.replicas_min >= cluster.brokers:
-        raise SpecError(
-            ("replicas_min",),
-            f"{spec.replicas_min} replicas on {cluster.brokers} brokers have nowhere to go",
-        )
-    if spec.replicas_max is not None and spec.replicas_max > cluster.brokers:
-        raise SpecError(
-            ("replicas_max",), f"{spec.replicas_max} replicas on {cluster.brokers} brokers"
-        )
-    keys_count = sum(len(topic.keys) for topic in topics)
-    if spec.movers > keys_count:
-        raise SpecError(
-            ("movers",), f"each mover needs a partition of its own, found {keys_count} of them"
-        )
+def _listed(kinds: Sequence[WorkloadKind], *, beside: bool, last: str) -> str:
+    return last.join(kind.word for kind in kinds if kind.beside is beside)
 
 
 def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str | int, ...]:
@@ -91,23 +57,19 @@ def path_of_records(path: tuple[str, ...], data: Mapping[str, Any]) -> tuple[str
     listed = data.get("workload")
     if path[0] != "workload" or not isinstance(listed, list):
         return path
-    kinds = [item.get("kind") if isinstance(item, dict) else None for item in listed]
-    index = next((place for place, kind in enumerate(kinds) if kind in _RECORD_WORKLOADS), 0)
+    words = [str(item.get("kind")) if isinstance(item, dict) else "" for item in listed]
+    of_records = {kind.word for kind in KINDS.values() if not kind.beside}
+    index = next((place for place, word in enumerate(words) if word in of_records), 0)
     return (path[0], index, *path[1:])
 
 
-def _workload(
-    value: object,
-) -> RecordsSpec | MetadataSpec | MembershipSpec:
+def _workload(value: object, kinds: Sequence[WorkloadKind]) -> Any:
     data = mapping(value, example="{kind: produce-poll, rate: 1000}")
-    kind = str(data.pop("kind", None))
-    if kind in _WORKLOADS_BESIDE:
-        return build(_WORKLOADS_BESIDE[kind], data)
-    if kind not in _RECORD_WORKLOADS:
-        known = (*_RECORD_WORKLOADS, *_WORKLOADS_BESIDE)
-        raise SpecError(("kind",), f"unknown workload {kind!r}; {did_you_mean(kind, known)}")
-    try:
-        data["settings"] = settings(data.get("settings"))
-    except SpecError as error:
-        raise error.below("settings") from None
-    return build(_RECORD_WORKLOADS[kind], data)
+    word = str(data.pop("kind", None))
+    known = {kind.word: kind.spec for kind in kinds}
+    if word not in known:
+        raise SpecError(("kind",), f"unknown workload {word!r}; {did_you_mean(word, known)}")
+    read = Reader(data)
+    if "settings" in data:
+        data = data | {"settings": read.at("settings", settings, otherwise=dict[str, str]())}
+    return read.mistakes.refuse_after(lambda: build(known[word], data))

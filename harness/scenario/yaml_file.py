@@ -44,10 +44,21 @@ class Document:
         return next((f"{self.name}:{self.lines[h]}" for h in heads if h in self.lines), self.name)
 
     def error(self, found: SpecError) -> UsageError:
-        """The one line for the user: place, path, what is wrong, what is allowed."""
+        """A line for each mistake, flags first, then as they stand in the file.
+
+        It says the place, the path, what is wrong, and what is allowed.
+        """
+        in_order = sorted(found.all, key=lambda one: self._line(one.path))
+        return UsageError(*dict.fromkeys(map(self._sentence, in_order)))
+
+    def _sentence(self, found: SpecError) -> str:
         dotted = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in found.path)
         where = f"{dotted.removeprefix('.')}: " if dotted else ""
-        return UsageError(f"{self.place(found.path)}: {where}{found.message}")
+        return f"{self.place(found.path)}: {where}{found.message}"
+
+    def _line(self, path: Path_) -> int:
+        place, _, line = self.place(path).rpartition(":")
+        return int(line) if place == self.name else 0
 
     def stated(self, key: str) -> Any:
         """The value of the file itself under this key of its top, without any flag; None: none."""

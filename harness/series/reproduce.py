@@ -15,7 +15,6 @@ from pathlib import Path
 from checkers.verdict import Validity, Verdict
 from harness.progress import Progress
 from harness.run.outcome import RunOutcome
-from harness.run.run import run_scenario
 from harness.scenario.expectation import Expectation, expectation_for
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
@@ -73,20 +72,20 @@ def reproduce(
     *,
     path: Path,
     progress: Progress,
-    run: Runner = run_scenario,
+    run: Runner | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Reproduction:
     """Run all of it, and keep `path` up to date; a KeyboardInterrupt returns what was done.
 
     UsageError ends it as it would end a single run; `path` then holds what was done before.
     """
-    done = plan
+    done, runner = plan, run or _runner()
     write_reproduction(path, done)
     try:
         for place, subject in enumerate(subjects):
             for options in subject.options:
                 done = _with_run(
-                    done, place, subject, options, progress=progress, run=run, clock=clock
+                    done, place, subject, options, progress=progress, run=runner, clock=clock
                 )
                 write_reproduction(path, done)
         done = replace(done, state=State.COMPLETE)
@@ -98,6 +97,13 @@ def reproduce(
     finally:
         write_reproduction(path, done)
     return done
+
+
+def _runner() -> Runner:
+    """What runs a scenario. It takes seconds to be imported."""
+    from harness.run.run import run_scenario  # noqa: PLC0415
+
+    return run_scenario
 
 
 def result_of(verdict: Verdict, sought: Iterable[Sequence[str]]) -> RunResult:
@@ -127,7 +133,7 @@ def _planned_series(subject: Subject) -> Series:
     )
     return Series(
         release=subject.release,
-        metadata_version=subject.scenario.cluster.metadata_version,
+        metadata_version=subject.scenario.cluster.protocol_level,
         expected=_expected(expectation),
         sought=(
             (expectation.anomalies,)

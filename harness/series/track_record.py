@@ -76,7 +76,7 @@ def without_series(
     }
     for scenario in scenarios:
         for release in tried_releases(scenario.expect):
-            if (scenario.name, release, scenario.cluster.metadata_version) not in proven:
+            if (scenario.name, release, scenario.cluster.protocol_level) not in proven:
                 yield scenario, release
 
 

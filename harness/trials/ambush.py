@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from clusters.kafka_port import Role, role_of
 from clusters.node_port import notes
-from clusters.port import NodeName, NodeState, Role, role_of
+from clusters.port import NodeName, NodeState
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.interpreter import Interpreter

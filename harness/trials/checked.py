@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from checkers.catalogue import entry_of
 from checkers.check import check_run
-from checkers.in_process import in_process_session
+from checkers.runner.in_process import InProcessTasks
 from checkers.verdict import CheckResult, Validity, Verdict
 from clusters.reference.nodes.rules import Rule
 from harness.trials.examples import Example
@@ -102,7 +102,7 @@ def _judged(
 ) -> tuple[StoredTrial, Verdict]:
     name = rule.name.replace("_", "-")
     stored = store_trial(plan, without_rules=off, root=root, name=name)
-    return stored, check_run(stored.run, spark=in_process_session())
+    return stored, check_run(stored.run, session=InProcessTasks())
 
 
 def _first_proofs(verdict: Verdict, result: TrialResult) -> dict[str, str]:

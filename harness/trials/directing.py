@@ -9,7 +9,8 @@ import math
 import random
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.books import FaultBook, Played

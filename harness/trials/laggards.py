@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from clusters.port import Role, role_of
+from clusters.kafka_port import Role, role_of
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.interpreter import Interpreter
 from nemesis.topology import Flows

@@ -9,7 +9,8 @@ import random
 from dataclasses import replace
 from typing import Final
 
-from clusters.port import NodeName, NodeState, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.configuration import S
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.trials.plan import TrialPlan

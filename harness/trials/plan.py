@@ -11,19 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec, of_kafka
+from clusters.port import NodeName
 from clusters.reference.nodes.levels import LEVEL_EPOCHS
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.prepare.abilities import There, refuse_missing_abilities
-from harness.prepare.reference import refuse_what_is_kafkas
-from harness.scenario.scenario import Scenario, node_names
+from harness.prepare.reference import refuse_unsimulated_clients, refuse_what_is_kafkas
+from harness.scenario.scenario import Scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
 from harness.trials.directing import why_not_tried
-from history.failure import SpecError, UsageError
+from history.failure import SpecError
 from nemesis.late_fetches import REPLICAS_MIN
 from nemesis.mix import MixSpec
 from nemesis.play import step_word
 from nemesis.steps import Play, places
+from workloads.metadata_spec import MetadataSpec
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 
 __all__ = ["Storm", "TrialPlan", "drawn_plan", "plan_of"]
@@ -34,7 +36,7 @@ class TrialPlan(TrialSpec):
     """One trial, apart from its rules."""
 
     seed: int
-    cluster: ClusterSpec
+    cluster: KafkaSpec
     topics: tuple[TopicSpec, ...]
     records: ProducePollSpec
     mix: MixSpec | None = None
@@ -84,7 +86,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
     storm = draw.choice(_STORMS)
     controllers = draw.choice(_CONTROLLERS.get(storm, (1, 3)))
     upgrades = level > LEVEL_EPOCHS and draw.random() < _UPGRADES
-    cluster = ClusterSpec(
+    cluster = KafkaSpec(
         controllers=controllers,
         brokers=draw.choice(_BROKERS.get(storm, (2, 3, 3))),
         settings=_QUICK,
@@ -104,7 +106,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
             gap_s=(0.2, 1.0),
             duration_s=(0.3, 4.0),
             overlap=draw.random() < 0.5,  # noqa: PLR2004
-            down_brokers_max=draw.choice((1, 2)),
+            down={Role.BROKER: draw.choice((1, 2))},
         ),
         loss=draw.choice(_LOSSES.get(storm, (0.0, 0.0, 0.0, 0.01))),
         drift_ppm=_drifts(draw, cluster),
@@ -135,7 +137,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
     assert isinstance(scenario.workload, ProducePollSpec)
     return TrialPlan(
         seed=seed,
-        cluster=scenario.cluster,
+        cluster=of_kafka(scenario.cluster),
         topics=scenario.topics,
         records=scenario.workload,
         mix=scenario.mix,
@@ -147,8 +149,7 @@ def plan_of(scenario: Scenario, seed: int) -> TrialPlan:
 
 
 def _refuse_what_is_not_tried(scenario: Scenario) -> None:
-    if scenario.membership is not None:
-        raise UsageError(f"{scenario.name}: simulated clients move no partitions")
+    refuse_unsimulated_clients(scenario)
     for place, step in places(scenario.play or ()):
         if (why := why_not_tried(step)) is not None:
             found = SpecError(("play", *place), f"{step_word(step)}: {why}: leave it to a run")
@@ -162,7 +163,7 @@ def _spec_of(scenario: Scenario) -> TrialSpec:
         storm = Storm.PLAY
     elif scenario.mix is not None:
         storm = Storm.MIX
-    return TrialSpec(storm=storm, administers=scenario.metadata is not None)
+    return TrialSpec(storm=storm, administers=scenario.beside_of(MetadataSpec) is not None)
 
 
 def _stated(spec: TrialSpec) -> dict[str, Any]:
@@ -180,8 +181,8 @@ def _topics(brokers: int) -> tuple[TopicSpec, ...]:
     return (two, three)
 
 
-def _drifts(draw: random.Random, cluster: ClusterSpec) -> dict[NodeName, int]:
+def _drifts(draw: random.Random, cluster: KafkaSpec) -> dict[NodeName, int]:
     if draw.random() < 0.7:  # noqa: PLR2004
         return {}
-    nodes: Sequence[NodeName] = node_names(cluster)
+    nodes: Sequence[NodeName] = cluster.nodes
     return {node: draw.randrange(-500, 501) for node in nodes if node.startswith(Role.BROKER)}

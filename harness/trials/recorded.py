@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from clusters.reference.nodes.rules import Rules
 from harness.scenario.scenario import Scenario, parse_scenario
 from harness.scenario.trial_spec import Storm, TrialSpec
@@ -96,7 +96,7 @@ def _mix(mix: MixSpec) -> dict[str, Any]:
         "targets": list(mix.targets),
         "gap": [duration_text(end) for end in mix.gap_s],
         "duration": [duration_text(end) for end in mix.duration_s],
-        "down": {"brokers": mix.down_brokers_max, "controllers": mix.down_controllers_max},
+        "down": {f"{role}s": mix.down_max(role) for role in ("broker", "controller")},
         "overlap": mix.overlap,
         "rounds": mix.rounds,
     }

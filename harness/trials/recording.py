@@ -10,6 +10,7 @@ from typing import Final
 
 import yaml
 
+from clusters.observation import Down
 from clusters.port import NodeName
 from clusters.reference.nodes.errors import ERROR_NAMES, Error
 from clusters.reference.nodes.messages.client import MetadataResponse
@@ -29,7 +30,6 @@ from harness.virtual.evidence import (
 )
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
-from nemesis.conditions import Down
 from nemesis.play import step_data
 from nemesis.simulated.tape import BufferedTape
 from nemesis.targets import NamedNodes

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from clusters.port import Role, role_of
+from clusters.kafka_port import Role, role_of
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.interpreter import Interpreter
 from harness.scenario.trial_spec import Storm

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from clusters.systems import SIMULATED
 from harness.manifest import first_manifest
 from harness.prepare.reference import rules_without
-from harness.scenario.options import ClusterKind, RunOptions
+from harness.scenario.options import RunOptions
 from harness.trials.diary import Diary
 from harness.trials.plan import TrialPlan
 from harness.trials.recorded import record_trial, scenario_of
@@ -51,7 +52,7 @@ def store_trial(
         results=root.parent,
         seed=plan.seed,
         command=shlex.join(["fencepost", "run", str(run.scenario_path), *seed, *off]),
-        cluster=ClusterKind.SIMULATED,
+        cluster=SIMULATED,
         without_rules=tuple(without_rules),
     )
     diary = Diary()

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.finding import Finding

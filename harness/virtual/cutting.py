@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from clusters.port import CLIENTS
 from clusters.reference.simulated.cluster import SimulatedCluster
-from nemesis.topology import CLIENTS
 from nemesis.wire.rules import Flow
 
 __all__ = ["WorldCutter"]

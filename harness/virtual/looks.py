@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from operator import is_not
 from typing import Final, Self
 
-from clusters.port import NodeName, NodeState, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.observation import Observation
+from clusters.port import NodeName, NodeState
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.observer import observed, whole_nodes
-from nemesis.conditions import Observation
 from nemesis.targets import Scene
 from nemesis.wire.status import WireStatus
 

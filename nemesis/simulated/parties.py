@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from functools import cache
 
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from clusters.simulation.host import Host, HostState, Link
 from clusters.simulation.world import World
-from nemesis.topology import CLIENTS
 from nemesis.wire.rules import Flow
 from nemesis.wire.rules import Link as WireLink
 

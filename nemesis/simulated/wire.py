@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
 
-from clusters.port import NodeName, Role, role_of
+from clusters.kafka_port import Role, role_of
+from clusters.port import NodeName
 from clusters.reference.nodes.messages.data import FetchRequest
 from clusters.simulation.host import Link
 from clusters.simulation.network import KIND_COUNT, NOTHING, table_of

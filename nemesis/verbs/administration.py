@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from clusters.port import Cluster, NodeName
+from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.stage import Stage
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
 from nemesis.verbs.verb import Director, Verb

@@ -6,9 +6,10 @@
 
 from dataclasses import dataclass
 
-from clusters.abilities import LogEnds
-from nemesis.condition_words import condition_data, parse_condition
-from nemesis.conditions import Condition, Down, Registered, log_ends_asked, rules_named
+from clusters.kafka_conditions import LogEnd, Registered
+from clusters.kafka_port import LogEnds
+from clusters.observation import Condition, Down
+from nemesis.condition_words import parse_condition
 from nemesis.verbs.course import Now, PlayCourse
 from nemesis.verbs.step import AWAIT_BOUND_S, Bounded
 from nemesis.verbs.verb import Capabilities, Director, Verb
@@ -32,7 +33,7 @@ def _parse(written: Written) -> Await:
 
 
 def _data(step: Await) -> dict[str, object]:
-    return {"await": condition_data(step.condition), "within": duration_text(step.within_s)}
+    return {"await": step.condition.data(), "within": duration_text(step.within_s)}
 
 
 def _perform(step: Await, director: Director) -> bool:
@@ -41,7 +42,7 @@ def _perform(step: Await, director: Director) -> bool:
 
 def _follow(step: Await, course: PlayCourse) -> None:
     condition = step.condition
-    for name in rules_named(condition):
+    for name in condition.rules:
         course.require(name, course.rules, word="await")
     if isinstance(condition, Down) and course.nodes.get(condition.node) is not Now.TROUBLED:
         course.nodes[condition.node] = Now.DOWN
@@ -50,11 +51,11 @@ def _follow(step: Await, course: PlayCourse) -> None:
 def _why_not(step: Await, there: Capabilities) -> str | None:
     if isinstance(step.condition, Registered):
         return there.why_no_wire
-    return there.lacks(LogEnds) if log_ends_asked(step.condition) else None
+    return there.lacks(LogEnds) if isinstance(step.condition, LogEnd) else None
 
 
 def _why_not_tried(step: Await) -> str | None:
-    return "a trial looks at no log ends" if log_ends_asked(step.condition) else None
+    return "a trial looks at no log ends" if isinstance(step.condition, LogEnd) else None
 
 
 VERBS = (

@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from clusters.port import Role
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Target, parse_target, target_data
 from nemesis.verbs.course import PlayCourse
@@ -71,7 +70,7 @@ def _follow(step: Bandwidth, course: PlayCourse) -> None:
 
 def _begin(draft: Opening) -> Begun | None:
     end_s = draft.drawn_end_s()
-    nodes = (draft.draw.choice(draft.scene.of_role(Role.BROKER)),)
+    nodes = (draft.draw.choice(draft.scene.serving),)
     rate = draft.draw.choice(_DRAWN_BITS_PER_S)
     if draft.free(nodes) != nodes:
         return None

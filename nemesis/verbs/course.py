@@ -5,17 +5,17 @@ known only while the play runs (`leader of t-0`), and choices drawn from the see
 state uncertain until `heal: all`. Rules and partitions are followed by their names.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
 from clusters.port import NodeName
+from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.clients import ClientChoice
 from nemesis.release_course import ReleaseCourse
-from nemesis.stage import Stage
 from nemesis.targets import NamedNodes, Target
 from nemesis.words import did_you_mean
 
@@ -75,7 +75,7 @@ class PlayCourse:
 
     def require_member(self, node: NodeName, word: str) -> None:
         """SpecError unless the node belongs to the cluster."""
-        if node not in self.members:
+        if node not in self.members and self.now(node) is not Now.TROUBLED:
             raise SpecError(
                 (word,), f"{node} is no member of the cluster at this step; add it first"
             )
@@ -107,6 +107,19 @@ class PlayCourse:
         self.paused_clients.clear()
         self.maybe.clear()
 
+    def doubt(self, written: object) -> None:
+        """Take for possible whatever a step may have done that has these words."""
+        words = set(_words(written))
+        nodes = words & self.releases.runs.keys()
+        self.nodes |= dict.fromkeys(map(NodeName, nodes), Now.TROUBLED)
+        self.certain = self.certain and bool(nodes)
+        self.snapshots |= words
+        self.maybe |= words
+        self.paused_clients |= {
+            ClientChoice(text=f"all {role}s") for role in ("producer", "consumer")
+        }
+        self.releases.doubt()
+
     def resume(self, clients: ClientChoice, *, word: str) -> None:
         """Let these clients go on. SpecError if none of them can be paused."""
         if not any(paused.may_be(clients) for paused in self.paused_clients):
@@ -131,6 +144,18 @@ class PlayCourse:
         self.releases.join(way.releases for way in ways)
         self.members = _same_members(ways)
         self.certain = False
+
+
+def _words(written: object) -> Iterator[str]:
+    match written:
+        case str():
+            yield written
+        case Mapping():
+            for key, value in written.items():
+                yield from (str(key), *_words(value))
+        case list():
+            for item in written:
+                yield from _words(item)
 
 
 def _same_members(ways: Sequence[PlayCourse]) -> set[NodeName]:

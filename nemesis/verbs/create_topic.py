@@ -6,8 +6,8 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clusters.abilities import Administers
-from clusters.port import Cluster, NodeName, TopicSpec
+from clusters.kafka_port import Administers, TopicSpec
+from clusters.port import Cluster, NodeName
 from history.failure import SpecError
 from nemesis.verbs.administration import admin_verb
 from nemesis.verbs.step import Bounded

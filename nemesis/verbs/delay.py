@@ -9,7 +9,6 @@ satellite, and far below every time-out.
 from random import Random
 from typing import Final
 
-from clusters.port import Role
 from history.failure import SpecError
 from nemesis.targets import NamedNodes, Scene
 from nemesis.verbs.episode import Begun, Episode, Opening
@@ -56,7 +55,7 @@ def _begin(draft: Opening) -> Begun:
 
 
 def _drawn(name: str, scene: Scene, draw: Random) -> Lay:
-    brokers = scene.of_role(Role.BROKER)
+    brokers = scene.serving
     node = draw.choice(brokers)
     sources = draw.choice([(node,), tuple(brokers)])
     low, high = sorted(draw.choices(_DRAWN_MAX_MS, k=2))

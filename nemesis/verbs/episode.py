@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from clusters.port import NodeName, Role, role_of
+from clusters.port import NodeName, role_name
+from clusters.systems import kind_of_node
 from history.failure import HarnessError
 from nemesis.targets import NamedNodes, Scene, Target, resolve
 from nemesis.verbs.step import Step
@@ -44,7 +45,7 @@ class Opening:
     """Draws one of the mix's targets."""
     free: Callable[[tuple[NodeName, ...]], tuple[NodeName, ...]]
     """Keeps those that the budget allows to be down as well."""
-    roles: Collection[Role]
+    roles: Collection[str]
     """Those of whom any may be down."""
     busy: Collection[NodeName]
     """Those that are not whole."""
@@ -66,7 +67,8 @@ class Episode:
     begin: Callable[[Opening], Begun | None]
     """None: it cannot begin just now."""
     destructive: bool = False
-    """It destroys data: it begins only when everything is whole, and on one broker."""
+    """It destroys data: it begins only when everything is whole,
+    and on one node that serves clients."""
     takes: Takes | None = None
     """Means beside those of its steps."""
 
@@ -83,7 +85,7 @@ class Episode:
             gap_s=(1.0, 1.0),
             target=lambda: NamedNodes(nodes=nodes[1:2]),
             free=lambda wanted: wanted,
-            roles=tuple(Role),
+            roles=tuple(map(role_name, nodes)),
             busy=(),
         )
         begun = self.begin(draft)
@@ -101,7 +103,7 @@ def on_nodes(kind: str, script: Script, *, destructive: bool = False) -> Episode
             return None  # no node fits just now: the next gap brings another draw
         nodes = draft.free(wanted)
         if destructive:
-            nodes = tuple(node for node in nodes if role_of(node) is Role.BROKER)[:1]
+            nodes = tuple(node for node in nodes if kind_of_node(node).serves_clients)[:1]
         if not nodes:
             return None
         return Begun(nodes=nodes, due=script(draft, NamedNodes(nodes=nodes)))

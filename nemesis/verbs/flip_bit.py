@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from clusters.abilities import BitFlips, Starts
-from clusters.port import Cluster, FlippedPart, NodeName, NodeState
+from clusters.abilities import Starts
+from clusters.kafka_port import BitFlips, FlippedPart
+from clusters.port import Cluster, NodeName, NodeState
 from history.failure import SpecError
 from nemesis.verbs.course import Now
 from nemesis.verbs.episode import on_nodes, until_healed

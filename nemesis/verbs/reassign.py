@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.abilities import Administers
+from clusters.kafka_port import Administers
 from clusters.port import Cluster
+from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.stage import Stage
 from nemesis.verbs.administration import admin_verb, broker_of, by_key
 from nemesis.verbs.step import Bounded
 from nemesis.verbs.written import Written

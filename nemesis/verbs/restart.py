@@ -6,7 +6,7 @@ Each node in turn: the next one once this one is back.
 from dataclasses import dataclass
 
 from clusters.abilities import Starts, Stops
-from clusters.port import Cluster, NodeName, NodeState, role_of
+from clusters.port import Cluster, NodeName, NodeState, role_name
 from nemesis.targets import NamedNodes
 from nemesis.verbs.course import Now
 from nemesis.verbs.episode import Begun, Episode, Opening
@@ -47,11 +47,11 @@ def _parts(step: Restart) -> tuple[ShutDown, Start]:
 
 
 def _roll(draft: Opening) -> Begun | None:
-    """All brokers or all controllers: whoever performs it waits for each, and it is over then."""
+    """All nodes of a role: whoever performs it waits for each, and it is over then."""
     if not draft.roles or draft.busy:
         return None
     role = draft.draw.choice(sorted(draft.roles))
-    nodes = tuple(node for node in draft.scene.nodes if role_of(node) is role)
+    nodes = tuple(node for node in draft.scene.nodes if role_name(node) == role)
     turn = Restart(target=NamedNodes(nodes=nodes))
     return Begun(nodes=nodes, due=[(draft.now_s, turn)]) if nodes else None
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from clusters.port import CLIENTS
+from clusters.stage import Stage
 from history.failure import SpecError, UsageError
-from nemesis.stage import Stage
 from nemesis.targets import Choice, Target, parse_target, target_data
-from nemesis.topology import CLIENTS
 from nemesis.verbs.course import PlayCourse
 from nemesis.verbs.episode import Episode
 from nemesis.verbs.step import Breaking, Parties

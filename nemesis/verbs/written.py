@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.stage import Stage
 from nemesis.targets import Target, parse_target
 from nemesis.words import duration_s
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from clusters.kafka.asking import CLIENT_ID
-from clusters.port import Role, role_of
+from clusters.kafka_port import Role, role_of
 from clusters.protocol.framing import FrameError
 from nemesis.wire.actions import act_on
 from nemesis.wire.apis import API_VERSIONS, FETCH

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from clusters.port import Role, role_of
+from clusters.kafka_port import Role, role_of
 from nemesis.wire.apis import FETCH, TAPED
 from nemesis.wire.frame import Frame
 from nemesis.wire.rules import Direction, Link

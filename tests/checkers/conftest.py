@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import SparkSession
 
-from checkers.session import spark_session
+from checkers.runner.session import spark_session
+from checkers.runner.spark_tasks import SparkTasks
 from clusters.provision.java import find_java, spark_java_home
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark() -> Iterator[SparkTasks]:
     session = spark_session(java_home=spark_java_home(find_java()), master="local[2]")
-    yield session
+    yield SparkTasks(session)
     session.stop()

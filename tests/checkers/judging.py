@@ -6,16 +6,18 @@ import pyarrow as pa
 from histories import History, history
 
 from checkers.anomaly import Anomaly, Found, anomalies_of
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
-from checkers.history_summary import HistorySummary, history_summary
-from checkers.kernels.key_log import KeyLog, Setting, key_log
-from checkers.kernels.operations import FaultWindow, summary_of_operations
+from checkers.catalogue import KEY_CHECKS
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_log import KeyLog, key_log
+from checkers.grounds.history_summary import HistorySummary, history_summary
+from checkers.grounds.operations import FaultWindow, summary_of_operations
+from checkers.setting import Setting
 
 __all__ = ["allowed", "doubts", "found_in", "log_of", "never", "setting_of", "summary"]
 
 Values = dict[str, list[tuple[int, ...]]]
 
-_KERNELS = CHECKS | KEY_ASSUMPTIONS
+_CHECKS = KEY_CHECKS | KEY_ASSUMPTIONS
 
 
 def never(text: str | History, *, idempotent: bool = True, consume: str = "assign") -> Values:
@@ -33,7 +35,7 @@ def allowed(text: str | History, *, idempotent: bool = True, consume: str = "ass
 def doubts(text: str | History, *, consume: str = "assign") -> set[str]:
     """The checks that cannot call some key valid."""
     logs = _logs(text, idempotent=True, consume=consume)
-    return {name for name, kernel in _KERNELS.items() for log in logs if kernel(log).doubt}
+    return {name for name, check in _CHECKS.items() for log in logs if check.kernel(log).doubt}
 
 
 def found_in(
@@ -41,7 +43,7 @@ def found_in(
 ) -> list[Found]:
     """What these checks find, key by key."""
     logs = _logs(past, idempotent=idempotent, consume=consume)
-    return [_KERNELS[name](log) for name in checks for log in logs]
+    return [_CHECKS[name].kernel(log) for name in checks for log in logs]
 
 
 def log_of(text: str, *, key: str = "t-0", idempotent: bool = True) -> KeyLog:
@@ -75,7 +77,7 @@ def setting_of(past: History, *, idempotent: bool = True, consume: str = "assign
 
 def _anomalies(text: str | History, *, idempotent: bool, consume: str) -> list[Anomaly]:
     logs = _logs(text, idempotent=idempotent, consume=consume)
-    tables = [kernel(log).table for kernel in _KERNELS.values() for log in logs]
+    tables = [check.kernel(log).table for check in _CHECKS.values() for log in logs]
     return [anomaly for table in tables for anomaly in anomalies_of(table)]
 
 

@@ -3,21 +3,18 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers.anomaly import ANOMALIES, Found, anomalies_of
-from checkers.catalogue import asked
+from checkers.catalogue import KEY_CHECKS, asked
 from checkers.check import check_run
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
-from checkers.finding_rows import FINDINGS
-from checkers.kernels.key_log import KeyLog
-from checkers.tables import JobError, SealedFile, collected, file_frame, scanned
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_log import KeyLog
+from checkers.runner.tasks import Session, run_tasks
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict
 from generators.kafka import LIES, Recipe, write_synthetic_run
 from history.failure import HarnessError
@@ -28,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 _SMALL = Recipe(sends=3000)
 _LYING = Recipe(sends=3000, lies=("lost-write", "duplicate"))
-_TWO = {name: CHECKS[name] for name in ("inconsistent-offset", "duplicate")}
+_TWO = {name: KEY_CHECKS[name] for name in ("inconsistent-offset", "duplicate")}
 
 
 def _by_name(verdict: Verdict) -> dict[str, CheckResult]:
@@ -54,13 +51,13 @@ def _run(tmp_path: Path, recipe: Recipe = _SMALL) -> RunDirectory:
 
 
 def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
     here.mkdir()
     monkeypatch.chdir(here)
     run = _run(tmp_path)
-    verdict = check_run(run, spark=spark)
+    verdict = check_run(run, session=spark)
 
     assert not _unknown(verdict)
     assert verdict.validity is Validity.VALID
@@ -71,7 +68,7 @@ def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
     assert not list(run.anomalies.iterdir())
     assert not list(here.iterdir())
     results = _by_name(verdict)
-    assert all(results[name].case_count for name in (*KEY_ASSUMPTIONS, *CHECKS)), verdict
+    assert all(results[name].case_count for name in (*KEY_ASSUMPTIONS, *KEY_CHECKS)), verdict
     lag = results["real-time-lag"]
     assert (lag.validity, lag.case_count) == (Validity.FIGURE, lag.figures["polls_count"])
     figures = results["statistics"].figures
@@ -80,12 +77,12 @@ def test_a_good_run_is_valid_and_every_check_of_the_catalogue_answers(
 
 
 def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
-    lies = tuple(name for name in LIES if name in CHECKS)
+    lies = tuple(name for name in LIES if name in KEY_CHECKS)
     run = RunDirectory(tmp_path / "run")
     made = write_synthetic_run(run, Recipe(sends=20_000, lies=lies, crash_rate=0.05))
-    verdict = check_run(run, spark=spark)
+    verdict = check_run(run, session=spark)
 
     assert _invalid(verdict) == made.raises
     assert not _unknown(verdict)
@@ -99,22 +96,20 @@ def test_every_planted_lie_is_found_and_its_anomalies_are_stored(
         assert result.examples[0].detail in result.reason
 
 
-def test_a_second_check_replaces_what_the_first_one_left(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_second_check_replaces_what_the_first_one_left(tmp_path: Path, spark: Session) -> None:
     run = _run(tmp_path, _LYING)
-    check_run(run, spark=spark)
+    check_run(run, session=spark)
     stale = run.anomalies / "stale.parquet"
     stale.write_bytes(b"")
-    check_run(run, spark=spark)
+    check_run(run, session=spark)
     assert not stale.exists()
 
 
 def test_a_broken_assumption_of_a_key_is_unknown_and_never_valid(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     run = _run(tmp_path, Recipe(sends=3000, lies=("unique-values", "sent-values")))
-    verdict = check_run(run, spark=spark)
+    verdict = check_run(run, session=spark)
     unknown = _unknown(verdict)
     assert verdict.validity is Validity.UNKNOWN
     assert "values must be unique" in unknown["unique-values"]
@@ -124,27 +119,35 @@ def test_a_broken_assumption_of_a_key_is_unknown_and_never_valid(
 
 
 def test_a_kernel_that_crashes_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def crash(log: KeyLog) -> Found:
         raise ZeroDivisionError(f"no luck with {log.key}")
 
     run = _run(tmp_path, _LYING)
-    verdict = check_run(run, spark=spark, checks={**CHECKS, "vanished": crash})
+    verdict = check_run(
+        run,
+        session=spark,
+        checks={**KEY_CHECKS, "vanished": replace(KEY_CHECKS["vanished"], kernel=crash)},
+    )
     assert _invalid(verdict) == {"lost-write", "internal-skipped-poll", "duplicate"}
     assert list(_unknown(verdict)) == ["vanished"]
     assert "crashed on t-0: ZeroDivisionError: no luck with t-0" in _unknown(verdict)["vanished"]
 
 
 def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     def kill(_: KeyLog) -> Found:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("still here")
 
     run = _run(tmp_path, _LYING)
-    verdict = check_run(run, spark=spark, checks={**_TWO, "vanished": kill})
+    verdict = check_run(
+        run,
+        session=spark,
+        checks={**_TWO, "vanished": replace(KEY_CHECKS["vanished"], kernel=kill)},
+    )
     results = _by_name(verdict)
     assert results["duplicate"].validity is Validity.INVALID
     assert results["inconsistent-offset"].validity is Validity.VALID
@@ -152,43 +155,38 @@ def test_a_kernel_that_kills_its_process_is_unknown_and_the_others_answer(
     assert "its pass over the records died: " in results["vanished"].reason
 
 
-def test_a_job_that_outlasts_its_budget_does_not_answer(spark: SparkSession) -> None:
-    def dawdle(_: SealedFile) -> Iterator[pa.Table]:
-        time.sleep(60)
-        yield FINDINGS.empty_table()
-
-    files = file_frame(spark, [SealedFile(path="x", digest="")])
-    with pytest.raises(JobError, match=r"within its budget of 0\.5 s"):
-        collected(scanned(files, dawdle, schema=FINDINGS), schema=FINDINGS, budget_s=0.5)
+def test_a_job_that_outlasts_its_budget_does_not_answer(spark: Session) -> None:
+    (answer,) = run_tasks(spark, [60], time.sleep, budget_s=0.5)
+    assert answer.failure == "its job died: it did not end within its budget of 0.5 s"
 
 
-def test_a_check_that_was_not_run_is_unknown(tmp_path: Path, spark: SparkSession) -> None:
-    verdict = check_run(_run(tmp_path), spark=spark, checks=_TWO)
-    not_run = set(CHECKS) - set(_TWO)
+def test_a_check_that_was_not_run_is_unknown(tmp_path: Path, spark: Session) -> None:
+    verdict = check_run(_run(tmp_path), session=spark, checks=_TWO)
+    not_run = set(KEY_CHECKS) - set(_TWO)
     assert _unknown(verdict) == dict.fromkeys(not_run, "it was not run")
 
 
 def test_damaged_files_of_records_are_unknown_by_their_paths_and_hide_no_anomaly(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     run = _run(tmp_path, _LYING)
     missing, torn = (bucket_file(run.history, bucket_of(key)) for key in ("t-1", "t-2"))
     assert bucket_of("t-0") not in (bucket_of("t-1"), bucket_of("t-2"))
     missing.unlink()
     _tear(torn)
-    verdict = check_run(run, spark=spark)
+    verdict = check_run(run, session=spark)
     assert _invalid(verdict) == {"lost-write", "internal-skipped-poll", "duplicate"}
     for check in ("vanished", "whole-records"):
         assert str(missing) in _unknown(verdict)[check]
         assert str(torn) in _unknown(verdict)[check]
 
 
-def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: Session) -> None:
     run = _run(tmp_path, _LYING)
     path = bucket_file(run.history, bucket_of("t-0"))
     table = pq.read_table(path)
     pq.write_table(table.slice(1), path, store_schema=False)
-    verdict = check_run(run, spark=spark)
+    verdict = check_run(run, session=spark)
     unknown = _unknown(verdict)
     assert "and the files of records hold" in unknown["whole-records"]
     assert "what was found proves nothing: " in unknown["lost-write"]
@@ -196,12 +194,12 @@ def test_a_lost_row_of_records_breaks_an_assumption(tmp_path: Path, spark: Spark
 
 
 def test_damaged_operations_leave_only_what_needs_none_of_them(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     run = _run(tmp_path, _LYING)
     path = run.table_path("operations") / "part-0000.parquet"
     _tear(path)
-    verdict = check_run(run, spark=spark)
+    verdict = check_run(run, session=spark)
     unknown = _unknown(verdict)
     assert _invalid(verdict) == {"duplicate"}
     assert str(path) in unknown["dense-indices"]
@@ -209,13 +207,11 @@ def test_damaged_operations_leave_only_what_needs_none_of_them(
     assert "dense-indices" in unknown["skipped-poll"]
 
 
-def test_a_run_without_history_is_an_error_that_names_it(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_run_without_history_is_an_error_that_names_it(tmp_path: Path, spark: Session) -> None:
     run = RunDirectory(tmp_path / "run")
     with pytest.raises(HarnessError, match=str(run.manifest_path)):
-        check_run(run, spark=spark)
+        check_run(run, session=spark)
     write_synthetic_run(run, _SMALL)
     (run.table_path("operations") / "part-0000.parquet").unlink()
     with pytest.raises(HarnessError, match=str(run.table_path("operations"))):
-        check_run(run, spark=spark)
+        check_run(run, session=spark)

@@ -12,13 +12,14 @@ from slow_checks import SlowKey
 from small_histories import KEY, histories
 
 from checkers.anomaly import Anomaly, anomalies_of
-from checkers.data_plane.checks import CHECKS, KEY_ASSUMPTIONS
-from checkers.kernels.key_log import key_log
-from checkers.kernels.log import _by_sorting, _by_table
+from checkers.catalogue import KEY_CHECKS
+from checkers.data_plane.key_assumptions import KEY_ASSUMPTIONS
+from checkers.data_plane.key_log import key_log
+from checkers.data_plane.log import _by_sorting, _by_table
 
 pytestmark = pytest.mark.slow
 
-_KERNELS = KEY_ASSUMPTIONS | CHECKS
+_CHECKS = KEY_ASSUMPTIONS | KEY_CHECKS
 
 
 def _pair(anomaly: Anomaly) -> tuple[int, ...]:
@@ -65,15 +66,15 @@ def test_every_kernel_finds_what_its_definition_says(
     log = key_log(KEY, past.of_key(KEY), setting)
     slow = _slow(past, idempotent=idempotent, consume=consume)
     doubts, cases = slow.doubts(), slow.cases()
-    for check, kernel in _KERNELS.items():
-        found = kernel(log)
-        proof = _PROOFS.get(check, lambda anomaly: anomaly.values)
+    for name, check in _CHECKS.items():
+        found = check.kernel(log)
+        proof = _PROOFS.get(name, lambda anomaly: anomaly.values)
         fast = sorted((one.allowed, proof(one)) for one in anomalies_of(found.table))
 
-        assert fast == sorted(getattr(slow, check.replace("-", "_"))()), check
-        assert bool(found.doubt) == (check in doubts), check
-        assert found.case_count == cases[check], check
-        assert found.never_count + found.allowed_count == len(fast), check
+        assert fast == sorted(getattr(slow, name.replace("-", "_"))()), name
+        assert bool(found.doubt) == (name in doubts), name
+        assert found.case_count == cases[name], name
+        assert found.never_count + found.allowed_count == len(fast), name
 
 
 @given(

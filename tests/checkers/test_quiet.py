@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkers.kernels.quiet import quiet
-from checkers.kernels.rows import OPEN_NS
+from checkers.quiet import quiet
+from checkers.rows import OPEN_NS
 from history.schema import FAULTS
 
 SPANS = st.lists(st.tuples(st.integers(0, 20), st.one_of(st.none(), st.integers(0, 8))), max_size=6)

@@ -8,8 +8,10 @@ from histories import history
 from judging import summary
 
 from checkers.anomaly import Anomaly
-from checkers.assumptions import run_assumptions
+from checkers.catalogue import entry_of
 from checkers.finding_rows import FINDINGS
+from checkers.grounds.assumptions import run_assumptions
+from checkers.proof import Proof
 from checkers.results import FileAnswers, file_answers, result_of
 from checkers.verdict import CheckResult, Validity, Verdict, read_verdict, worst, write_verdict
 from history.failure import HarnessError
@@ -34,7 +36,7 @@ def _row(key: str, **columns: object) -> dict[str, object]:
 def _result(*rows: dict[str, object], **options: object) -> CheckResult:
     table = FINDINGS.empty_table().from_pylist(list(rows), schema=FINDINGS)
     settled = {"files": WHOLE, "broken": frozenset(), "died": "", **options}
-    return result_of("lost-write", table, **settled)
+    return result_of(entry_of("lost-write"), table, **settled)
 
 
 BAD = _row("t-0", never_count=2, anomalies=[PROOF, PROOF])
@@ -48,10 +50,7 @@ def test_one_bad_key_makes_a_check_invalid_and_says_how() -> None:
         check="lost-write",
         key="t-0",
         allowed=False,
-        operations=(1, 2),
-        offsets=(3,),
-        values=(4,),
-        detail="gone",
+        proof=Proof.as_told("gone", operations=(1, 2), offsets=(3,), values=(4,)),
     )
 
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from checkers.catalogue import entry_of
+from checkers.grounds.required import required
 from checkers.verdict import CheckResult, Validity, Verdict, worst
-from checkers.weight import required, weighed
+from checkers.weight import weighed
 from history.manifest import Manifest, Promises, RunState
 
 PROMISES = Promises(idempotent=True, acks="all", consume="assign")
@@ -61,17 +63,19 @@ def test_a_demanded_check_that_proves_nothing_makes_the_run_unknown(
     result: CheckResult, words: str
 ) -> None:
     answer = weighed(result, PROMISES)
-    found = required(manifest_demanding(result.check), {result.check: answer})
+    found = required(manifest_demanding(result.check), {result.check: answer}, entry_of)
     assert found.validity is Validity.UNKNOWN
     assert words in found.reason
 
 
 def test_a_demanded_check_that_was_not_asked_makes_the_run_unknown() -> None:
-    found = required(manifest_demanding("stale-epoch-join"), {})
+    found = required(manifest_demanding("stale-epoch-join"), {}, entry_of)
     assert found.validity is Validity.UNKNOWN
     assert "it needs the tables metadata_log, wire" in found.reason
 
 
 def test_demanded_checks_that_were_judged_are_counted() -> None:
-    found = required(manifest_demanding("lost-write"), {"lost-write": held("lost-write", cases=5)})
+    found = required(
+        manifest_demanding("lost-write"), {"lost-write": held("lost-write", cases=5)}, entry_of
+    )
     assert (found.validity, found.case_count) == (Validity.VALID, 1)

@@ -7,15 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from clusters.abilities import Skew
-from clusters.port import (
-    ClusterSpec,
-    ClusterView,
-    DiskTrouble,
-    NodeName,
-    NodeState,
-    PartitionView,
-    TopicSpec,
-)
+from clusters.kafka_port import ClusterView, KafkaSpec, PartitionView, TopicSpec
+from clusters.port import DiskTrouble, NodeName, NodeState
 from history.clock import ClockSkew
 from history.failure import HarnessError
 from history.manifest import Change
@@ -31,7 +24,7 @@ class FakeCluster:
         self.outsiders: set[NodeName] = set()
         self.fenced: set[NodeName] = set()
 
-    spec = ClusterSpec()
+    spec = KafkaSpec()
     nodes = NODES
     bootstrap_servers = "127.0.0.1:1"
     versions: Mapping[str, str] = {}

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from commands import Fencepost
+from sealed_runs import sealed_table
 
 from clusters.provision.cache import cache_dir
 from history.manifest import read_manifest
-from history.reader import load_table
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.docker, pytest.mark.slow]
 
@@ -25,6 +25,6 @@ def test_a_smoke_run_on_containers_is_valid_and_can_be_repeated(
     assert "--host docker" in manifest.command
     assert len(list(run.nodes.glob("*/server.log"))) == 4
     # Who dialled whom is told by the address of the link, from inside of a container too.
-    wire = load_table(run, "wire").to_pandas()
+    wire = sealed_table(run, "wire").to_pandas()
     assert {"broker-1", "broker-2", "broker-3"} <= set(wire["source"])
     assert not list((cache_dir() / "ledgers").glob(f"smoke-{run.root.name}*"))

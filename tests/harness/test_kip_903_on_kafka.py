@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from commands import Fencepost
+from sealed_runs import sealed_table
 
-from history.reader import load_table
 from history.run_directory import RunDirectory
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
@@ -24,7 +24,7 @@ Frame = dict[str, Any]
 def _frames(run: RunDirectory, api: str, direction: str) -> list[Frame]:
     return [
         row
-        for row in load_table(run, "wire").to_pylist()
+        for row in sealed_table(run, "wire").to_pylist()
         if (row["api"], row["direction"]) == (api, direction) and row["topic"] in (None, "t")
     ]
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from commands import Fencepost
+from sealed_runs import sealed_table
 
 from clusters.hosts.ledger import left_ledgers
 from clusters.hosts.namespaces import why_no_namespaces
 from clusters.hosts.packets import why_no_rules
 from history.manifest import read_manifest
-from history.reader import load_table
 
 WHY_NOT = why_no_namespaces() or why_no_rules()
 pytestmark = [
@@ -48,7 +48,7 @@ def test_packets_are_dropped_the_line_is_thin_and_nothing_is_left(
     assert ended.said["validity"] == "valid"
     run = ended.run
     assert read_manifest(run.manifest_path).versions["host"] == "netns"
-    cut, bound = load_table(run, "faults").to_pylist()
+    cut, bound = sealed_table(run, "faults").to_pylist()
     assert cut["evidence"].endswith("(packets are dropped)")
     assert "packets were dropped" in cut["heal_evidence"]
     assert "broker-1 sends" in bound["evidence"]

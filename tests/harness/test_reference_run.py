@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from commands import Fencepost
+from sealed_runs import sealed_table
 
 from clusters.hosts.process import orphans
 from harness.scenario.sources import find_scenario
 from history.manifest import read_manifest
-from history.reader import load_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -33,7 +33,9 @@ def test_smoke_is_valid_and_leaves_its_evidence(fencepost: Fencepost, tmp_path: 
     assert not manifest.damages
     assert "--cluster reference" in manifest.command
     beats = [
-        row for row in load_table(ended.run, "wire").to_pylist() if row["api"] == "BrokerHeartbeat"
+        row
+        for row in sealed_table(ended.run, "wire").to_pylist()
+        if row["api"] == "BrokerHeartbeat"
     ]
     assert {(row["api_key"], row["api_version"]) for row in beats} == {(63, 1)}
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from commands import Fencepost
+from sealed_runs import sealed_table
 
 from clusters.hosts.process import orphans
 from history.manifest import RunState, read_manifest
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.schema import RUN_TABLES
 from history.segment import live_counts
@@ -93,7 +93,7 @@ def test_every_fault_of_a_smoke_run_took_effect_and_healed(
     smoke: tuple[dict[str, Any], RunDirectory],
 ) -> None:
     _, run = smoke
-    faults = load_table(run, "faults").to_pylist()
+    faults = sealed_table(run, "faults").to_pylist()
     assert faults
     for fault in faults:
         assert fault["begin_ns"] <= fault["effect_ns"] <= fault["end_ns"], fault
@@ -150,7 +150,7 @@ def test_an_unclean_election_loses_acknowledged_writes_and_the_verdict_says_whic
     assert ended.said["as_expected"] is True
     lost = pq.read_table(ended.run.anomalies / "lost-write.parquet").to_pylist()
     assert lost
-    sends = load_table(ended.run, "operations").to_pandas().set_index("index")
+    sends = sealed_table(ended.run, "operations").to_pandas().set_index("index")
     for anomaly in lost[:50]:
         operation = sends.loc[anomaly["operations"][0]]
         assert (operation["f"], operation["outcome"]) == ("send", "ok"), anomaly
@@ -176,13 +176,13 @@ def test_a_harness_killed_with_9_leaves_no_process_and_a_history_that_can_be_jud
 
     ended = fencepost("check", str(run.root), "--json", results=tmp_path)
     assert ended.returncode == 2, ended.stderr  # no final reads: unknown, never valid
-    operations = load_table(run, "operations").to_pandas()
+    operations = sealed_table(run, "operations").to_pandas()
     sends = operations[operations["f"] == "send"]
     assert (sends["outcome"] == "ok").sum() >= seen.ok
     still_open = operations[operations["return_ns"].isna()]
     assert set(still_open["outcome"]) <= {"info"}
     for name, schema in RUN_TABLES.items():
-        assert load_table(run, name).schema.equals(schema), name
+        assert sealed_table(run, name).schema.equals(schema), name
 
 
 def test_an_interrupted_run_ends_everything_and_says_so(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_model import KEYS, Consumer, Model, Producer
+from sealed_runs import sealed_table
 
 from history.failure import HarnessError
 from history.operation import Outcome
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.seal import seal
 from history.segment import SendRecorder
@@ -42,13 +42,13 @@ def test_a_segment_that_was_cut_is_read_as_far_as_it_goes_and_counted(size: int)
         assert segment.stat().st_size == SEGMENT_BYTES
         with segment.open("r+b") as file:
             file.truncate(size)
-        operations = load_table(run, "operations").drop_columns(["index"]).to_pylist()
+        operations = sealed_table(run, "operations").drop_columns(["index"]).to_pylist()
         whole = model.operation_rows()
         for row in whole:
             del row["index"]
         kept = max(0, size - 2 * 4096) // 64
         assert operations == whole[:kept] + whole[6:]
-        samples = load_table(run, "samples").to_pylist()
+        samples = sealed_table(run, "samples").to_pylist()
         lost = {"time_ns": 0, "source": "producer-1", "metric": "cut_segment_count", "value": 1.0}
         assert samples == ([lost] if size < SEGMENT_BYTES else [])
 
@@ -58,8 +58,8 @@ def test_polled_rows_that_were_cut_leave_the_rest(tmp_path: Path) -> None:
     segment = run.raw / "consumer-2-000000.polled"
     with segment.open("r+b") as file:
         file.truncate(2 * 4096 + 3 * 64 + 2 * 32 + 5)
-    assert load_table(run, "operations")["record_count"].to_pylist()[-1] == 2
-    assert load_table(run, "samples")["metric"].to_pylist() == ["cut_segment_count"]
+    assert sealed_table(run, "operations")["record_count"].to_pylist()[-1] == 2
+    assert sealed_table(run, "samples")["metric"].to_pylist() == ["cut_segment_count"]
 
 
 def test_a_garbage_tail_changes_nothing(tmp_path: Path) -> None:
@@ -67,22 +67,22 @@ def test_a_garbage_tail_changes_nothing(tmp_path: Path) -> None:
     for path in run.raw.iterdir():
         with path.open("ab") as file:
             file.write(b"\xa5" * 777)
-    assert load_table(run, "operations").to_pylist() == model.operation_rows()
-    assert load_table(run, "records").to_pylist() == model.record_rows()
-    assert load_table(run, "samples").num_rows == 0
+    assert sealed_table(run, "operations").to_pylist() == model.operation_rows()
+    assert sealed_table(run, "records").to_pylist() == model.record_rows()
+    assert sealed_table(run, "samples").num_rows == 0
 
 
 def test_an_empty_recording_is_an_empty_history(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.raw.mkdir()
     for name in ("operations", "records", "faults", "samples"):
-        assert load_table(run, name).num_rows == 0
+        assert sealed_table(run, name).num_rows == 0
 
 
 def test_a_segment_that_was_not_finished_creating_is_not_there(tmp_path: Path) -> None:
     run, model = recorded(tmp_path)
     (run.raw / "producer-1-000002.segment.new").write_bytes(b"\0" * 100)
-    assert load_table(run, "operations").to_pylist() == model.operation_rows()
+    assert sealed_table(run, "operations").to_pylist() == model.operation_rows()
     assert not run.raw.exists()
 
 

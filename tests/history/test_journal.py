@@ -3,11 +3,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from sealed_runs import sealed_table
 
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import EventJournal, FaultJournal, ReadJournal, SampleJournal
-from history.reader import load_table
 from history.run_directory import RunDirectory
 
 CLOCK = Clock(0)
@@ -27,7 +27,7 @@ def test_a_fault_is_told_from_its_begin_to_its_heal(tmp_path: Path) -> None:
         journal.effect(killed, "pid 4711 is gone")
         journal.effect(killed, "and was not seen again")
         journal.end(killed, "broker-1 is back")
-    faults = load_table(run, "faults").to_pylist()
+    faults = sealed_table(run, "faults").to_pylist()
     first, second = faults
     assert (first["index"], first["fault"], first["targets"]) == (
         killed,
@@ -47,7 +47,7 @@ def test_a_fault_says_what_it_was_done_for(tmp_path: Path) -> None:
     with FaultJournal(run.raw, CLOCK) as journal:
         journal.begin("kill", ["broker-1"], kind="wipe")
         journal.begin("wipe", ["broker-1"])
-    rows = load_table(run, "faults").to_pylist()
+    rows = sealed_table(run, "faults").to_pylist()
     assert [(row["fault"], row["kind"]) for row in rows] == [("kill", "wipe"), ("wipe", "wipe")]
 
 
@@ -65,7 +65,7 @@ def test_threads_do_not_tear_each_other_s_lines(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join(timeout=30)
-    samples = load_table(run, "samples").to_pylist()
+    samples = sealed_table(run, "samples").to_pylist()
     for number in range(4):
         mine = [row["value"] for row in samples if row["source"] == f"client-{number}"]
         assert mine == [float(n) for n in range(200)]
@@ -80,7 +80,7 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, kept: int) -> None:
     path = run.raw / "samples.jsonl"
     first, _, rest = path.read_bytes().partition(b"\n")
     path.write_bytes(first + b"\n" + rest[:kept])
-    assert load_table(run, "samples")["value"].to_pylist() == [1.0]
+    assert sealed_table(run, "samples")["value"].to_pylist() == [1.0]
 
 
 @pytest.mark.parametrize("line", ["garbage", "[1]", '{"event": "explode", "index": 0}'])
@@ -88,7 +88,7 @@ def test_a_line_that_is_none_of_ours_is_refused_by_place(tmp_path: Path, line: s
     run = run_in(tmp_path)
     (run.raw / "faults.jsonl").write_text(f"{line}\n")
     with pytest.raises(HarnessError, match=r"faults\.jsonl"):
-        load_table(run, "faults")
+        sealed_table(run, "faults")
 
 
 def test_an_end_without_a_begin_is_refused_by_place(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_an_end_without_a_begin_is_refused_by_place(tmp_path: Path) -> None:
     line = {"event": "end", "index": 3, "time_ns": 5, "evidence": "back"}
     (run.raw / "faults.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(HarnessError, match=r"faults\.jsonl"):
-        load_table(run, "faults")
+        sealed_table(run, "faults")
 
 
 def test_a_journal_is_begun_once(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_an_event_without_an_end_is_info(tmp_path: Path) -> None:
         journal.begin(write("a", 1))
         ended = journal.begin(write("b", 2))
         journal.end(ended, {"outcome": "ok", "return_ns": 3})
-    rows = load_table(run, "metadata_writes").to_pylist()
+    rows = sealed_table(run, "metadata_writes").to_pylist()
     assert [(row["index"], row["topic"], row["outcome"], row["return_ns"]) for row in rows] == [
         (0, "a", "info", None),
         (1, "b", "ok", 3),
@@ -133,7 +133,7 @@ def test_a_note_adds_to_an_event_whether_it_ends_or_not(tmp_path: Path) -> None:
             number = journal.begin({**begun, "begin_ns": begin_ns})
             journal.note(number, {"keys": ["t-0"], "values": [begin_ns], "end_call_ns": 5})
         journal.end(0, {"outcome": "fail", "error": "FENCED", "return_ns": 6})
-    first, second = load_table(run, "transactions").to_pylist()
+    first, second = sealed_table(run, "transactions").to_pylist()
     assert (first["values"], first["outcome"], first["end_call_ns"]) == ([1], "fail", 5)
     assert (second["values"], second["outcome"], second["end_call_ns"]) == ([2], "info", 5)
 
@@ -148,7 +148,7 @@ def test_several_writers_are_numbered_as_one_by_the_times_of_their_calls(tmp_pat
         other.begin(write("b", 2))
         other.begin(write("d", 9))
         one.end(one.begin(write("c", 5)), {"outcome": "ok", "return_ns": 6})
-    rows = load_table(run, "metadata_writes").to_pylist()
+    rows = sealed_table(run, "metadata_writes").to_pylist()
     assert [(row["index"], row["topic"]) for row in rows] == list(enumerate("abcd"))
 
 
@@ -163,7 +163,7 @@ def test_reads_are_numbered_in_the_order_of_their_calls_not_of_their_returns(
         for number, call_ns in reversed(begun[1:3]):
             items = [{"topic": f"of-{number}", "partition": place} for place in range(2)]
             journal.end(number, call_ns=call_ns, columns=shared, items=items)
-    rows = load_table(run, "describes").to_pylist()
+    rows = sealed_table(run, "describes").to_pylist()
     assert [(row["read"], row["topic"], row["partition"]) for row in rows] == [
         (0, "of-1", 0),
         (0, "of-1", 1),
@@ -179,4 +179,4 @@ def test_an_event_that_makes_no_sense_is_refused_by_place(tmp_path: Path, event:
     line = {event: 7, "outcome": "ok"}
     (run.raw / "metadata_writes.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(HarnessError, match=r"metadata_writes\.jsonl"):
-        load_table(run, "metadata_writes")
+        sealed_table(run, "metadata_writes")

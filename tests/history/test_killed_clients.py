@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from sealed_runs import sealed_table
 
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from history.segment import live_counts
 from history.segment_format import PROCESS_SHIFT
@@ -62,8 +62,8 @@ def test_a_killed_client_loses_nothing_that_it_was_told(
     run.raw.mkdir()
     witness = killed(run.raw, seed)
     counts = live_counts(run.raw)
-    operations = load_table(run, "operations")
-    records = load_table(run, "records")
+    operations = sealed_table(run, "operations")
+    records = sealed_table(run, "records")
 
     sends = operations.filter(pc.field("f") == "send")
     assert len(sends) >= witness.invoked * client.BATCH, f"seed {seed}: an invocation is missing"

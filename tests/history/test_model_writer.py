@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sealed_runs import sealed_files, sealed_table
 
 from history import model_writer
 from history.failure import HarnessError
 from history.manifest import Manifest, Promises, RunState, read_manifest
 from history.model_writer import by_bucket, model_bucket_file, write_model_history
 from history.models import Model
-from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
 from history.schema import MODEL_OPERATIONS, RECORD_BUCKET_COUNT
 from history.seal import seal
@@ -58,7 +58,7 @@ def rows(key: str, count: int, *, first: int = 0) -> pa.Table:
 def groups(run: RunDirectory) -> list[list[tuple[str, int]]]:
     """Of each row group of each file, in order: its keys, each with its rows."""
     found = []
-    for path in table_files(run, "model_operations"):
+    for path in sealed_files(run, "model_operations"):
         file = pq.ParquetFile(path)
         for number in range(file.num_row_groups):
             keys = file.read_row_group(number, columns=["key"])["key"].to_pylist()
@@ -72,7 +72,7 @@ def test_every_key_is_whole_in_the_file_of_its_bucket_and_by_index(tmp_path: Pat
     write_model_history(
         run, manifest(), ((key, [rows(key, 3), rows(key, 4, first=3)]) for key in keys)
     )
-    assert len(table_files(run, "model_operations")) == RECORD_BUCKET_COUNT
+    assert len(sealed_files(run, "model_operations")) == RECORD_BUCKET_COUNT
     for bucket in range(RECORD_BUCKET_COUNT):
         table = pq.read_table(model_bucket_file(run.history, Model.REGISTER, bucket))
         expected = [key for key in keys if bucket_of(key) == bucket]
@@ -123,7 +123,7 @@ def test_what_waits_in_memory_is_bounded_over_all_files(
     run = RunDirectory(tmp_path / "run")
     keys = [f"k{number}" for number in range(40)]
     write_model_history(run, manifest(), ((key, [rows(key, 7)]) for key in keys))
-    assert load_table(run, "model_operations").num_rows == 280
+    assert sealed_table(run, "model_operations").num_rows == 280
 
 
 def test_keys_that_come_bucket_by_bucket_wait_in_one_file_only() -> None:
@@ -140,7 +140,7 @@ def test_the_manifest_has_the_end_and_the_digests_and_sealing_again_does_nothing
     assert written.end_ns == 49
     assert "history/faults.parquet" in written.digests
     assert written.tables == {"model_operations"}
-    assert len(load_table(run, "samples")) == len(load_table(run, "faults")) == 0
+    assert len(sealed_table(run, "samples")) == len(sealed_table(run, "faults")) == 0
     seal(run)
     assert read_manifest(run.manifest_path) == written
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sealed_runs import sealed_table
 
 from history.journal import EventJournal
-from history.reader import load_table
 from history.run_directory import RunDirectory
 
 
@@ -29,7 +29,7 @@ def test_a_move_that_was_acknowledged_stays_so_though_nobody_saw_its_end(
         begun = journal.begin({**MOVE, **asked, "call_ns": 20})
         journal.note(begun, {"outcome": "ok", "error": None, "return_ns": 22})
         journal.begin({**MOVE, **asked, "call_ns": 30})
-    rows = load_table(run, "partition_writes").to_pylist()
+    rows = sealed_table(run, "partition_writes").to_pylist()
     assert [(row["outcome"], row["return_ns"], row["over_ns"]) for row in rows] == [
         ("ok", 12, 15),
         ("ok", 22, None),
@@ -46,7 +46,7 @@ def test_offsets_of_a_transaction_without_an_end_may_count_or_not(run: RunDirect
     with EventJournal(run.raw, "group_offsets", writer="p-1") as journal:
         sent = {**asked, "f": "send-offsets", "offsets": [7], "offsets_before": [4]}
         journal.begin({**sent, "call_ns": 5})
-    rows = load_table(run, "group_offsets").to_pylist()
+    rows = sealed_table(run, "group_offsets").to_pylist()
     assert [(row["index"], row["f"], row["outcome"], row["offsets"]) for row in rows] == [
         (0, "send-offsets", "info", [7]),
         (1, "fetch-offsets", "info", []),

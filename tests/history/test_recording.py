@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from recording_model import KEYS, Consumer, Model, Producer
+from sealed_runs import sealed_table
 
 from history import merge, records, spill
 from history.operation import Outcome
-from history.reader import load_table
 from history.run_directory import RunDirectory
 
 pytestmark = pytest.mark.slow
@@ -81,8 +81,8 @@ def test_what_was_recorded_is_what_is_read(
         run = RunDirectory(Path(directory))
         run.raw.mkdir()
         model = perform(steps, run.raw, slot_count, record_count)
-        assert load_table(run, "operations").to_pylist() == model.operation_rows()
-        assert load_table(run, "records").to_pylist() == model.record_rows()
+        assert sealed_table(run, "operations").to_pylist() == model.operation_rows()
+        assert sealed_table(run, "records").to_pylist() == model.record_rows()
         assert not run.raw.exists()
 
 

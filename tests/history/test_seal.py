@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from recording_model import Model, Producer
+from sealed_runs import sealed_table
 from test_manifest import MANIFEST
 
 from history.clock import Clock
@@ -60,6 +61,14 @@ def test_sealing_twice_changes_nothing(tmp_path: Path) -> None:
     seal(run)
     assert files(tmp_path) == once
     assert not run.raw.exists()
+
+
+def test_reading_a_run_does_not_seal_it(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.raw.mkdir()
+    with pytest.raises(HarnessError, match="is not sealed: `fencepost check` seals it"):
+        load_table(run, "operations")
+    assert not run.history.exists()
 
 
 def test_the_manifest_gets_the_digest_of_every_sealed_file(tmp_path: Path) -> None:
@@ -129,9 +138,9 @@ def test_a_seal_that_is_killed_is_done_again(tmp_path: Path, moment: str) -> Non
     else:
         assert len(list(run.raw.iterdir())) == 2
     seal(run)
-    assert load_table(run, "operations").to_pylist() == model.operation_rows()
-    assert load_table(run, "records").to_pylist() == model.record_rows()
-    assert load_table(run, "faults")["fault"].to_pylist() == ["kill"]
+    assert sealed_table(run, "operations").to_pylist() == model.operation_rows()
+    assert sealed_table(run, "records").to_pylist() == model.record_rows()
+    assert sealed_table(run, "faults")["fault"].to_pylist() == ["kill"]
     assert len(read_manifest(run.manifest_path).digests) == FILE_COUNT
     assert sorted(path.name for path in run.root.iterdir()) == ["history", "manifest.json"]
 
@@ -173,5 +182,5 @@ def test_a_key_is_in_the_file_of_its_bucket_and_a_large_one_has_row_groups_of_it
 @pytest.mark.parametrize("name", RUN_TABLES)
 def test_a_file_reads_back_with_the_very_schema(tmp_path: Path, name: str) -> None:
     run, _ = recorded(tmp_path)
-    table = load_table(run, name)
+    table = sealed_table(run, name)
     assert table.schema.equals(RUN_TABLES[name])

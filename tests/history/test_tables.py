@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from recording_model import KEYS, Model, Producer
+from sealed_runs import sealed_files, sealed_table
 
 from history.failure import HarnessError
 from history.operation import Outcome
-from history.reader import load_table, table_files
 from history.run_directory import RunDirectory
 from history.schema import FAULTS, OPERATIONS, RECORD_BUCKET_COUNT, RECORDS, SAMPLES
 from history.seal import seal
@@ -42,9 +42,9 @@ def test_tables_written_directly_are_those_that_a_seal_writes(tmp_path: Path) ->
         faults=FAULTS.empty_table(),
     )
     for name in ("operations", "records", "faults", "samples"):
-        assert load_table(direct, name).equals(load_table(run, name))
-        assert [path.name for path in table_files(direct, name)] == [
-            path.name for path in table_files(run, name)
+        assert sealed_table(direct, name).equals(sealed_table(run, name))
+        assert [path.name for path in sealed_files(direct, name)] == [
+            path.name for path in sealed_files(run, name)
         ]
 
 
@@ -54,10 +54,10 @@ def test_a_column_that_came_later_is_null_in_older_runs(tmp_path: Path) -> None:
     rows = [{"index": 0, "fault": "kill", "targets": ["broker-1"], "begin_ns": 1}]
     older = pa.Table.from_pylist(rows, schema=FAULTS).drop_columns(["kind"])
     pq.write_table(older, path)
-    assert load_table(run, "faults").to_pylist()[0]["kind"] is None
+    assert sealed_table(run, "faults").to_pylist()[0]["kind"] is None
     pq.write_table(older.drop_columns(["evidence"]), path)
     with pytest.raises(HarnessError, match="does not have the schema of faults"):
-        load_table(run, "faults")
+        sealed_table(run, "faults")
 
 
 def test_a_history_is_never_written_over(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_key_has_one_bucket_for_ever() -> None:
 def test_records_are_one_file_a_bucket(tmp_path: Path) -> None:
     run, _ = sealed(tmp_path / "sealed")
     expected = tuple(bucket_file(run.history, bucket) for bucket in range(RECORD_BUCKET_COUNT))
-    assert table_files(run, "records") == expected
+    assert sealed_files(run, "records") == expected
 
 
 def test_a_table_that_is_missing_is_named(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_table_that_is_missing_is_named(tmp_path: Path) -> None:
     shutil.rmtree(run.history / "operations")
     for name in ("faults", "operations"):
         with pytest.raises(HarnessError, match=f"has no table {name}"):
-            load_table(run, name)
+            sealed_table(run, name)
 
 
 def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
     path = run.history / "samples.parquet"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(HarnessError, match=r"cannot read .*samples\.parquet"):
-        load_table(run, "samples")
+        sealed_table(run, "samples")
 
 
 def test_a_table_of_another_schema_is_named_with_both_sides(tmp_path: Path) -> None:
@@ -108,4 +108,4 @@ def test_a_table_of_another_schema_is_named_with_both_sides(tmp_path: Path) -> N
     path = run.history / "samples.parquet"
     pq.write_table(pa.table({"time_ns": [1]}), path)
     with pytest.raises(HarnessError, match=r"expected .*metric.*; found .*time_ns: int64$"):
-        load_table(run, "samples")
+        sealed_table(run, "samples")

@@ -2,27 +2,29 @@ from dataclasses import replace
 
 import pytest
 
-from clusters.port import ClusterView, NodeName, NodeState, PartitionView
-from history.failure import SpecError
-from nemesis.condition_words import condition_data, parse_condition
-from nemesis.conditions import (
-    Acknowledged,
+from clusters.kafka_conditions import (
     ActiveController,
-    AllRecovered,
-    Condition,
-    Down,
     Fenced,
-    Held,
     Isr,
     IsrMember,
     Leader,
     LogEnd,
-    Observation,
     Registered,
-    Seen,
-    holds,
 )
-from nemesis.stage import Stage
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.observation import (
+    Acknowledged,
+    AllRecovered,
+    Condition,
+    Down,
+    Held,
+    Observation,
+    Seen,
+)
+from clusters.port import NodeName, NodeState
+from clusters.stage import Stage
+from history.failure import SpecError
+from nemesis.condition_words import parse_condition
 
 B1, B2 = NodeName("broker-1"), NodeName("broker-2")
 C1 = NodeName("controller-1")
@@ -56,43 +58,43 @@ def seen(
 
 
 def test_isr_and_leader_are_compared_exactly() -> None:
-    assert holds(Isr(members={"t-0": frozenset({1, 2})}), seen())
-    assert not holds(Isr(members={"t-0": frozenset({1})}), seen())
-    assert holds(Leader(leaders={"t-0": None}), seen(leader=None))
-    assert not holds(Leader(leaders={"t-0": 2}), seen())
+    assert Isr(members={"t-0": frozenset({1, 2})}).holds(seen())
+    assert not Isr(members={"t-0": frozenset({1})}).holds(seen())
+    assert Leader(leaders={"t-0": None}).holds(seen(leader=None))
+    assert not Leader(leaders={"t-0": 2}).holds(seen())
 
 
 def test_a_broker_missing_from_metadata_is_fenced() -> None:
-    assert holds(Fenced(node=B2, fenced=True), seen(brokers=(1,)))
-    assert holds(Fenced(node=B2, fenced=False), seen())
+    assert Fenced(node=B2, fenced=True).holds(seen(brokers=(1,)))
+    assert Fenced(node=B2, fenced=False).holds(seen())
 
 
 def test_a_broker_that_others_list_and_that_does_not_answer_is_not_unfenced_yet() -> None:
     restarting = seen(serving=(1,))
-    assert not holds(Fenced(node=B2, fenced=False), restarting)
-    assert not holds(AllRecovered(), restarting)
+    assert not Fenced(node=B2, fenced=False).holds(restarting)
+    assert not AllRecovered().holds(restarting)
 
 
 def test_nothing_of_the_metadata_holds_while_no_broker_answers() -> None:
     silent = seen(answered=False)
-    assert not holds(Fenced(node=B2, fenced=True), silent)
-    assert not holds(Isr(members={"t-0": frozenset({1, 2})}), silent)
-    assert not holds(AllRecovered(), silent)
+    assert not Fenced(node=B2, fenced=True).holds(silent)
+    assert not Isr(members={"t-0": frozenset({1, 2})}).holds(silent)
+    assert not AllRecovered().holds(silent)
 
 
 def test_recovered_needs_every_process_broker_and_replica() -> None:
-    assert holds(AllRecovered(), seen())
-    assert not holds(AllRecovered(), seen(b2=NodeState.PAUSED))
-    assert not holds(AllRecovered(), seen(brokers=(1,)))
-    assert not holds(AllRecovered(), seen(isr=(1,)))
-    assert not holds(AllRecovered(), seen(leader=None))
+    assert AllRecovered().holds(seen())
+    assert not AllRecovered().holds(seen(b2=NodeState.PAUSED))
+    assert not AllRecovered().holds(seen(brokers=(1,)))
+    assert not AllRecovered().holds(seen(isr=(1,)))
+    assert not AllRecovered().holds(seen(leader=None))
 
 
 def test_the_host_and_the_clients_are_asked_too() -> None:
-    assert holds(Down(node=B2), seen(b2=NodeState.DOWN))
-    assert holds(ActiveController(node=C1), seen())
-    assert holds(Acknowledged(count=5), seen(acknowledged=5))
-    assert not holds(Acknowledged(count=6), seen(acknowledged=5))
+    assert Down(node=B2).holds(seen(b2=NodeState.DOWN))
+    assert ActiveController(node=C1).holds(seen())
+    assert Acknowledged(count=5).holds(seen(acknowledged=5))
+    assert not Acknowledged(count=6).holds(seen(acknowledged=5))
 
 
 def test_every_condition_written_down_is_read_back_the_same() -> None:
@@ -114,33 +116,33 @@ def test_every_condition_written_down_is_read_back_the_same() -> None:
         AllRecovered(),
     ]
     for condition in conditions:
-        assert parse_condition(condition_data(condition), stage=STAGE) == condition
+        assert parse_condition(condition.data(), stage=STAGE) == condition
 
 
 def test_a_member_of_the_isr_is_asked_for_whoever_else_is_in_it() -> None:
-    assert holds(IsrMember(members={"t-0": 2}, inside=True), seen())
-    assert not holds(IsrMember(members={"t-0": 2}, inside=False), seen())
-    assert holds(IsrMember(members={"t-0": 2}, inside=False), seen(isr=(1,)))
-    assert not holds(IsrMember(members={"x-0": 2}, inside=False), seen())
+    assert IsrMember(members={"t-0": 2}, inside=True).holds(seen())
+    assert not IsrMember(members={"t-0": 2}, inside=False).holds(seen())
+    assert IsrMember(members={"t-0": 2}, inside=False).holds(seen(isr=(1,)))
+    assert not IsrMember(members={"x-0": 2}, inside=False).holds(seen())
 
 
 def test_what_the_wire_counted_is_compared_with_what_was_asked() -> None:
     now = replace(
         seen(), held_counts={"join": 1}, matched_counts={"reg": 2}, registrations={B2: 1, B1: 0}
     )
-    assert holds(Held(name="join"), now)
-    assert not holds(Held(name="join", count=2), now)
-    assert not holds(Held(name="other"), now)
-    assert holds(Seen(name="reg", count=2), now)
-    assert holds(Registered(node=B2), now)
-    assert not holds(Registered(node=B1), now)
+    assert Held(name="join").holds(now)
+    assert not Held(name="join", count=2).holds(now)
+    assert not Held(name="other").holds(now)
+    assert Seen(name="reg", count=2).holds(now)
+    assert Registered(node=B2).holds(now)
+    assert not Registered(node=B1).holds(now)
 
 
 def test_a_log_end_nobody_could_read_is_below_every_offset() -> None:
     asked = LogEnd(key="t-0", node=B2, offset_min=100)
-    assert not holds(asked, seen())
-    assert not holds(asked, replace(seen(), log_ends={("t-0", B2): 99}))
-    assert holds(asked, replace(seen(), log_ends={("t-0", B2): 100}))
+    assert not asked.holds(seen())
+    assert not asked.holds(replace(seen(), log_ends={("t-0", B2): 99}))
+    assert asked.holds(replace(seen(), log_ends={("t-0", B2): 100}))
 
 
 def test_a_broker_without_a_replica_can_never_be_awaited_in_the_isr() -> None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.port import ClusterView, NodeName, PartitionView, Role, role_of
+from clusters.kafka_port import ClusterView, PartitionView, Role, role_of
+from clusters.port import NodeName
 from nemesis.mix import Mix, MixSpec
 from nemesis.play import step_data, step_word
 from nemesis.targets import NamedNodes, Scene
@@ -111,8 +112,7 @@ SPECS = st.builds(
     lambda faults, brokers, controllers, overlap: MixSpec(
         faults=tuple(faults),
         targets=("one broker", "leader", "isr follower", "active controller", "all brokers"),
-        down_brokers_max=brokers,
-        down_controllers_max=controllers,
+        down={"broker": brokers, "controller": controllers},
         overlap=overlap,
     ),
     st.lists(st.sampled_from(sorted(EPISODES)), min_size=1, unique=True),
@@ -129,8 +129,8 @@ def test_never_more_nodes_are_down_than_the_budget_allows(spec: MixSpec, seed: i
     for now_s, _, _ in sim.run(300):
         impaired = sim.gone() | {node for node, at_s in sim.back_at_s.items() if at_s > now_s}
         for role, budget in (
-            (Role.BROKER, spec.down_brokers_max),
-            (Role.CONTROLLER, spec.down_controllers_max),
+            (Role.BROKER, spec.down_max("broker")),
+            (Role.CONTROLLER, spec.down_max("controller")),
         ):
             assert sum(role_of(node) is role for node in impaired) <= budget
 
@@ -157,7 +157,7 @@ def test_without_overlap_a_fault_begins_only_when_the_last_one_is_over() -> None
 
 
 def test_with_overlap_two_nodes_are_broken_at_once() -> None:
-    spec = MixSpec(overlap=True, down_brokers_max=2, gap_s=(0.5, 1.0), targets=("one broker",))
+    spec = MixSpec(overlap=True, down={"broker": 2}, gap_s=(0.5, 1.0), targets=("one broker",))
     sim = Sim(spec, seed=3)
     assert max(len(sim.down) for _ in sim.run(120)) == 2
 
@@ -227,17 +227,14 @@ def test_a_demand_that_can_never_be_met_does_not_stop_the_others() -> None:
     spec = MixSpec(
         faults=("roll", "delay"),
         demanded=("roll",),
-        down_brokers_max=0,
-        down_controllers_max=0,
+        down={"broker": 0, "controller": 0},
     )
     words = [act for _, _, acts in Sim(spec, seed=2).run(600) for act in acts]
     assert sum(isinstance(step, Lay) for step in words) > 5
 
 
 def test_a_kind_that_can_never_begin_does_not_stop_the_others() -> None:
-    spec = MixSpec(
-        faults=("roll", "delay"), rounds=True, down_brokers_max=0, down_controllers_max=0
-    )
+    spec = MixSpec(faults=("roll", "delay"), rounds=True, down={"broker": 0, "controller": 0})
     words = [act for _, _, acts in Sim(spec, seed=2).run(600) for act in acts]
     assert sum(isinstance(step, Lay) for step in words) > 5
 

@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.kafka_conditions import Fenced, Isr
+from clusters.observation import AllRecovered
 from clusters.port import NodeName
+from clusters.stage import Stage
 from history.failure import SpecError
-from nemesis.conditions import AllRecovered, Fenced, Isr
 from nemesis.play import parse_play, step_data
-from nemesis.stage import Stage
 from nemesis.steps import Play, takes_of, uses_clients
 from nemesis.targets import NamedNodes
 from nemesis.verbs.await_condition import Await

@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 
 from clusters.port import NodeName
+from clusters.stage import Stage
 from nemesis.continuity import refuse_contradictions
 from nemesis.play import parse_play, step_data, step_word
 from nemesis.relays import drawn_relay
-from nemesis.stage import Stage
 from nemesis.steps import Play
 from nemesis.verbs.lift import Lift
 from nemesis.verbs.move_leader import MoveLeader

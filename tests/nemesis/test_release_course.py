@@ -3,9 +3,9 @@
 import pytest
 
 from clusters.port import NodeName
+from clusters.stage import Stage
 from history.failure import SpecError
 from nemesis.play import parse_play, step_data
-from nemesis.stage import Stage
 from nemesis.steps import Play
 from nemesis.targets import Choice, NamedNodes, Share
 from nemesis.verbs.finalise import Finalise

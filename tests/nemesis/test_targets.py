@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from clusters.port import ClusterView, NodeName, PartitionView
+from clusters.kafka_port import ClusterView, PartitionView
+from clusters.port import NodeName
 from history.failure import HarnessError, SpecError
 from nemesis.targets import Scene, parse_target, resolve
 

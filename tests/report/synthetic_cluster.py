@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from synthetic_run import SECOND, Fault
 
-from checkers.forensics import (
+from checkers.losses.forensics import (
     Acknowledgement,
     Election,
     Fate,

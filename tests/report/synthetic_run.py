@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from checkers.anomaly import ANOMALIES, Anomaly
 from checkers.catalogue import CATALOGUE
+from checkers.proof import Proof
 from checkers.verdict import CheckResult, Validity, Verdict, write_verdict
 from history.manifest import Manifest, Promises, RunState, write_manifest
 from history.run_directory import RunDirectory
@@ -339,13 +340,15 @@ def _lost_writes(rows: Sequence[dict], spec: RunSpec) -> list[Anomaly]:
             check="lost-write",
             key=send["key"],
             allowed=False,
-            operations=(send["index"], over["index"]),
-            offsets=(send["offset"], record["offset"]),
-            values=(send["value"], record["value"]),
-            detail=(
-                f"Send {send['index']} of value {send['value']} was acknowledged at offset "
-                f"{send['offset']}; {over['f']} {over['index']} returned offset "
-                f"{record['offset']} of the same key, and no ok read returned the value."
+            proof=Proof.as_told(
+                (
+                    f"Send {send['index']} of value {send['value']} was acknowledged at offset "
+                    f"{send['offset']}; {over['f']} {over['index']} returned offset "
+                    f"{record['offset']} of the same key, and no ok read returned the value."
+                ),
+                operations=(send["index"], over["index"]),
+                offsets=(send["offset"], record["offset"]),
+                values=(send["value"], record["value"]),
             ),
         )
         for send in rows

@@ -30,18 +30,20 @@ def anomaly(*operations: int, allowed: bool = False, **others: object) -> Anomal
         "values": (),
         "detail": "x",
     }
-    return Anomaly(**content | others)
+    return Anomaly.of_row(content | others)
 
 
 def write(directory: Path, anomalies: list[Anomaly], name: str = "duplicate") -> None:
-    rows = [{field: getattr(a, field) for field in ANOMALIES.names} for a in anomalies]
+    rows = [a.row() for a in anomalies]
     path = directory / f"{name}.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=ANOMALIES), path, row_group_size=7)
 
 
 @given(
     rows=st.lists(
-        st.tuples(st.booleans(), st.lists(st.integers(0, 99), max_size=4)), min_size=1, max_size=40
+        st.tuples(st.booleans(), st.lists(st.integers(0, 99), max_size=4, unique=True)),
+        min_size=1,
+        max_size=40,
     )
 )
 def test_the_smallest_come_first_and_all_are_counted(

@@ -16,7 +16,7 @@ from synthetic_cluster import (
 )
 from synthetic_run import SECOND, VERDICT, RunSpec, write_run
 
-from checkers.forensics import Fate, Forensics, Loss, MetadataNote, write_forensics
+from checkers.losses.forensics import Fate, Forensics, Loss, MetadataNote, write_forensics
 from report.forensics import MEANINGS, stories_at
 from report.page import write_page
 

@@ -15,6 +15,7 @@ from synthetic_run import RunSpec, manifest_of, result, verdict_with
 from checkers.anomaly import Anomaly, anomalies_of
 from checkers.linearizability.budget import Budget
 from checkers.linearizability.kernels import KERNELS
+from checkers.proof import Proof
 from checkers.verdict import Validity, write_verdict
 from history.model_writer import write_model_history
 from history.models import Model
@@ -131,13 +132,7 @@ def test_operations_are_found_by_key_and_index(tmp_path: Path) -> None:
     files = write_files(tmp_path)
     assert model_rows_at(files, key="x", indices=(6, 100, 101))["index"].to_pylist() == [6, 100]
     nowhere = Anomaly(
-        check="nonlinearizable",
-        key="z",
-        allowed=False,
-        operations=(6,),
-        offsets=(),
-        values=(),
-        detail="",
+        check="nonlinearizable", key="z", allowed=False, proof=Proof.as_told("", operations=(6,))
     )
     assert picture_of(files, nowhere, Model.REGISTER) is None
 

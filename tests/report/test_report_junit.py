@@ -6,6 +6,7 @@ import pytest
 from synthetic_run import KINDS, VERDICT, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
+from checkers.proof import Proof
 from checkers.verdict import Validity
 from history.manifest import RunState
 from report.junit import write_junit
@@ -18,10 +19,7 @@ def anomaly(detail: str, *, allowed: bool = False) -> Anomaly:
         check="lost-write",
         key="t-0",
         allowed=allowed,
-        operations=(1, 2),
-        offsets=(3,),
-        values=(4,),
-        detail=detail,
+        proof=Proof.as_told(detail, operations=(1, 2), offsets=(3,), values=(4,)),
     )
 
 

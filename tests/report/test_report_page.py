@@ -13,6 +13,7 @@ from synthetic_run import BROKEN, KINDS, VERDICT, Fault, RunSpec, result, verdic
 
 from checkers.anomaly import Anomaly
 from checkers.catalogue import CATALOGUE
+from checkers.proof import Proof
 from checkers.verdict import Validity, Verdict
 from history.manifest import RunState, read_manifest, write_manifest
 from report.page import write_page
@@ -33,10 +34,12 @@ INVALID = RunSpec(
             check="duplicate",
             key="t-1",
             allowed=True,
-            operations=(12, 14),
-            offsets=(4, 6),
-            values=(77,),
-            detail="Value 77 stands at offsets 4 and 6.",
+            proof=Proof.as_told(
+                "Value 77 stands at offsets 4 and 6.",
+                operations=(12, 14),
+                offsets=(4, 6),
+                values=(77,),
+            ),
         )
     ],
     verdict=verdict_with(
@@ -65,10 +68,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
                 check="duplicate",
                 key=ONLOAD,
                 allowed=False,
-                operations=(1, 2),
-                offsets=(),
-                values=(),
-                detail=f"{SCRIPT} {{{{ 7 * 7 }}}} \x1b[31m \u202e",
+                proof=Proof.as_told(f"{SCRIPT} {{{{ 7 * 7 }}}} \x1b[31m \u202e", operations=(1, 2)),
             )
         ],
         verdict=verdict_with(result("duplicate", Validity.INVALID, reason=ONLOAD, count=1)),

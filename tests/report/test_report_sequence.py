@@ -23,6 +23,7 @@ from synthetic_cluster import (
 from synthetic_run import SECOND, VERDICT, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
+from checkers.proof import Proof
 from checkers.verdict import Validity
 from history.cluster_schema import METADATA_LOG, WIRE
 from history.manifest import RunState
@@ -349,11 +350,11 @@ def test_a_proof_leads_to_the_frames_and_decisions_that_it_names(tmp_path: Path)
         check="stale-epoch-join",
         key="t-0",
         allowed=False,
-        operations=(),
-        offsets=(36, 999),
-        values=(),
-        frames=(166, 99_999),
-        detail="Broker 2 joined at metadata offset 36 on the word of its earlier incarnation.",
+        proof=Proof.as_told(
+            "Broker 2 joined at metadata offset 36 on the word of its earlier incarnation.",
+            offsets=(36, 999),
+            frames=(166, 99_999),
+        ),
     )
     checked = verdict_with(result("stale-epoch-join", Validity.INVALID, reason="A join.", count=1))
     page = page_of(tmp_path, replace(STORY, anomalies=[joined], verdict=checked))

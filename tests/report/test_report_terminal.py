@@ -5,6 +5,7 @@ from rich.console import Console
 from synthetic_run import KINDS, VERDICT, RunSpec, result, verdict_with, write_run
 
 from checkers.anomaly import Anomaly
+from checkers.proof import Proof
 from checkers.verdict import CheckResult, Validity, Verdict
 from history.manifest import RunState
 from history.run_directory import RunDirectory
@@ -21,10 +22,7 @@ def gone(detail: str) -> Anomaly:
         check="lost-write",
         key="t-0",
         allowed=False,
-        operations=(1, 2),
-        offsets=(3,),
-        values=(4,),
-        detail=detail,
+        proof=Proof.as_told(detail, operations=(1, 2), offsets=(3,), values=(4,)),
     )
 
 

@@ -11,7 +11,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
 from history.clock import Clock
 from history.run_directory import RunDirectory
 from workloads.produce_poll import ProducePoll, ProducePollSpec
@@ -30,7 +30,7 @@ def warden() -> Iterator[Warden]:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory, warden: Warden) -> Iterator[KafkaCluster]:
     """1 controller and 3 brokers of the newest release."""
-    spec = ClusterSpec()
+    spec = KafkaSpec()
     cluster = KafkaCluster(
         spec,
         prepared=prepare(spec, lambda _: None),

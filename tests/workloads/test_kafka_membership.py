@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sealed_runs import sealed_table
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.connection import Connection
 from clusters.kafka.placements import ask_placement
-from clusters.port import NodeName, TopicSpec
+from clusters.kafka_port import TopicSpec
+from clusters.port import NodeName
 from history.clock import Clock
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from workloads.journalled import JournalledWorkload, clients_way
 from workloads.membership import membership_workload
@@ -81,7 +82,7 @@ def test_partitions_are_where_the_record_says_that_they_went(
     time_of_moves = workload.counts().invoked
     workload.stop(timeout_s=30)
     assert workload.failures() == ()
-    rows = load_table(run, "partition_writes").to_pylist()
+    rows = sealed_table(run, "partition_writes").to_pylist()
     assert len(rows) == time_of_moves == 24
     assert [row["index"] for row in rows] == list(range(24))
     assert {(row["f"], row["outcome"]) for row in rows} == {("reassign", "ok")}
@@ -113,7 +114,7 @@ def test_what_cannot_be_over_is_called_off_and_left_where_it_was(
         cluster.resume_node(NodeName("broker-3"))
     workload.stop(timeout_s=30)
     assert workload.failures() == ()
-    rows = load_table(run, "partition_writes").to_pylist()
+    rows = sealed_table(run, "partition_writes").to_pylist()
     called_off = [row for row in rows if row["f"] == "cancel-reassignment"]
     assert any(row["outcome"] == "ok" and row["over_ns"] is not None for row in called_off)
     # Nothing is under way when it has ended.

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sealed_runs import sealed_table
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.metadata_watch import MetadataWatch
-from clusters.port import NodeName, Role, TopicSpec
+from clusters.kafka_port import Role, TopicSpec
+from clusters.port import NodeName
 from history.clock import Clock
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from workloads.journalled import JournalledWorkload, clients_way
 from workloads.metadata import metadata_workload
@@ -53,8 +54,8 @@ def test_writes_and_reads_of_every_broker_are_on_the_record(
     assert not workload.failures()
     counts = workload.counts()
 
-    writes = load_table(run, "metadata_writes").to_pylist()
-    grown = load_table(run, "partition_writes").to_pylist()
+    writes = sealed_table(run, "metadata_writes").to_pylist()
+    grown = sealed_table(run, "partition_writes").to_pylist()
     for rows in (writes, grown):
         assert [row["index"] for row in rows] == list(range(len(rows)))
     assert len(writes) + len(grown) == counts.invoked
@@ -69,7 +70,7 @@ def test_writes_and_reads_of_every_broker_are_on_the_record(
     assert len(set(created)) == len(created)
     assert None not in created
 
-    reads = load_table(run, "describes").to_pylist()
+    reads = sealed_table(run, "describes").to_pylist()
     assert {row["node"] for row in reads} == {"broker-1", "broker-2", "broker-3"}
     assert {row["process"] for row in reads} == {13, 14, 15}
     assert {row["error"] for row in reads} <= {
@@ -98,7 +99,7 @@ def test_a_client_that_was_killed_leaves_what_was_under_way_as_info(
     finally:
         cluster.resume_node(NodeName("broker-2"))
     workload.stop(timeout_s=20)
-    writes = load_table(run, "metadata_writes").to_pylist()
+    writes = sealed_table(run, "metadata_writes").to_pylist()
     open_writes = [row for row in writes if row["return_ns"] is None]
     assert open_writes
     assert {row["outcome"] for row in open_writes} == {"info"}
@@ -135,14 +136,14 @@ def test_the_harness_watches_the_run_s_topics_on_every_broker_and_the_quorum(
     offsets = run.raw / "metadata_offsets.jsonl"
     with watch:
         assert until(lambda: offsets.read_bytes().count(b"\n") >= 2 * 4)
-    reads = load_table(run, "describes").to_pylist()
+    reads = sealed_table(run, "describes").to_pylist()
     assert {(row["node"], row["partition"]) for row in reads} == {
         (f"broker-{number}", partition) for number in (1, 2, 3) for partition in (0, 1)
     }
     assert {(row["process"], row["topic"], row["error"]) for row in reads} == {
         (-1, "watched", "NONE")
     }
-    rows = load_table(run, "metadata_offsets").to_pylist()
+    rows = sealed_table(run, "metadata_offsets").to_pylist()
     assert {row["node"] for row in rows} == set(cluster.nodes)
     assert {row["source"] for row in rows} == {"quorum"}
     assert min(row["metadata_offset"] for row in rows) > 0

@@ -11,13 +11,13 @@ import pandas as pd
 import psutil
 import pytest
 from pydantic import TypeAdapter
+from sealed_runs import sealed_table
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.clock import Clock
-from history.reader import load_table
 from history.run_directory import RunDirectory
 from workloads.transactions import Transactions, TransactionsSpec
 
@@ -70,7 +70,7 @@ def finished(workload: Transactions, run: RunDirectory) -> dict[str, pd.DataFram
     workload.stop(timeout_s=50)
     assert workload.final_read(timeout_s=60) == workload.keys
     names = ("transactions", "stable_offsets", "records")
-    return {name: load_table(run, name).to_pandas() for name in names}
+    return {name: sealed_table(run, name).to_pandas() for name in names}
 
 
 def values_of(records: pd.DataFrame, f: str, outcome: str = "ok") -> set[int]:
@@ -135,7 +135,7 @@ def test_what_a_transaction_took_in_is_taken_once_by_those_that_committed(
     wait_until(lambda: workload.counts().fail > 20, "5 transactions aborted")
     finished(workload, run)
     assert workload.failures() == ()
-    rows = load_table(run, "group_offsets").to_pylist()
+    rows = sealed_table(run, "group_offsets").to_pylist()
     sent = [row for row in rows if row["f"] == "send-offsets"]
     assert {row["outcome"] for row in sent} == {"ok", "fail"}
     reached: dict[tuple[str, str], int] = {}

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from sealed_runs import sealed_table
 
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.port import Role, role_of
-from history.reader import load_table
+from clusters.kafka_port import Role, role_of
 from history.run_directory import RunDirectory
 from history.segment import live_counts
 from workloads.clients.config import ProducerConfig, read_config, write_config
@@ -74,7 +74,7 @@ class History:
     @staticmethod
     def of(run: RunDirectory) -> "History":
         return History(
-            load_table(run, "operations").to_pandas(), load_table(run, "records").to_pandas()
+            sealed_table(run, "operations").to_pandas(), sealed_table(run, "records").to_pandas()
         )
 
     def of_f(self, f: str) -> pd.DataFrame:

@@ -29,7 +29,8 @@ from clusters.kafka.admin_requests import (
 )
 from clusters.kafka.connection import Connection
 from clusters.kafka.describing import DescribeRecorder, counter_setting
-from clusters.port import NodeName, TopicSpec
+from clusters.kafka_port import TopicSpec
+from clusters.port import NodeName
 from history.journal import EventJournal, ReadJournal
 from history.operation import Outcome
 from workloads.clients.metadata_config import MetadataConfig, read_metadata_config

@@ -17,12 +17,13 @@ from history.manifest import Promises
 from history.operation import Outcome
 from history.segment import ClientCounts, Counts
 from workloads.generators.topic_lives import TopicLives
+from workloads.kind import SimulatedSetup
 from workloads.metadata_spec import MetadataSpec
 from workloads.simulated.clients import Clients
 from workloads.simulated.metadata_reader import SimulatedMetadataReader
 from workloads.simulated.metadata_writer import SimulatedWriter
 
-__all__ = ["SimulatedMetadata"]
+__all__ = ["SimulatedMetadata", "build"]
 
 _CLIENT: Final = "metadata-0"
 
@@ -140,3 +141,14 @@ class SimulatedMetadata:
             interval_ns=int(S * len(brokers) / spec.read_rate),
             timeout_ns=spec.read_timeout_ms * MS,
         )
+
+
+def build(spec: MetadataSpec, setup: SimulatedSetup) -> SimulatedMetadata:
+    """The workload of a run."""
+    return SimulatedMetadata(
+        spec,
+        setup.cluster,
+        raw=setup.run.raw,
+        seed=setup.seed,
+        first_process=setup.first_process,
+    )

@@ -10,12 +10,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeVar
 
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.simulated.cluster import SimulatedCluster
 from history.failure import HarnessError
 from history.manifest import Promises
 from history.segment import Counts, PollRecorder, SendRecorder
+from workloads.kind import SimulatedSetup
 from workloads.produce_poll_spec import Consume, ProducePollSpec
 from workloads.simulated.clients import Clients
 from workloads.simulated.consumer import ConsumerPlan, SimulatedConsumer
@@ -24,7 +25,7 @@ from workloads.simulated.polls import CountedPolls, Polls, RecordedPolls
 from workloads.simulated.producer import ProducerPlan, SimulatedProducer
 from workloads.simulated.sends import CountedSends, RecordedSends, Sends
 
-__all__ = ["Recorders", "SimulatedProducePoll", "counted", "recorded"]
+__all__ = ["Recorders", "SimulatedProducePoll", "build", "counted", "recorded"]
 
 T = TypeVar("T")
 
@@ -219,3 +220,14 @@ class SimulatedProducePoll:
             noted=self._noted,
         )
         return SimulatedConsumer(plan, self._recorders.polls(name, process))
+
+
+def build(spec: ProducePollSpec, setup: SimulatedSetup) -> SimulatedProducePoll:
+    """The workload of a recorded run."""
+    return SimulatedProducePoll(
+        spec,
+        setup.cluster,
+        topics=setup.topics,
+        recorders=recorded(setup.run.raw, setup.keys),
+        seed=setup.seed,
+    )

@@ -15,8 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
 
-import requests
-
 from history.failure import HarnessError
 
 __all__ = ["ContainerSpec", "ContainerState", "Daemon", "NetworkSpec", "connected"]
@@ -200,7 +198,7 @@ class Daemon:
             yield
         except self._errors.APIError as error:
             raise HarnessError(f"Docker cannot {doing}: {error.explanation or error}") from error
-        except (self._errors.DockerException, requests.RequestException) as error:
+        except (self._errors.DockerException, _unanswered()) as error:
             raise HarnessError(f"Docker cannot {doing}: {error}") from error
 
 
@@ -223,8 +221,14 @@ def connected() -> Daemon:
         )
     try:
         return Daemon(sdk, sdk.APIClient(base_url=url, version="auto", timeout=_ANSWER_TIMEOUT_S))
-    except (sdk.errors.DockerException, requests.RequestException) as error:
+    except (sdk.errors.DockerException, _unanswered()) as error:
         raise HarnessError(f"the Docker daemon at {url} does not answer: {error}") from error
+
+
+def _unanswered() -> type[Exception]:
+    """The SDK's errors on the way to a daemon. They are imported with it, and no sooner."""
+    error: type[Exception] = importlib.import_module("requests").RequestException
+    return error
 
 
 def _refusal(url: str) -> str | None:

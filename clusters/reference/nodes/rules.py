@@ -2,85 +2,14 @@
 
 A cluster is built with a `Rules`; with all of them on it is the protocol. Switched off, the bug is
 open, and a checker has to find it: `fencepost selftest` measures how soon. A rule is a field of
-`Rules`, read by the one state machine that keeps it, where a comment names it.
+`Rules`, read by the one state machine that keeps it, where a comment names it; what the rule says
+stands at its field, and `RULES` has it as values.
 """
 
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 __all__ = ["RULES", "Rule", "Rules"]
-
-
-@dataclass(slots=True, kw_only=True)
-class Rules:
-    """Which rules are kept. Not frozen for speed alone: nobody changes one after the start."""
-
-    # Registration, leases and fencing (KIP-631).
-    epoch_from_offset: bool = True
-    live_id_refused: bool = True
-    features_checked: bool = True
-    controller_ends_leases: bool = True
-    broker_ends_lease: bool = True
-    stale_heartbeat_refused: bool = True
-    fenced_serves_nobody: bool = True
-    fenced_leads_nothing: bool = True
-    fenced_leaves_isr: bool = True
-    last_member_stays: bool = True
-    unfenced_when_caught_up: bool = True
-    leaderships_moved_first: bool = True
-    format_required: bool = True
-    role_after_registration: bool = True
-    # Stale broker epochs (KIP-903).
-    epoch_from_fetch: bool = True
-    member_epochs_checked: bool = True
-    refused_proposal_dropped: bool = True
-    # AlterPartition and elections.
-    partition_epoch_compared: bool = True
-    leader_epoch_compared: bool = True
-    sender_epoch_compared: bool = True
-    only_leader_alters: bool = True
-    members_eligible: bool = True
-    leader_from_isr: bool = True
-    leader_epoch_bumped: bool = True
-    # The quorum (KIP-595).
-    one_vote: bool = True
-    vote_synced: bool = True
-    vote_for_longest: bool = True
-    commit_by_majority: bool = True
-    commit_in_own_epoch: bool = True
-    append_synced: bool = True
-    metadata_divergence_found: bool = True
-    stale_epoch_refused: bool = True
-    replay_committed_only: bool = True
-    answer_after_commit: bool = True
-    # Replication.
-    high_watermark_of_maximal_isr: bool = True
-    growth_needs_high_watermark: bool = True
-    growth_needs_epoch_start: bool = True
-    fetch_epoch_checked: bool = True
-    answer_epoch_checked: bool = True
-    truncate_by_epoch: bool = True
-    acks_all_waits: bool = True
-    min_isr_kept: bool = True
-    consumer_below_high_watermark: bool = True
-    sequence_checked: bool = True
-    producer_ids_unique: bool = True
-    # Visibility of metadata.
-    lowest_of_all: bool = True
-    lowest_never_back: bool = True
-    hidden_above_lowest: bool = True
-    read_waits: bool = True
-    write_waits: bool = True
-    renegotiates_late: bool = True
-
-    def without(self, *names: str) -> "Rules":
-        """The rules with these switched off. Raises KeyError for a name that is none."""
-        kept = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in names:
-            if name not in kept:
-                raise KeyError(name)
-            kept[name] = False
-        return Rules(**kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,442 +34,358 @@ class Rule:
 
 
 def _rule(
-    name: str,
-    source: str,
-    says: str,
-    prevents: str,
-    *shows_as: str,
-    level_min: int = 1,
-    level_max: int = 3,
-    beside: tuple[str, ...] = (),
-) -> Rule:
-    return Rule(
-        name=name,
-        source=source,
-        says=says,
-        prevents=prevents,
-        shows_as=shows_as,
-        level_min=level_min,
-        level_max=level_max,
-        beside=beside,
-    )
+    source: str, says: str, prevents: str, shows_as: str, *, beside: str = "", **levels: int
+) -> Any:
+    """A switch that is on, with what `Rule` has of it; names are parted by commas."""
+    names = {"shows_as": _parted(shows_as), "beside": _parted(beside)}
+    said = {"source": source, "says": says, "prevents": prevents}
+    return field(default=True, metadata={**said, **names, **levels})
 
 
-RULES: Final[tuple[Rule, ...]] = (
-    _rule(
-        "epoch_from_offset",
+def _parted(names: str) -> tuple[str, ...]:
+    return tuple(names.split(", ")) if names else ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Rules:
+    """Which rules are kept. Not frozen for speed alone: nobody changes one after the start."""
+
+    # Registration, leases and fencing (KIP-631).
+    epoch_from_offset: bool = _rule(
         "KIP-631 registration",
         "A broker epoch is the offset of its registration in the metadata log, so it grows.",
-        "Two incarnations of a broker have one epoch, and nobody can tell them apart.",
-        "epoch-went-back",
-        "stale-epoch-join",
-        "lost-write",
-    ),
-    _rule(
-        "live_id_refused",
+        "Two incarnations of a broker have one broker epoch and cannot be told apart.",
+        "epoch-went-back, stale-epoch-join, lost-write",
+    )
+    live_id_refused: bool = _rule(
         "KIP-631 registration",
-        "An id that a live registration holds is refused.",
-        "Two processes are one broker at a time.",
+        "A registration is refused while the lease of another process with its id lasts.",
+        "Two processes act as one broker at the same time.",
         "shared-identity",
-    ),
-    _rule(
-        "features_checked",
+    )
+    features_checked: bool = _rule(
         "KIP-631 registration",
         "A broker that does not support an enabled feature level is refused.",
         "A broker takes part in a protocol that it does not speak.",
         "illegal-transition",
-    ),
-    _rule(
-        "controller_ends_leases",
+    )
+    controller_ends_leases: bool = _rule(
         "KIP-631 leases",
         "A broker whose lease ran out without a heartbeat is fenced by the controller.",
-        "A dead broker leads on, for ever.",
+        "A dead broker stays the leader for ever.",
         "fencing-too-late",
-    ),
-    _rule(
-        "broker_ends_lease",
+    )
+    broker_ends_lease: bool = _rule(
         "KIP-631 leases",
         "A broker whose lease ran out fences itself.",
-        "A broker that nobody leads by any more answers clients from its old metadata.",
+        "A broker that was deposed answers clients from its old metadata.",
         "served-while-fenced",
-    ),
-    _rule(
-        "stale_heartbeat_refused",
+    )
+    stale_heartbeat_refused: bool = _rule(
         "KIP-631 heartbeats",
-        "A heartbeat with another broker epoch than the registered one is refused.",
-        "A broker that was superseded keeps the lease of its successor alive.",
-        "fencing-too-late",
-        "shared-identity",
-    ),
-    _rule(
-        "fenced_serves_nobody",
+        "A heartbeat with a broker epoch other than the registered one is refused.",
+        "A superseded process keeps the lease of its successor alive.",
+        "fencing-too-late, shared-identity",
+    )
+    fenced_serves_nobody: bool = _rule(
         "KIP-631 fencing",
         "A fenced broker answers no client.",
         "Clients read from a broker whose metadata and records are old.",
         "served-while-fenced",
-    ),
-    _rule(
-        "fenced_leads_nothing",
+    )
+    fenced_leads_nothing: bool = _rule(
         "KIP-631 fencing",
         "A fenced broker is never elected.",
-        "A partition is led by a broker that answers nobody.",
-        "illegal-transition",
-        "ineligible-member",
-    ),
-    _rule(
-        "fenced_leaves_isr",
+        "A partition is led by a broker that answers no client.",
+        "illegal-transition, ineligible-member",
+    )
+    fenced_leaves_isr: bool = _rule(
         "KIP-631 fencing",
-        "A broker that is fenced leaves every ISR but one of which it is the last member.",
-        "An ISR counts on a replica that may have lost its records.",
-        "ineligible-member",
-        "lost-write",
-    ),
-    _rule(
-        "last_member_stays",
+        "A broker that is fenced leaves every ISR of which it is not the last member.",
+        "An ISR includes a replica that may have lost its records.",
+        "ineligible-member, lost-write",
+    )
+    last_member_stays: bool = _rule(
         "KIP-903, the exception",
         "The last member of an ISR stays in it when it is fenced.",
-        "An ISR is empty: nobody knows any more who has all records.",
-        "empty-isr",
-        "illegal-transition",
-        "lost-write",
-    ),
-    _rule(
-        "unfenced_when_caught_up",
+        "An ISR is empty, so it is unknown which replica has all records.",
+        "empty-isr, illegal-transition, lost-write",
+    )
+    unfenced_when_caught_up: bool = _rule(
         "KIP-631 fencing",
-        "A broker is unfenced only once it has the metadata log up to its own registration.",
-        "A broker serves clients by metadata from before its own start.",
-        "unfenced-too-early",
-        "illegal-transition",
-        "stale-read-after-write",
-        "lost-write",
+        "A broker is unfenced once it has applied the metadata log up to its registration.",
+        "A broker serves clients with metadata from before its own start.",
+        "unfenced-too-early, illegal-transition, stale-read-after-write, lost-write, "
         "false-lowest-acknowledged-offset",
-    ),
-    _rule(
-        "leaderships_moved_first",
+    )
+    leaderships_moved_first: bool = _rule(
         "KIP-631 controlled shutdown",
-        "A broker is let go once it leads nothing.",
-        "A broker that still leads ends.",
+        "A broker may shut down once it leads no partition.",
+        "A broker shuts down while it leads a partition.",
         "unsafe-shutdown",
-    ),
-    _rule(
-        "format_required",
+    )
+    format_required: bool = _rule(
         "KIP-631 storage",
         "A node starts only on a disk that was formatted for it.",
-        "A node whose disk was lost votes and leads as if it had forgotten nothing.",
-        "metadata-divergence",
-        "lost-write",
-    ),
-    _rule(
-        "role_after_registration",
+        "A node that lost its disk votes and leads as if it had lost nothing.",
+        "metadata-divergence, lost-write",
+    )
+    role_after_registration: bool = _rule(
         "KIP-631 registration",
         "A broker takes no role before its metadata has passed its own registration.",
         "A wiped leader replays old records, leads again, and its followers truncate to nothing.",
-        "lost-write",
-        "truncated-below-high-watermark",
-    ),
-    _rule(
-        "epoch_from_fetch",
+        "lost-write, truncated-below-high-watermark",
+    )
+    # Stale broker epochs (KIP-903).
+    epoch_from_fetch: bool = _rule(
         "KIP-903 leader",
-        "A leader takes a follower's epoch from its fetches, not from the metadata.",
-        "A follower's fetches from before its restart count for the one after it.",
-        "stale-epoch-join",
-        "lost-write",
-        "unsafe-leader-candidate",
+        "A leader takes a follower's broker epoch from its fetches, not from the metadata.",
+        "Fetches from before a follower's restart count for its next incarnation.",
+        "stale-epoch-join, lost-write, unsafe-leader-candidate",
         level_min=2,
-    ),
-    _rule(
-        "member_epochs_checked",
+    )
+    member_epochs_checked: bool = _rule(
         "KIP-903 controller",
-        "A proposed member whose epoch is not the registered one is refused.",
+        "A proposed member whose broker epoch is not the registered one is refused.",
         "A replica that lost its records joins the ISR.",
-        "stale-epoch-join",
-        "epoch-check-bypassed",
-        "lost-write",
+        "stale-epoch-join, epoch-check-bypassed, lost-write",
         level_min=2,
-    ),
-    _rule(
-        "refused_proposal_dropped",
+    )
+    refused_proposal_dropped: bool = _rule(
         "KIP-903 leader",
         "A leader whose proposal is refused goes back to the committed ISR.",
         "A leader counts on an ISR that does not exist.",
         "stuck-isr",
         level_min=2,
-    ),
-    _rule(
-        "partition_epoch_compared",
+    )
+    # AlterPartition and elections.
+    partition_epoch_compared: bool = _rule(
         "KIP-497 AlterPartition",
-        "A proposal for another partition epoch than the present one is refused.",
-        "A proposal that was overtaken undoes what overtook it.",
-        "nonlinearizable-isr",
-        "lost-write",
-    ),
-    _rule(
-        "leader_epoch_compared",
+        "A proposal for a partition epoch other than the present one is refused.",
+        "An outdated proposal undoes a later change.",
+        "nonlinearizable-isr, lost-write",
+    )
+    leader_epoch_compared: bool = _rule(
         "KIP-497 AlterPartition",
-        "A proposal of another leader epoch than the present one is refused.",
+        "A proposal with a leader epoch other than the present one is refused.",
         "A deposed leader changes the ISR of its successor.",
-        "nonlinearizable-isr",
-        "illegal-transition",
-        "lost-write",
-    ),
-    _rule(
-        "sender_epoch_compared",
+        "nonlinearizable-isr, illegal-transition, lost-write",
+    )
+    sender_epoch_compared: bool = _rule(
         "KIP-631 fencing",
-        "A proposal under another broker epoch than its sender's registered one is refused.",
-        "The dead incarnation of a leader changes the ISR of the living one.",
+        "A proposal with a broker epoch other than its sender's registered one is refused.",
+        "A dead incarnation of a leader changes the ISR of the live one.",
         "illegal-transition",
-        beside=("members_eligible", "member_epochs_checked"),
-    ),
-    _rule(
-        "only_leader_alters",
+        beside="members_eligible, member_epochs_checked",
+    )
+    only_leader_alters: bool = _rule(
         "KIP-497 AlterPartition",
         "Only the leader of a partition may propose its ISR.",
-        "A broker changes an ISR that is not its own to judge.",
+        "A broker changes the ISR of a partition that it does not lead.",
         "two-leaders",
-        beside=("leader_epoch_bumped", "partition_epoch_compared"),
-    ),
-    _rule(
-        "members_eligible",
+        beside="leader_epoch_bumped, partition_epoch_compared",
+    )
+    members_eligible: bool = _rule(
         "KIP-841 fenced members",
-        "A replica that is fenced, gone or shutting down joins no ISR.",
-        "An ISR has a member that cannot be elected, or is already leaving.",
+        "A replica that is fenced, not registered or shutting down does not join an ISR.",
+        "An ISR has a member that cannot be elected or is shutting down.",
         "ineligible-member",
-    ),
-    _rule(
-        "leader_from_isr",
+    )
+    leader_from_isr: bool = _rule(
         "Elections",
         "A leader is elected from the ISR.",
         "A replica without the committed records leads.",
-        "two-leaders",
-        "lost-write",
-    ),
-    _rule(
-        "leader_epoch_bumped",
+        "two-leaders, lost-write",
+    )
+    leader_epoch_bumped: bool = _rule(
         "Elections",
         "Every election begins a new leader epoch.",
         "Two brokers lead in one leader epoch.",
-        "two-leaders",
-        "divergent-replicas",
-        "lost-write",
-    ),
-    _rule(
-        "one_vote",
+        "two-leaders, divergent-replicas, lost-write",
+    )
+    # The quorum (KIP-595).
+    one_vote: bool = _rule(
         "KIP-595 Vote",
         "A voter votes once in an epoch.",
         "Two controllers are elected in one epoch.",
-        "two-leaders",
-        "metadata-divergence",
-    ),
-    _rule(
-        "vote_synced",
+        "two-leaders, metadata-divergence",
+    )
+    vote_synced: bool = _rule(
         "KIP-595 Vote",
         "A vote is durable before it is answered.",
-        "A voter that lost its power votes again in the same epoch.",
-        "two-leaders",
-        "metadata-divergence",
-    ),
-    _rule(
-        "vote_for_longest",
+        "A voter votes again in the same epoch after a power cut.",
+        "two-leaders, metadata-divergence",
+    )
+    vote_for_longest: bool = _rule(
         "KIP-595 Vote",
-        "A candidate whose log is behind the voter's gets no vote.",
+        "A candidate whose log is behind the voter's does not get its vote.",
         "Committed metadata is lost with an election.",
         "metadata-divergence",
-    ),
-    _rule(
-        "commit_by_majority",
+    )
+    commit_by_majority: bool = _rule(
         "KIP-595 high watermark",
         "A record is committed once a majority has it.",
-        "What one controller alone has counts as decided.",
+        "A record that a single controller has counts as committed.",
         "metadata-divergence",
-    ),
-    _rule(
-        "commit_in_own_epoch",
+    )
+    commit_in_own_epoch: bool = _rule(
         "KIP-595 high watermark",
-        "A leader commits older records only with one of its own epoch.",
+        "A leader commits records of earlier epochs only together with one of its own.",
         "A record that counted as committed is overwritten.",
         "metadata-divergence",
-    ),
-    _rule(
-        "append_synced",
+    )
+    append_synced: bool = _rule(
         "KIP-595 log",
-        "A controller's copy counts once it is durable.",
+        "A controller's copy of a record counts once it is durable.",
         "Committed metadata is gone after a power cut.",
         "metadata-divergence",
-    ),
-    _rule(
-        "metadata_divergence_found",
+    )
+    metadata_divergence_found: bool = _rule(
         "KIP-595 Fetch",
-        "A leader finds by its epoch where a fetcher's log leaves its own.",
+        "A leader detects by the epochs where a fetcher's log diverges from its own.",
         "Two controllers hold different records at one offset.",
         "metadata-divergence",
-    ),
-    _rule(
-        "stale_epoch_refused",
+    )
+    stale_epoch_refused: bool = _rule(
         "KIP-595 epochs",
-        "What comes from an older epoch of the quorum is refused.",
-        "A deposed leader's word still counts.",
-        "metadata-divergence",
-        "two-leaders",
-    ),
-    _rule(
-        "replay_committed_only",
+        "Messages of an older epoch of the quorum are refused.",
+        "Messages of a deposed leader still count.",
+        "metadata-divergence, two-leaders",
+    )
+    replay_committed_only: bool = _rule(
         "KIP-631 metadata",
-        "A broker applies the metadata log up to its high watermark.",
-        "A broker acts on a decision that never was.",
-        "metadata-divergence",
-        "two-leaders",
-        "lost-write",
-    ),
-    _rule(
-        "answer_after_commit",
+        "A broker applies the metadata log only up to its high watermark.",
+        "A broker acts on a record that was never committed.",
+        "metadata-divergence, two-leaders, lost-write",
+    )
+    answer_after_commit: bool = _rule(
         "KIP-631 controller",
-        "A controller answers once its records are committed.",
+        "A controller answers a request once its records are committed.",
         "An acknowledged write to the metadata is lost with its controller.",
-        "lost-metadata-write",
-        "stale-read-after-write",
-    ),
-    _rule(
-        "high_watermark_of_maximal_isr",
+        "lost-metadata-write, stale-read-after-write",
+    )
+    # Replication.
+    high_watermark_of_maximal_isr: bool = _rule(
         "KIP-497 maximal ISR",
-        "The high watermark waits for members proposed as well as for committed ones.",
-        "A member joins that lacks a committed record, and may lead.",
-        "unsafe-leader-candidate",
-        "lost-write",
-    ),
-    _rule(
-        "growth_needs_high_watermark",
+        "The high watermark waits for the proposed members of the ISR, too.",
+        "A replica that lacks a committed record joins the ISR, and may lead.",
+        "unsafe-leader-candidate, lost-write",
+    )
+    growth_needs_high_watermark: bool = _rule(
         "Replication",
-        "A follower joins the ISR once it has reached the high watermark.",
-        "A replica without committed records is in the ISR.",
-        "unsafe-leader-candidate",
-        "lost-write",
-    ),
-    _rule(
-        "growth_needs_epoch_start",
+        "A follower joins the ISR only once it has reached the high watermark.",
+        "A replica that lacks committed records is in the ISR.",
+        "unsafe-leader-candidate, lost-write",
+    )
+    growth_needs_epoch_start: bool = _rule(
         "KAFKA-7128",
-        "A follower joins the ISR once it has reached the start of the leader's epoch.",
-        "With the high watermark of a new leader still behind, a replica that lacks records joins.",
-        "unsafe-leader-candidate",
-        "lost-write",
-    ),
-    _rule(
-        "fetch_epoch_checked",
+        "A follower joins the ISR only once it has reached the start of the leader epoch.",
+        "While a new leader's high watermark is behind, a replica that lacks records joins.",
+        "unsafe-leader-candidate, lost-write",
+    )
+    fetch_epoch_checked: bool = _rule(
         "KIP-320 leader epochs",
-        "A leader refuses a fetch of another leader epoch than its own.",
-        "A leader counts what a follower fetched under another one.",
-        "divergent-replicas",
-        "lost-write",
-        "truncated-below-high-watermark",
-        "unsafe-leader-candidate",
-    ),
-    _rule(
-        "answer_epoch_checked",
+        "A leader refuses a fetch with a leader epoch other than its own.",
+        "A leader counts what a follower fetched in another leader epoch.",
+        "divergent-replicas, lost-write, truncated-below-high-watermark, unsafe-leader-candidate",
+    )
+    answer_epoch_checked: bool = _rule(
         "KIP-320 leader epochs",
-        "A follower drops an answer to a fetch of an earlier leader epoch.",
+        "A follower drops the response to a fetch of an earlier leader epoch.",
         "A follower appends what a deposed leader sends.",
-        "divergent-replicas",
-        "lost-write",
-        "truncated-below-high-watermark",
-        "unsafe-leader-candidate",
-    ),
-    _rule(
-        "truncate_by_epoch",
+        "divergent-replicas, lost-write, truncated-below-high-watermark, unsafe-leader-candidate",
+    )
+    truncate_by_epoch: bool = _rule(
         "KIP-101 truncation",
-        "A follower cuts its log where its epochs leave the leader's.",
+        "A follower truncates its log where its leader epochs diverge from the leader's.",
         "Replicas hold different records at one offset.",
-        "divergent-replicas",
-        "lost-write",
-        "truncated-below-high-watermark",
-    ),
-    _rule(
-        "acks_all_waits",
+        "divergent-replicas, lost-write, truncated-below-high-watermark",
+    )
+    acks_all_waits: bool = _rule(
         "Replication",
-        "With acks=all the answer waits for the high watermark.",
+        "With acks=all the response waits for the high watermark.",
         "An acknowledged record is lost with its leader.",
         "lost-write",
-    ),
-    _rule(
-        "min_isr_kept",
+    )
+    min_isr_kept: bool = _rule(
         "Replication",
-        "With acks=all an ISR below min.insync.replicas takes no record.",
-        "A record is acknowledged that fewer disks have than was asked for.",
-        "acknowledged-below-min-isr",
-        "lost-write",
-    ),
-    _rule(
-        "consumer_below_high_watermark",
+        "With acks=all nothing is appended while the ISR is below min.insync.replicas.",
+        "A record is acknowledged that fewer replicas have than was demanded.",
+        "acknowledged-below-min-isr, lost-write",
+    )
+    consumer_below_high_watermark: bool = _rule(
         "Replication",
         "Consumers read below the high watermark.",
-        "A record that was read is gone afterwards.",
-        "inconsistent-offset",
-        "lost-write",
-        "nonmonotonic-poll",
-    ),
-    _rule(
-        "sequence_checked",
+        "A record that was read is lost afterwards.",
+        "inconsistent-offset, lost-write, nonmonotonic-poll",
+    )
+    sequence_checked: bool = _rule(
         "KIP-98 idempotence",
-        "A leader appends a producer's sequence once.",
-        "A retried record is there twice.",
+        "A leader appends each sequence number of a producer once.",
+        "A retried record is in the log twice.",
         "duplicate",
-    ),
-    _rule(
-        "producer_ids_unique",
+    )
+    producer_ids_unique: bool = _rule(
         "KIP-98 idempotence",
-        "No producer id is given away twice.",
-        "A producer's records pass for another's retries, and are never written.",
+        "No producer id is assigned twice.",
+        "A producer's records are taken for another's retries and are never written.",
         "lost-write",
-    ),
-    _rule(
-        "lowest_of_all",
+    )
+    # Visibility of metadata.
+    lowest_of_all: bool = _rule(
         "Lowest acknowledged offset",
-        "It is the lowest offset that all unfenced brokers have acknowledged.",
-        "Brokers show what another one does not know yet.",
-        "false-lowest-acknowledged-offset",
-        "nonrepeatable-read",
+        "It is the minimum of the metadata offsets that unfenced brokers have acknowledged.",
+        "A broker shows metadata that another one does not have yet.",
+        "false-lowest-acknowledged-offset, nonrepeatable-read",
         level_min=3,
-    ),
-    _rule(
-        "lowest_never_back",
+    )
+    lowest_never_back: bool = _rule(
         "Lowest acknowledged offset",
-        "It never goes back: who is unfenced has caught up first.",
+        "It never goes back: a broker is unfenced only once it has caught up.",
         "Metadata that was shown is hidden again.",
-        "false-lowest-acknowledged-offset",
-        "session-went-back",
+        "false-lowest-acknowledged-offset, session-went-back",
         level_min=3,
-    ),
-    _rule(
-        "hidden_above_lowest",
+    )
+    hidden_above_lowest: bool = _rule(
         "Lowest acknowledged offset",
         "A broker hides metadata above the lowest acknowledged offset.",
         "Two reads through two brokers go back.",
         "nonrepeatable-read",
         level_min=3,
-    ),
-    _rule(
-        "read_waits",
+    )
+    read_waits: bool = _rule(
         "Lowest acknowledged offset",
-        "A read is answered once all that its broker had applied when it came may be shown.",
-        "A broker that heard of the offset later shows less than another one showed before.",
-        "nonrepeatable-read",
-        "stale-read-after-write",
+        "A read waits until all that its broker had applied when it arrived may be shown.",
+        "A broker that learns of the offset later shows less than another one did before.",
+        "nonrepeatable-read, stale-read-after-write",
         level_min=3,
-    ),
-    _rule(
-        "write_waits",
+    )
+    write_waits: bool = _rule(
         "Lowest acknowledged offset",
         "A client's write is answered once every unfenced broker has applied it.",
         "A read after an acknowledged write does not show it.",
         "stale-read-after-write",
         level_min=3,
-    ),
-    _rule(
-        "renegotiates_late",
+    )
+    renegotiates_late: bool = _rule(
         "Lowest acknowledged offset",
         "A broker offers the APIs of a new metadata.version once all have applied it.",
-        "A broker offers an API that another one does not know yet.",
+        "A broker offers an API that another one does not support yet.",
         "early-renegotiation",
         level_min=3,
         # A client learns of a broker's APIs by a read, which waits until all have applied them.
-        beside=("read_waits",),
-    ),
-)
+        beside="read_waits",
+    )
+
+    def without(self, *names: str) -> "Rules":
+        """The rules with these switched off. Raises KeyError for a name that is none."""
+        kept = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in names:
+            if name not in kept:
+                raise KeyError(name)
+            kept[name] = False
+        return Rules(**kept)
+
+
+RULES: Final = tuple(Rule(name=one.name, **one.metadata) for one in fields(Rules))
+"""All rules, in the order of their fields."""

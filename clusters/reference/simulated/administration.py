@@ -7,7 +7,7 @@ The active controller is asked itself, unless somebody else is named; what is re
 from collections.abc import Callable
 from typing import Any, Final
 
-from clusters.port import ClusterView, PartitionView, TopicSpec
+from clusters.kafka_port import ClusterView, PartitionView, TopicSpec
 from clusters.reference.nodes.configuration import MS, S
 from clusters.reference.nodes.errors import Error
 from clusters.reference.nodes.messages.control import (

@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.compiled import is_compiled
+from clusters.kafka_port import ClusterView, KafkaSpec, Role, TopicSpec, role_of
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
-from clusters.port import ClusterSpec, ClusterView, NodeName, NodeState, Role, TopicSpec, role_of
+from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.broker import BrokerNode
 from clusters.reference.nodes.configuration import MS, Configuration, S
 from clusters.reference.nodes.controller import ControllerNode
@@ -50,7 +51,7 @@ _STATES: Final = {
 
 
 def build(
-    spec: ClusterSpec,
+    spec: KafkaSpec,
     *,
     seed: int,
     rules: Rules | None = None,
@@ -69,7 +70,7 @@ def build(
 class SimulatedCluster:
     """A cluster in a world. It and `watch` are there from the start; nodes start with `start`."""
 
-    def __init__(self, spec: ClusterSpec, *, world: World, seed: int, rules: Rules) -> None:
+    def __init__(self, spec: KafkaSpec, *, world: World, seed: int, rules: Rules) -> None:
         self.world = world
         self.rules = rules
         self._spec = spec
@@ -90,7 +91,7 @@ class SimulatedCluster:
         )
 
     @property
-    def spec(self) -> ClusterSpec:
+    def spec(self) -> KafkaSpec:
         """What it was built from."""
         return self._spec
 

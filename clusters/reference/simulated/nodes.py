@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from clusters.port import ClusterSpec, NodeName, Role
+from clusters.kafka_port import KafkaSpec, Role
+from clusters.port import NodeName
 from clusters.reference.nodes.configuration import Configuration
 from clusters.reference.simulated.settings import configured
 from clusters.reference.specs import own_settings
@@ -15,7 +16,7 @@ CONTROLLERS_FROM: Final = 1000
 """The ids of controllers are above it."""
 
 
-def configurations(spec: ClusterSpec, *, level: int, seed: int) -> dict[NodeName, Configuration]:
+def configurations(spec: KafkaSpec, *, level: int, seed: int) -> dict[NodeName, Configuration]:
     """What each node is told, controllers first. Raises UsageError for a setting that cannot be."""
     voters = tuple(CONTROLLERS_FROM + number for number in range(1, spec.controllers + 1))
     found: dict[NodeName, Configuration] = {}

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from clusters.kafka_port import ClusterView, PartitionView
 from clusters.node_port.effects import SEND, START, TICK, UNREACHABLE, Effects
-from clusters.port import ClusterView, PartitionView
 from clusters.reference.codec.identifiers import text_of
 from clusters.reference.nodes.messages.client import MetadataRequest, MetadataResponse
 from clusters.reference.nodes.messages.control import DescribeQuorumRequest, DescribeQuorumResponse

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from clusters.kafka_port import Role
 from clusters.node_port.storage import (
     HIGH_WATERMARKS,
     METADATA,
@@ -24,7 +25,7 @@ from clusters.node_port.storage import (
     MetadataBatch,
     PartitionKey,
 )
-from clusters.port import NodeName, Role
+from clusters.port import NodeName
 from clusters.reference.codec.identifiers import text_of
 from clusters.reference.nodes.levels import KAFKA_LEVELS, METADATA_VERSION
 from clusters.reference.nodes.records import (

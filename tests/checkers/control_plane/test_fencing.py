@@ -5,11 +5,11 @@ from itertools import pairwise
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import case_count, doubts, facts, said, sentence, tables
+from metadata_logs import asked, case_count, doubts, facts, said, sentence, tables
 
 from checkers.anomaly import Found
 from checkers.control_plane.fencing import SLACK_NS, fenced_too_early, fenced_too_late
-from checkers.kernels.facts import Judged
+from checkers.facts import Judged
 from history.clock import ClockSkew
 from history.cluster_schema import NODE_SETTINGS
 
@@ -31,7 +31,7 @@ def settings(**others: str) -> pa.Table:
 
 def early(log: str, frames: str) -> dict[str, list[str]]:
     given_tables = tables(BEGIN + log, frames, node_settings=settings())
-    return said(fenced_too_early(given_tables, FACTS))
+    return said(asked(fenced_too_early, given_tables, FACTS))
 
 
 def late(
@@ -43,7 +43,7 @@ def late(
         for number, at in enumerate(range(10_000, end_ms + 1, step_ms))
     ]
     given_tables = tables(BEGIN + log + "\n" + "\n".join(beats), frames, node_settings=settings())
-    return said(fenced_too_late(given_tables, FACTS)).get("broker 1", [])
+    return said(asked(fenced_too_late, given_tables, FACTS)).get("broker 1", [])
 
 
 def test_a_broker_is_fenced_within_its_session() -> None:
@@ -148,8 +148,8 @@ def test_a_controller_whose_clock_was_wrong_meanwhile_is_not_accused() -> None:
     )
     beats = "\n".join(f"{3 + n} noop at {at}" for n, at in enumerate(range(10_000, 30_001, 500)))
     given_tables = tables(BEGIN + beats, frames, node_settings=settings())
-    assert said(fenced_too_late(given_tables, FACTS))["broker 1"]
-    assert not said(fenced_too_late(given_tables, facts(1, skews=(skew,)))).get("broker 1")
+    assert said(asked(fenced_too_late, given_tables, FACTS))["broker 1"]
+    assert not said(asked(fenced_too_late, given_tables, facts(1, skews=(skew,)))).get("broker 1")
 
 
 def test_a_request_without_an_answer_may_have_been_taken_at_any_time() -> None:
@@ -174,7 +174,7 @@ def test_a_log_that_tells_of_no_term_judges_no_session() -> None:
     silent = BEGIN.replace("0 leader 1000", "0 noop") + "3 fence 1 at 7800\n4 noop at 30000"
     beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
     for kernel in (fenced_too_early, fenced_too_late):
-        judged = list(kernel(tables(silent, beat, node_settings=settings()), FACTS))
+        judged = list(asked(kernel, tables(silent, beat, node_settings=settings()), FACTS))
         assert not case_count(judged)
         assert not said(judged)
 
@@ -182,8 +182,11 @@ def test_a_log_that_tells_of_no_term_judges_no_session() -> None:
 def test_without_a_log_or_settings_no_session_is_judged() -> None:
     for kernel in (fenced_too_early, fenced_too_late):
         empty = NODE_SETTINGS.empty_table()
-        assert doubts(kernel(tables("", node_settings=settings()), FACTS))
-        assert "settings" in doubts(kernel(tables(BEGIN, node_settings=empty), FACTS))["metadata"]
+        assert doubts(asked(kernel, tables("", node_settings=settings()), FACTS))
+        assert (
+            "settings"
+            in doubts(asked(kernel, tables(BEGIN, node_settings=empty), FACTS))["metadata"]
+        )
 
 
 def test_a_setting_that_nobody_made_is_the_release_s_own() -> None:
@@ -192,7 +195,9 @@ def test_a_setting_that_nobody_made_is_the_release_s_own() -> None:
     frames = "at 1000 broker-1 heartbeat epoch 1 -> ok at 1002"
     log = BEGIN + "3 fence 1 at {}"
     for at_ms, bad in ((9800, True), (10_000, False)):
-        judged = fenced_too_early(tables(log.format(at_ms), frames, node_settings=unset), FACTS)
+        judged = asked(
+            fenced_too_early, tables(log.format(at_ms), frames, node_settings=unset), FACTS
+        )
         assert bool(said(judged)) == bad
 
 
@@ -212,11 +217,11 @@ def test_what_is_early_and_what_is_late_agree_with_a_slow_look_at_every_millisec
     slack_ms = 100 + fenced_ms / 1000
     heard = [ms for ms in at if ms < fenced_ms - slack_ms]
     expected = bool(heard) and fenced_ms + slack_ms - heard[-1] < TIMEOUT_MS
-    assert _found(fenced_too_early(given_tables, FACTS)) == expected
+    assert _found(asked(fenced_too_early, given_tables, FACTS)) == expected
     known = [ms for ms in at if ms < fenced_ms - slack_ms]
     steps = pairwise([*known, fenced_ms - slack_ms])
     silent = any(end - begin > TIMEOUT_MS + SLACK_MS for begin, end in steps)
-    assert _found(fenced_too_late(given_tables, FACTS)) == silent
+    assert _found(asked(fenced_too_late, given_tables, FACTS)) == silent
 
 
 def _found(judged: Judged) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from metadata_logs import FACTS, doubts, facts, metadata_log, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, facts, metadata_log, said, sentence, tables
 
 from checkers.control_plane.illegal_transition import illegal_transitions
 
@@ -23,7 +23,7 @@ ELR = BEGIN + "8 feature eligible.leader.replicas.version 1\n"
 
 
 def steps(log: str, before: str = BEGIN) -> list[str]:
-    judged = said(illegal_transitions(tables(before + log), FACTS))
+    judged = said(asked(illegal_transitions, tables(before + log), FACTS))
     return [words for key in sorted(judged) for words in judged[key]]
 
 
@@ -53,7 +53,7 @@ def test_a_log_that_follows_the_rules_is_not_accused() -> None:
 
 
 def test_the_proof_names_the_offset_and_the_rule() -> None:
-    judged = said(illegal_transitions(tables(BEGIN + "10 unfence 2 epoch-is 3"), FACTS))
+    judged = said(asked(illegal_transitions, tables(BEGIN + "10 unfence 2 epoch-is 3"), FACTS))
     assert judged == {
         "broker 2": [
             sentence(
@@ -191,7 +191,7 @@ def test_what_was_aborted_or_never_decided_is_no_step() -> None:
     logs = metadata_log(
         controller_1=BEGIN + "10 unfence 9", controller_2=BEGIN, controller_3=BEGIN + "10 noop"
     )
-    assert not said(illegal_transitions(tables(logs), facts(controllers=3)))
+    assert not said(asked(illegal_transitions, tables(logs), facts(controllers=3)))
 
 
 def test_a_snapshot_is_what_the_log_goes_on_from() -> None:
@@ -208,7 +208,7 @@ def test_a_snapshot_is_what_the_log_goes_on_from() -> None:
 def test_without_a_log_of_record_nothing_is_judged() -> None:
     assert (
         "controllers left a metadata log"
-        in doubts(illegal_transitions(tables(""), FACTS))["metadata"]
+        in doubts(asked(illegal_transitions, tables(""), FACTS))["metadata"]
     )
 
 

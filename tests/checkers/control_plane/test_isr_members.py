@@ -1,7 +1,7 @@
 """C3, C9 and C13: who may be in an ISR, and what an ISR may be."""
 
 import pytest
-from metadata_logs import FACTS, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, said, sentence, tables
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.control_plane.illegal_isr import elr_overlaps, empty_isrs, strange_isrs
@@ -18,7 +18,7 @@ BEGIN = """
 
 
 def members(log: str) -> list[str]:
-    return said(ineligible_members(tables(BEGIN + log), FACTS)).get("t-0", [])
+    return said(asked(ineligible_members, tables(BEGIN + log), FACTS)).get("t-0", [])
 
 
 def test_a_fenced_replica_joins_the_isr() -> None:
@@ -53,7 +53,7 @@ def test_a_snapshot_may_have_left_out_whom_it_does_not_name() -> None:
         snapshot 9 partition t-0 replicas 1,2 isr 1 leader 1 partition-epoch 5
         10 change t-0 isr 1,2
     """
-    assert not said(ineligible_members(tables(log), FACTS))
+    assert not said(asked(ineligible_members, tables(log), FACTS))
 
 
 def test_an_unclean_election_may_make_a_leader_of_anybody() -> None:
@@ -76,36 +76,36 @@ def test_an_isr_is_empty() -> None:
     elr = "\n7 feature eligible.leader.replicas.version 1"
     assert (
         "the ISR of t-0 is [], and its leader is -1"
-        in (said(empty_isrs(tables(alone), FACTS))["t-0"][0])
+        in (said(asked(empty_isrs, tables(alone), FACTS))["t-0"][0])
     )
-    assert not said(empty_isrs(tables(BEGIN + elr + alone.removeprefix(BEGIN)), FACTS))
-    assert not said(empty_isrs(tables(alone + " elr 1"), FACTS))
-    assert said(empty_isrs(tables(BEGIN + elr + "\n" + led.removeprefix(BEGIN)), FACTS))
+    assert not said(asked(empty_isrs, tables(BEGIN + elr + alone.removeprefix(BEGIN)), FACTS))
+    assert not said(asked(empty_isrs, tables(alone + " elr 1"), FACTS))
+    assert said(asked(empty_isrs, tables(BEGIN + elr + "\n" + led.removeprefix(BEGIN)), FACTS))
 
 
 def test_an_isr_is_empty_before_the_cluster_had_eligible_leader_replicas() -> None:
     early = BEGIN + "10 change t-0 isr none leader -1"
     later = "\n11 feature eligible.leader.replicas.version 1"
-    assert said(empty_isrs(tables(early + later), FACTS))
+    assert said(asked(empty_isrs, tables(early + later), FACTS))
     given_up = "\n7 feature eligible.leader.replicas.version {}"
     before = BEGIN + given_up.format(1) + given_up.format(0).replace("7", "8")
-    assert not said(empty_isrs(tables(before + early.removeprefix(BEGIN)), FACTS))
+    assert not said(asked(empty_isrs, tables(before + early.removeprefix(BEGIN)), FACTS))
 
 
 def test_a_member_of_the_isr_is_no_replica() -> None:
     assert (
         "[3] are not among its replicas [1, 2]"
-        in (said(strange_isrs(tables(BEGIN + "10 change t-0 isr 1,3"), FACTS))["t-0"][0])
+        in (said(asked(strange_isrs, tables(BEGIN + "10 change t-0 isr 1,3"), FACTS))["t-0"][0])
     )
     moved = "10 change t-0 isr 1,3 replicas 1,3"
-    assert not said(strange_isrs(tables(BEGIN + moved), FACTS))
+    assert not said(asked(strange_isrs, tables(BEGIN + moved), FACTS))
 
 
 def test_a_replica_is_in_the_isr_and_in_the_elr() -> None:
-    assert said(elr_overlaps(tables(BEGIN + "10 change t-0 isr 1,2 elr 2"), FACTS))
-    assert not said(elr_overlaps(tables(BEGIN + "10 change t-0 isr 1 elr 2"), FACTS))
+    assert said(asked(elr_overlaps, tables(BEGIN + "10 change t-0 isr 1,2 elr 2"), FACTS))
+    assert not said(asked(elr_overlaps, tables(BEGIN + "10 change t-0 isr 1 elr 2"), FACTS))
     cleared = "10 change t-0 isr 1 elr 2\n11 clear-elr t\n12 change t-0 isr 1,2"
-    assert not said(elr_overlaps(tables(BEGIN + cleared), FACTS))
+    assert not said(asked(elr_overlaps, tables(BEGIN + cleared), FACTS))
 
 
 def test_a_request_that_named_another_epoch_was_not_refused() -> None:
@@ -118,16 +118,18 @@ def test_a_request_that_named_another_epoch_was_not_refused() -> None:
         (2, "INELIGIBLE_REPLICA", False),
         (2, "ok 1", False),  # it changed nothing: nobody knows when it was looked at
     ):
-        judged = bypassed_epoch_checks(tables(log, alter.format(epoch, answer)), FACTS)
+        judged = asked(bypassed_epoch_checks, tables(log, alter.format(epoch, answer)), FACTS)
         assert bool(said(judged)) == bad, (epoch, answer)
     unanswered = alter.format(2, "ok 2").partition(" -> ")[0] + " -> nothing"
-    assert not said(bypassed_epoch_checks(tables(log, unanswered), FACTS))
+    assert not said(asked(bypassed_epoch_checks, tables(log, unanswered), FACTS))
 
 
 def test_a_request_whose_sender_had_registered_anew_was_not_refused() -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
     alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1,2 under {} -> {} at 1110"
-    assert said(bypassed_epoch_checks(tables(log, alter.format(9, "ok 2")), FACTS))["t-0"] == [
+    assert said(asked(bypassed_epoch_checks, tables(log, alter.format(9, "ok 2")), FACTS))[
+        "t-0"
+    ] == [
         sentence("""
             the AlterPartition of t-0 sent at 1.050 s (frame 0) named its sender, broker 1, with
             broker epoch 9; it had registered with 1 at metadata offset 1, and controller-1 made the
@@ -135,7 +137,7 @@ def test_a_request_whose_sender_had_registered_anew_was_not_refused() -> None:
         """)
     ]
     for epoch, answer in ((1, "ok 2"), (-1, "ok 2"), (9, "STALE_BROKER_EPOCH"), (9, "ok 1")):
-        judged = bypassed_epoch_checks(tables(log, alter.format(epoch, answer)), FACTS)
+        judged = asked(bypassed_epoch_checks, tables(log, alter.format(epoch, answer)), FACTS)
         assert not said(judged), (epoch, answer)
 
 
@@ -158,16 +160,16 @@ def test_a_request_whose_sender_had_registered_anew_was_not_refused() -> None:
 )
 def test_a_request_out_of_date_was_not_refused(alter: str, words: str) -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
-    found = said(bypassed_epoch_checks(tables(log, f"at 1050 {alter} at 1110"), FACTS))
+    found = said(asked(bypassed_epoch_checks, tables(log, f"at 1050 {alter} at 1110"), FACTS))
     assert [words in one for one in found["t-0"]] == [True]
     good = "at 1050 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 1110"
-    assert not said(bypassed_epoch_checks(tables(log, good), FACTS))
+    assert not said(asked(bypassed_epoch_checks, tables(log, good), FACTS))
 
 
 def test_the_proof_of_a_bypassed_check_names_both_epochs() -> None:
     log = BEGIN + "10 change t-0 isr 1\n11 change t-0 isr 1,2"
     alter = "at 1050 broker-1 alter t-0 expecting 1 isr 1:1,2:2 -> ok 2 at 1110"
-    assert said(bypassed_epoch_checks(tables(log, alter), FACTS))["t-0"] == [
+    assert said(asked(bypassed_epoch_checks, tables(log, alter), FACTS))["t-0"] == [
         sentence(
             """
             the AlterPartition of t-0 sent at 1.050 s (frame 0) named broker 2 with broker
@@ -186,4 +188,4 @@ def test_without_a_log_of_record_no_isr_is_judged() -> None:
         elr_overlaps,
         bypassed_epoch_checks,
     ):
-        assert doubts(kernel(tables(""), FACTS))
+        assert doubts(asked(kernel, tables(""), FACTS))

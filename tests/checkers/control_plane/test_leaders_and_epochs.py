@@ -3,10 +3,12 @@
 import pyarrow as pa
 from metadata_logs import (
     FACTS,
+    asked,
     describes,
     doubts,
     facts,
     metadata_log,
+    proofs,
     said,
     sentence,
     tables,
@@ -17,6 +19,7 @@ from checkers.control_plane.epochs import epochs_that_went_back
 from checkers.control_plane.shared_identity import shared_identities
 from checkers.control_plane.stale_controller import stale_controllers
 from checkers.control_plane.two_leaders import two_leaders
+from checkers.proof import Proof
 from history.cluster_schema import QUORUM_CLAIMS
 
 LOG = """
@@ -51,7 +54,7 @@ def leaders(
         describes=describes(reads),
         quorum_claims=claims() if of_quorum is None else of_quorum,
     )
-    return said(two_leaders(given, THREE if logs is not None else FACTS))
+    return said(asked(two_leaders, given, THREE if logs is not None else FACTS))
 
 
 def test_what_everybody_says_agrees() -> None:
@@ -121,19 +124,15 @@ def test_a_controller_says_that_it_leads_an_epoch_that_is_anothers() -> None:
 
 
 def test_a_controller_still_claims_an_office_that_another_has_long_taken() -> None:
-    def stale(*rows: tuple[float, str, int]) -> dict[str, list[str]]:
-        return said(stale_controllers({"quorum_claims": claims(*rows)}, THREE))
+    def stale(*rows: tuple[float, str, int]) -> dict[str, list[Proof]]:
+        return proofs(asked(stale_controllers, {"quorum_claims": claims(*rows)}, THREE))
 
     old, new = (1.0, "controller-1", 1), (4.0, "controller-2", 2)
     going_on = [(second, "controller-1", 1) for second in (5.0, 9.0, 12.0)]
-    assert stale(old, new, *going_on, (14.0, "controller-1", 1))["metadata"] == [
-        sentence(
-            """
-            controller-1 still called itself the leader of the quorum in epoch 1 at 14.000
-            s, 10.0 s after controller-2 had done so in epoch 2 (4.000 s)
-            """
-        )
-    ]
+    (proof,) = stale(old, new, *going_on, (14.0, "controller-1", 1))["metadata"]
+    assert (proof.fact("node"), proof.fact("epoch")) == ("controller-1", 1)
+    assert (proof.fact("by"), proof.fact("newer_epoch")) == ("controller-2", 2)
+    assert (proof.fact("claimed"), proof.fact("late")) == (14_000_000_000, 10_000_000_000)
     assert not stale(old, new, *going_on, (13.9, "controller-1", 1))
     assert not stale(old, new, (60.0, "controller-2", 2))
     assert not stale((4.0, "controller-1", 2), (20.0, "controller-1", 1))
@@ -143,7 +142,7 @@ def test_a_controller_that_wakes_up_in_office_is_given_time_to_learn() -> None:
     def stale(*woken: float) -> list[str]:
         rows = [(second, "controller-1", 1) for second in (1.0, 2.0, *woken)]
         table = claims(*rows, (4.0, "controller-2", 2), (60.0, "controller-2", 2))
-        return said(stale_controllers({"quorum_claims": table}, THREE)).get("metadata", [])
+        return said(asked(stale_controllers, {"quorum_claims": table}, THREE)).get("metadata", [])
 
     assert not stale(60.0, 61.0, 63.0)
     assert not stale(60.0, 64.0, 68.0, 69.9)
@@ -151,14 +150,14 @@ def test_a_controller_that_wakes_up_in_office_is_given_time_to_learn() -> None:
 
 
 def test_several_controllers_and_no_claim_is_a_doubt() -> None:
-    (_, found), *_ = stale_controllers({"quorum_claims": claims()}, THREE)
+    (_, found), *_ = asked(stale_controllers, {"quorum_claims": claims()}, THREE)
     assert found.doubt
-    (_, found), *_ = stale_controllers({"quorum_claims": claims()}, FACTS)
+    (_, found), *_ = asked(stale_controllers, {"quorum_claims": claims()}, FACTS)
     assert not found.doubt
 
 
 def went_back(log: str = LOG, frames: str = "") -> dict[str, list[str]]:
-    return said(epochs_that_went_back(tables(log, frames), FACTS))
+    return said(asked(epochs_that_went_back, tables(log, frames), FACTS))
 
 
 def test_nothing_goes_back() -> None:
@@ -215,7 +214,7 @@ def test_two_incarnations_are_served_under_one_id() -> None:
         frames = (
             "at 100 broker-2 register -> ok 3 at 110\nat 900 broker-2 register -> ok 9 at 910\n"
         )
-        return said(shared_identities({"wire": wire(frames + "\n".join(beats))}, FACTS))
+        return said(asked(shared_identities, {"wire": wire(frames + "\n".join(beats))}, FACTS))
 
     beat = "at {} broker-2 heartbeat epoch 3 offset 1 -> {} at 950"
     assert shared(beat.format(911, "ok"))["broker 2"] == [
@@ -238,7 +237,7 @@ def test_two_incarnations_are_served_under_one_id() -> None:
 def test_another_incarnation_has_a_higher_broker_epoch() -> None:
     def told(second: str) -> dict[str, list[str]]:
         log = f"0 leader 1000\n3 register 2 incarnation a\n9 register 2 incarnation {second}"
-        return said(epochs_that_went_back(tables(log), FACTS))
+        return said(asked(epochs_that_went_back, tables(log), FACTS))
 
     assert told("b epoch-is 3")["broker 2"] == [
         sentence("""
@@ -252,6 +251,6 @@ def test_another_incarnation_has_a_higher_broker_epoch() -> None:
 
 
 def test_a_tape_without_registrations_tells_nothing_of_identities() -> None:
-    assert not doubts(shared_identities({"wire": wire()}, FACTS))
+    assert not doubts(asked(shared_identities, {"wire": wire()}, FACTS))
     registered = wire("at 100 broker-2 register -> ok 3 at 110")
-    assert not doubts(shared_identities({"wire": registered}, FACTS))
+    assert not doubts(asked(shared_identities, {"wire": registered}, FACTS))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from metadata_logs import FACTS, doubts, said, sentence, tables
+from metadata_logs import FACTS, asked, doubts, said, sentence, tables
 
 from checkers.control_plane.lost_metadata_write import lost_metadata_writes
 from history.cluster_schema import METADATA_WRITES
@@ -23,7 +23,7 @@ IDS = ("create", "alter", "delete")
 
 
 def lost(*writes: dict[str, Any], log: str = LOG) -> list[str]:
-    return said(lost_metadata_writes(given(*writes, log=log), FACTS)).get("m", [])
+    return said(asked(lost_metadata_writes, given(*writes, log=log), FACTS)).get("m", [])
 
 
 def given(*writes: dict[str, Any], log: str = LOG) -> dict[str, pa.Table]:
@@ -81,4 +81,4 @@ def test_a_creation_that_told_no_topic_id_is_not_judged() -> None:
 
 
 def test_without_a_log_no_write_is_judged() -> None:
-    assert doubts(lost_metadata_writes(given(CREATE, log=""), FACTS))
+    assert doubts(asked(lost_metadata_writes, given(CREATE, log=""), FACTS))

@@ -1,7 +1,7 @@
 """C7: what counts as different metadata, and what may legally differ."""
 
 import pyarrow as pa
-from metadata_logs import facts, metadata_log, said, sentence, wire
+from metadata_logs import asked, facts, metadata_log, said, sentence, wire
 
 from checkers.control_plane.metadata_divergence import metadata_divergences
 from history.cluster_schema import METADATA_OFFSETS, METADATA_WRITES
@@ -39,7 +39,7 @@ def differ(
         "metadata_offsets": applied() if offsets is None else offsets,
         "metadata_writes": METADATA_WRITES.empty_table() if writes is None else writes,
     }
-    return said(metadata_divergences(given, THREE)).get("metadata", [])
+    return said(asked(metadata_divergences, given, THREE)).get("metadata", [])
 
 
 def same(text: str, **others: str) -> pa.Table:

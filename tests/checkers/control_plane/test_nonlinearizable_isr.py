@@ -1,6 +1,6 @@
 """C1: the ISR as a versioned register."""
 
-from metadata_logs import FACTS, describes, doubts, facts, never, said, tables
+from metadata_logs import FACTS, asked, describes, doubts, facts, never, said, tables
 
 from checkers.control_plane.nonlinearizable_isr import nonlinearizable_isrs
 
@@ -19,7 +19,7 @@ EXPAND = "at 1990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 2010"
 
 def found(*lines: str, log: str = LOG, reads: str = "") -> dict[str, list[str]]:
     given = tables(log, "\n".join(lines), describes=describes(reads))
-    return said(nonlinearizable_isrs(given, FACTS))
+    return said(asked(nonlinearizable_isrs, given, FACTS))
 
 
 def test_what_kafka_does_is_linearizable() -> None:
@@ -32,7 +32,7 @@ def test_what_kafka_does_is_linearizable() -> None:
 
 def test_a_change_answered_before_the_controller_appended_it_is_impossible() -> None:
     early = SHRINK.replace("at 990", "at 790").replace("at 1010", "at 810")
-    anomalies = never(nonlinearizable_isrs(tables(LOG, early), FACTS))["t-0"]
+    anomalies = never(asked(nonlinearizable_isrs, tables(LOG, early), FACTS))["t-0"]
     assert anomalies[0].detail == (
         "partition epoch 1 of t-0 cannot have appeared before 0.899 s (the controller appended it "
         "at metadata offset 10, not before 0.899 s), and partition epoch 1 had appeared before that"
@@ -113,5 +113,5 @@ def test_what_the_proxy_answered_in_the_controllers_place_is_no_answer() -> None
 
 
 def test_a_quorum_without_a_majority_of_logs_is_a_doubt() -> None:
-    judged = nonlinearizable_isrs(tables(LOG), facts(controllers=3))
+    judged = asked(nonlinearizable_isrs, tables(LOG), facts(controllers=3))
     assert "1 of 3 controllers" in doubts(judged)["metadata"]

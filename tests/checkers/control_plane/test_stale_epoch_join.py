@@ -1,6 +1,6 @@
 """C2: who judged the replica in sync, and who it is now."""
 
-from metadata_logs import FACTS, doubts, never, said, tables
+from metadata_logs import FACTS, asked, doubts, never, said, tables
 
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 
@@ -24,6 +24,13 @@ REGISTERED = """
     at 19990 broker-2 register -> ok 33 at 20010
 """
 DELAYED = "at 9812 passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
+NAMED = {
+    "broker_id": 2,
+    "key": "t-0",
+    "metadata_offset": 36,
+    "registration_offset": 33,
+    "frame": 20,
+}
 DETAIL = (
     "broker 2 joined the ISR of t-0 at metadata offset 36 by an AlterPartition sent at 9.812 s "
     "(frame 20) when it had broker epoch 3; at offset 33 (20.010 s) it had registered with 33"
@@ -31,15 +38,15 @@ DETAIL = (
 
 
 def found(frames: str, log: str = LOG) -> dict[str, list[str]]:
-    return said(stale_epoch_joins(tables(log, REGISTERED + frames), FACTS))
+    return said(asked(stale_epoch_joins, tables(log, REGISTERED + frames), FACTS))
 
 
 def test_a_replica_that_registered_anew_after_the_request_was_sent_is_a_stale_join() -> None:
-    anomalies = never(stale_epoch_joins(tables(LOG, REGISTERED + DELAYED), FACTS))
-    assert [one.detail for one in anomalies["t-0"]] == [DETAIL]
-    assert anomalies["t-0"][0].offsets == (33, 36)
-    assert anomalies["t-0"][0].values == (3, 33)
-    assert anomalies["t-0"][0].frames == (20, 21)
+    anomalies = never(asked(stale_epoch_joins, tables(LOG, REGISTERED + DELAYED), FACTS))
+    (one,) = anomalies["t-0"]
+    assert one.detail == DETAIL
+    assert (one.offsets, one.values, one.frames) == ((33, 36), (3, 33), (20, 21))
+    assert {fact.name: fact.value for fact in one.proof.facts}.items() >= NAMED.items()
 
 
 def test_a_request_sent_after_the_registration_was_answered_is_of_this_incarnation() -> None:
@@ -59,7 +66,7 @@ def test_a_request_whose_answer_nobody_saw_counts_if_no_other_can_have_made_the_
 
 def test_a_request_that_never_reached_the_controller_let_nobody_in() -> None:
     held = "at 9812 held broker-1 alter t-0 expecting 1 isr 1,2 -> nothing"
-    judged = list(stale_epoch_joins(tables(LOG, REGISTERED + held), FACTS))
+    judged = list(asked(stale_epoch_joins, tables(LOG, REGISTERED + held), FACTS))
     assert not said(judged)
     assert "is not on the tape" in doubts(judged)["t-0"]
 
@@ -96,7 +103,7 @@ def test_a_leader_that_has_heard_no_fetch_since_the_registration_goes_by_an_olde
 def test_without_its_answer_a_registration_counts_from_when_it_was_appended() -> None:
     join = "at {} passed 21990 broker-1 alter t-0 expecting 1 isr 1,2 -> ok 2 at 22010"
     for sent, stale in ((9812, True), (19950, False), (21000, False)):
-        assert bool(said(stale_epoch_joins(tables(LOG, join.format(sent)), FACTS))) == stale
+        assert bool(said(asked(stale_epoch_joins, tables(LOG, join.format(sent)), FACTS))) == stale
 
 
 def test_an_incarnation_that_registers_again_has_lost_nothing() -> None:
@@ -112,12 +119,12 @@ def test_a_leader_that_is_elected_into_the_isr_did_not_join_by_a_request() -> No
 def test_a_join_whose_request_is_not_on_the_tape_is_a_doubt() -> None:
     assert (
         "broker 2 joined the ISR of t-0 at metadata offset 36"
-        in doubts(stale_epoch_joins(tables(LOG, REGISTERED), FACTS))["t-0"]
+        in doubts(asked(stale_epoch_joins, tables(LOG, REGISTERED), FACTS))["t-0"]
     )
 
 
 def test_without_a_log_of_record_nothing_is_judged() -> None:
     assert (
         "0 of 1 controllers left a metadata log"
-        in doubts(stale_epoch_joins(tables(""), FACTS))["metadata"]
+        in doubts(asked(stale_epoch_joins, tables(""), FACTS))["metadata"]
     )

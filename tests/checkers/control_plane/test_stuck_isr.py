@@ -1,6 +1,6 @@
 """C12: when a replica should have been back."""
 
-from metadata_logs import doubts, facts, said, tables
+from metadata_logs import asked, doubts, facts, said, tables
 from replica_disks import disks, faults
 
 from checkers.control_plane.stuck_isr import stuck_isrs
@@ -28,7 +28,7 @@ def found(
 ) -> tuple[list[str], str]:
     given = tables(log, **disks(lines), faults=faults(*events))
     run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=42 * S, keys=keys)
-    judged = list(stuck_isrs(given, run))
+    judged = list(asked(stuck_isrs, given, run))
     return said(judged).get("t-0", []), doubts(judged).get("t-0", "")
 
 
@@ -71,8 +71,8 @@ def test_without_the_disks_nobody_can_say_whether_it_has_caught_up() -> None:
 
 def test_without_a_bound_nothing_is_judged_and_without_a_heal_nobody_can_say() -> None:
     given = tables(LOG, **disks(EQUAL), faults=faults())
-    assert not list(stuck_isrs(given, facts()))
-    assert doubts(stuck_isrs(given, facts(stuck_isr_limit_ns=S)))
+    assert not list(asked(stuck_isrs, given, facts()))
+    assert doubts(asked(stuck_isrs, given, facts(stuck_isr_limit_ns=S)))
 
 
 def test_a_partition_that_is_not_the_runs_is_not_judged() -> None:
@@ -83,7 +83,7 @@ def test_replicas_that_were_out_and_can_be_judged_in_the_end_are_the_cases() -> 
     def counted(log: str, lines: str = EQUAL) -> int:
         given = tables(log, **disks(lines), faults=faults(*KILL))
         run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=42 * S)
-        return sum(one.case_count for _, one in stuck_isrs(given, run))
+        return sum(one.case_count for _, one in asked(stuck_isrs, given, run))
 
     assert counted(LOG) == 1
     assert counted(LOG + "100 change t-0 isr 1,2 at 40000") == 1

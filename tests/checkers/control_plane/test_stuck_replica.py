@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from metadata_logs import doubts, facts, said, sentence, tables
+from metadata_logs import asked, doubts, facts, said, sentence, tables
 from replica_disks import disks, faults
 
 from checkers.control_plane.stuck_isr import stuck_isrs
@@ -36,7 +36,7 @@ def found(
     """What is said of the partitions of topic m, how many cases there were, and the doubt."""
     given = tables(log, replicas=disks(lines)["replicas"], faults=faults(KILL, *events))
     run = facts(stuck_isr_limit_ns=limit_s * S, healed_ns=41 * S, end_ns=end_s * S)
-    judged = list(stuck_replicas(given, run))
+    judged = list(asked(stuck_replicas, given, run))
     proofs = [detail for details in said(judged).values() for detail in details]
     return proofs, sum(one.case_count for _, one in judged), "; ".join(doubts(judged).values())
 
@@ -58,7 +58,7 @@ def test_a_replica_of_a_topic_made_on_the_way_that_never_comes_back_is_stuck() -
     # Before, nobody judged it: it is none of the run's own keys.
     given = tables(LOG, replicas=REPLICAS.empty_table(), faults=faults(KILL))
     run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=50 * S)
-    assert not said(stuck_isrs(given, run))
+    assert not said(asked(stuck_isrs, given, run))
 
 
 def test_what_the_teardown_does_to_the_others_is_not_told_of_a_stuck_replica() -> None:
@@ -120,7 +120,9 @@ def test_a_fault_that_was_never_healed_is_in_effect_for_good() -> None:
     rows = [row | {"end_ns": None} for row in faults(KILL).to_pylist()]
     open_ended = pa.Table.from_pylist(rows, schema=FAULTS)
     run = facts(stuck_isr_limit_ns=20 * S, healed_ns=41 * S, end_ns=50 * S)
-    judged = stuck_replicas(tables(LOG, replicas=REPLICAS.empty_table(), faults=open_ended), run)
+    judged = asked(
+        stuck_replicas, tables(LOG, replicas=REPLICAS.empty_table(), faults=open_ended), run
+    )
     assert not said(judged)
 
 
@@ -148,9 +150,9 @@ def test_the_logs_ends_are_named_where_the_disks_have_them() -> None:
 
 def test_without_a_bound_or_a_log_nothing_is_judged() -> None:
     given = tables(LOG, replicas=REPLICAS.empty_table(), faults=faults(KILL))
-    assert not list(stuck_replicas(given, facts()))
+    assert not list(asked(stuck_replicas, given, facts()))
     run = facts(stuck_isr_limit_ns=20 * S, end_ns=50 * S)
     empty = tables("", replicas=REPLICAS.empty_table(), faults=faults())
-    assert list(doubts(stuck_replicas(empty, run))) == ["metadata"]
+    assert list(doubts(asked(stuck_replicas, empty, run))) == ["metadata"]
     quiet = tables(LOG.replace("isr 1,2 at", "isr 1,2,3 at"), **disks(""), faults=faults())
-    assert sum(one.case_count for _, one in stuck_replicas(quiet, run)) == 0
+    assert sum(one.case_count for _, one in asked(stuck_replicas, quiet, run)) == 0

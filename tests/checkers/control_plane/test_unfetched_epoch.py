@@ -1,12 +1,12 @@
 """C2b: under which broker epoch a follower is proposed, and under which it had fetched."""
 
 import pyarrow as pa
-from metadata_logs import FACTS, doubts, never, said, tables
+from metadata_logs import FACTS, asked, doubts, never, said, tables
 
 from checkers.control_plane.epoch_check_bypassed import bypassed_epoch_checks
 from checkers.control_plane.stale_epoch_join import stale_epoch_joins
 from checkers.control_plane.unfetched_epoch import unfetched_epochs
-from checkers.kernels.facts import Judged
+from checkers.facts import Judged
 
 # Broker 2 lost its disk and came back; the leader has a Fetch from before, and proposes it.
 LOG = """
@@ -38,7 +38,7 @@ DETAIL = (
 
 
 def judged(*frames: str, log: str = LOG) -> Judged:
-    return unfetched_epochs(tables(log, "\n".join((REGISTERED, *frames))), FACTS)
+    return asked(unfetched_epochs, tables(log, "\n".join((REGISTERED, *frames))), FACTS)
 
 
 def cases(found: Judged) -> int:
@@ -56,9 +56,9 @@ def test_a_follower_proposed_under_an_epoch_that_none_of_its_fetches_had_named()
 
 def test_checks_that_compare_the_request_with_the_registration_cannot_see_it() -> None:
     both = tables(LOG, f"{REGISTERED}\n{OLD}\n{LATE}\n{JOIN}")
-    assert not said(stale_epoch_joins(both, FACTS))
-    assert not said(bypassed_epoch_checks(both, FACTS))
-    assert said(unfetched_epochs(both, FACTS))
+    assert not said(asked(stale_epoch_joins, both, FACTS))
+    assert not said(asked(bypassed_epoch_checks, both, FACTS))
+    assert said(asked(unfetched_epochs, both, FACTS))
 
 
 def test_a_fetch_under_that_epoch_that_was_passed_on_in_time_explains_it() -> None:
@@ -90,8 +90,8 @@ def test_a_tape_that_is_older_than_the_fetches_on_it_tells_nothing_of_them() -> 
     place = wire.schema.get_field_index("session_epoch")
     field = wire.schema.field(place)
     older = wire.set_column(place, field, pa.nulls(len(wire), field.type))
-    assert cases(unfetched_epochs(given, FACTS)) == 1
-    assert cases(unfetched_epochs({**given, "wire": older}, FACTS)) == 0
+    assert cases(asked(unfetched_epochs, given, FACTS)) == 1
+    assert cases(asked(unfetched_epochs, {**given, "wire": older}, FACTS)) == 0
 
 
 def test_of_a_session_that_began_elsewhere_nobody_knows_the_partitions() -> None:

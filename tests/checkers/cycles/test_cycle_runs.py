@@ -4,21 +4,21 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from checkers.check import check_run
 from checkers.cycles import group
 from checkers.cycles.levels import is_forbidden
+from checkers.runner.tasks import Session
 from checkers.verdict import CheckResult, Validity, Verdict
 from generators.list_append import LIES, Recipe, Synthetic, write_synthetic_transactions
 from history.models import Isolation
 from history.run_directory import RunDirectory
 
 
-def judged(tmp_path: Path, spark: SparkSession, recipe: Recipe) -> tuple[Verdict, Synthetic]:
+def judged(tmp_path: Path, spark: Session, recipe: Recipe) -> tuple[Verdict, Synthetic]:
     run = RunDirectory(tmp_path / "run")
     made = write_synthetic_transactions(run, recipe)
-    return check_run(run, spark=spark), made
+    return check_run(run, session=spark), made
 
 
 def of_check(verdict: Verdict, name: str) -> CheckResult:
@@ -27,9 +27,9 @@ def of_check(verdict: Verdict, name: str) -> CheckResult:
 
 
 @pytest.mark.spark
-def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: Session) -> None:
     verdict, _ = judged(tmp_path, spark, Recipe(transactions=3000, crash_rate=0.05))
-    mine = [of_check(verdict, entry.name) for entry in group.CYCLES_GROUP.entries]
+    mine = [of_check(verdict, entry.name) for entry in group.CHECKS[0].entries]
     assert {check.validity for check in mine} == {Validity.VALID}, mine
     assert all(check.case_count for check in mine), mine
     assert verdict.validity is Validity.VALID
@@ -43,7 +43,7 @@ def test_a_strictly_serializable_history_is_valid(tmp_path: Path, spark: SparkSe
 @pytest.mark.parametrize("isolation", [Isolation.READ_COMMITTED, Isolation.STRICT_SERIALIZABLE])
 def test_every_lie_is_found_and_counts_by_what_was_promised(
     tmp_path: Path,
-    spark: SparkSession,
+    spark: Session,
     monkeypatch: pytest.MonkeyPatch,
     isolation: Isolation,
     steps_max: int,
@@ -70,13 +70,13 @@ def test_every_lie_is_found_and_counts_by_what_was_promised(
 
 @pytest.mark.spark
 def test_a_history_with_a_missing_file_is_unknown_and_what_is_found_stands(
-    tmp_path: Path, spark: SparkSession
+    tmp_path: Path, spark: Session
 ) -> None:
     run = RunDirectory(tmp_path / "run")
     write_synthetic_transactions(run, Recipe(transactions=500, lies=("garbage-element",)))
     files = sorted(run.table_path("micro_operations").glob("*.parquet"))
     lie = {path for path in files if "lie-0-x" in pq.read_table(path)["key"].to_pylist()}
     next(path for path in files if path not in lie).unlink()
-    verdict = check_run(run, spark=spark)
+    verdict = check_run(run, session=spark)
     assert of_check(verdict, "garbage-element").validity is Validity.INVALID
     assert of_check(verdict, "dependency-cycle").validity is Validity.UNKNOWN

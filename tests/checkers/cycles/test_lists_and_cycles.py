@@ -25,7 +25,7 @@ def found(text: str, *, promise: Isolation = Isolation.STRICT_SERIALIZABLE) -> s
     assert not part.doubts
     lists = {kind.check for kind in part.oddities if kind.spelled}
     cycles = cycles_in([part], promise=promise).spelled
-    return lists | {spelled_cycle(cycle, {}).detail.partition(",")[0] for cycle in cycles}
+    return lists | {spelled_cycle(cycle, {}).proof.sentence.partition(",")[0] for cycle in cycles}
 
 
 @pytest.mark.parametrize("name", LIES)

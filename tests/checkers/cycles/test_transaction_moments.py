@@ -106,7 +106,7 @@ def kinds(transactions: Sequence[Row], *records: Sequence[Row]) -> tuple[list[st
     counted, doubts = judge(transactions, *records)
     assert not doubts
     return tuple(
-        [one.detail.partition(":")[0].partition(",")[0] for one in some]
+        [one.proof.sentence.partition(":")[0].partition(",")[0] for one in some]
         for some in (counted.never, counted.allowed)
     )
 

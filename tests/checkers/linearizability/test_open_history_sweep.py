@@ -2,18 +2,16 @@
 
 import os
 import signal
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
 from small_versions import Op, drawn, table
 
 from checkers.anomaly import Found, none
@@ -21,9 +19,11 @@ from checkers.linearizability.budget import Budget
 from checkers.linearizability.model_files import outline
 from checkers.linearizability.slabs import Part, cuts
 from checkers.linearizability.sweep import Sweep
-from checkers.linearizability.tasks import ANSWERS, Keys, Piece, Search, Sum, Tasks, Verify
+from checkers.linearizability.tasks import Keys, Search, Sum, Verify
 from checkers.linearizability.versioned import NAME, VERSIONED, nonlinearizable
-from checkers.tables import JobError, SealedFile
+from checkers.runner.in_process import InProcessTasks
+from checkers.runner.tables import SealedFile
+from checkers.runner.tasks import JobError, Parcel, Session
 from history.models import Model
 from history.schema import MODEL_OPERATIONS
 
@@ -43,33 +43,33 @@ def written(path: Path, keys: dict[str, list[Op]], *, group_rows: int) -> Sealed
     return SealedFile(path=str(path), digest="")
 
 
-@dataclass(slots=True, kw_only=True)
-class HereSweep(Sweep):
-    """A sweep whose tasks run here, one after the other, and die where they are told to."""
+@dataclass
+class DeadlyTasks:
+    """Tasks that run here, and die where they are about these keys."""
 
-    deadly: frozenset[str] = frozenset()
+    deadly: frozenset[str]
+    cores: int = 1
 
-    def _collected(self, pieces: Sequence[Piece]) -> list[dict[str, Any]]:
-        tasks = Tasks(tuple(pieces), self.model, 1.0, self.kernels)
-        rows = []
-        for place, piece in enumerate(pieces):
-            batch = pa.RecordBatch.from_pydict({"id": [place]})
-            for answer in tasks(iter([batch])):
-                rows += answer.to_pylist()
-            if not isinstance(piece, Verify) and _key(piece) in self.deadly:
-                raise JobError("the worker was killed")
-        return pa.Table.from_pylist(rows, schema=ANSWERS).to_pylist()
+    def parcels(self, deal: Any, *args: Any, **others: Any) -> list[Parcel]:
+        keys = {_key(piece) for piece in deal.tasks if not isinstance(piece, Verify)}
+        if keys & self.deadly:
+            raise JobError("the worker was killed")
+        return InProcessTasks().parcels(deal, *args, **others)
 
 
 def _key(piece: Keys | Sum | Search) -> str | None:
     return piece.groups.key if isinstance(piece, Keys) else piece.key
 
 
-def here(file: SealedFile, model: Model, *, slab_rows: int, **more: Any) -> HereSweep:
-    nobody = cast("SparkSession", None)
-    outlines = [outline(file)]
-    return HereSweep(
-        spark=nobody, model=model, outlines=outlines, budget_s=1.0, slab_rows=slab_rows, **more
+def here(
+    file: SealedFile, model: Model, *, slab_rows: int, deadly: frozenset[str] = frozenset()
+) -> Sweep:
+    return Sweep(
+        session=DeadlyTasks(deadly),
+        model=model,
+        outlines=[outline(file)],
+        budget_s=1.0,
+        slab_rows=slab_rows,
     )
 
 
@@ -162,9 +162,7 @@ def test_a_file_that_is_not_the_sealed_one_is_not_believed(tmp_path: Path) -> No
 
 
 @pytest.mark.spark
-def test_a_kernel_that_kills_its_worker_costs_only_its_key(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_a_kernel_that_kills_its_worker_costs_only_its_key(tmp_path: Path, spark: Session) -> None:
     # Defined here, it travels to the workers by value.
     def kills(key: str, _: pa.Table, budget: Budget) -> Found:
         assert budget.seconds > 0
@@ -181,7 +179,7 @@ def test_a_kernel_that_kills_its_worker_costs_only_its_key(
     ]
     pq.write_table(pa.concat_tables(rows), path, store_schema=False)
     sweep = Sweep(
-        spark=spark,
+        session=spark,
         model=Model.REGISTER,
         outlines=[outline(SealedFile(path=str(path), digest=""))],
         budget_s=60.0,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from small_versions import Op, table
 
 from checkers.check import check_run
+from checkers.runner.tasks import Session
 from checkers.verdict import CheckResult, Validity
 from history.manifest import Manifest, Promises, RunState
 from history.model_writer import write_model_history
@@ -32,7 +32,7 @@ def _keyed(key: str, operations: list[Op], *, first_index: int) -> pa.Table:
 
 
 def _judged(
-    root: Path, spark: SparkSession, tables: list[tuple[str, pa.Table]]
+    root: Path, spark: Session, tables: list[tuple[str, pa.Table]]
 ) -> dict[str, CheckResult]:
     run = RunDirectory(root)
     manifest = Manifest(
@@ -49,12 +49,10 @@ def _judged(
         promises=Promises(idempotent=False, acks="", consume=""),
     )
     write_model_history(run, manifest, [(key, [rows]) for key, rows in tables])
-    return {one.check: one for one in check_run(run, spark=spark).checks}
+    return {one.check: one for one in check_run(run, session=spark).checks}
 
 
-def test_the_key_that_is_wrong_is_named_with_its_operations(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_the_key_that_is_wrong_is_named_with_its_operations(tmp_path: Path, spark: Session) -> None:
     keys = [
         ("a", _keyed("a", GOOD, first_index=0)),
         ("b", _keyed("b", [*GOOD, STALE], first_index=5)),
@@ -66,9 +64,7 @@ def test_the_key_that_is_wrong_is_named_with_its_operations(
     assert (wrong.examples[0].key, wrong.examples[0].operations) == ("b", (10, 8))
 
 
-def test_nothing_rests_on_a_history_that_lacks_operations(
-    tmp_path: Path, spark: SparkSession
-) -> None:
+def test_nothing_rests_on_a_history_that_lacks_operations(tmp_path: Path, spark: Session) -> None:
     lacking = _keyed("a", [*GOOD, STALE], first_index=1)
     checks = _judged(tmp_path / "run", spark, [("a", lacking)])
     assert (

@@ -8,10 +8,11 @@ import pytest
 from histories import history
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from metadata_logs import asked
 
 from checkers.check import check_run
-from checkers.kernels.facts import Facts
+from checkers.facts import Facts
+from checkers.runner.tasks import Session
 from checkers.transactions.group_offsets import NAME, wrong_group_offsets
 from checkers.verdict import Validity
 from history.cluster_schema import GROUP_OFFSETS
@@ -48,12 +49,12 @@ def told(call_ns: int, return_ns: int, offset: int) -> Row:
 
 
 def reasons(*rows: Row) -> list[str]:
-    judged = wrong_group_offsets({"group_offsets": table(*rows)}, Facts(node_ids={}))
+    judged = asked(wrong_group_offsets, {"group_offsets": table(*rows)}, Facts(node_ids={}))
     return [row["detail"] for _, found in judged for row in found.table.to_pylist()]
 
 
 def cases(*rows: Row) -> int:
-    judged = wrong_group_offsets({"group_offsets": table(*rows)}, Facts(node_ids={}))
+    judged = asked(wrong_group_offsets, {"group_offsets": table(*rows)}, Facts(node_ids={}))
     return sum(found.case_count for _, found in judged)
 
 
@@ -129,9 +130,7 @@ def test_a_register_is_never_accused(data: st.DataObject) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("offset", [9, 5], ids=["as-committed", "gone-back"])
-def test_a_run_is_asked_if_it_has_the_table(
-    tmp_path: Path, spark: SparkSession, offset: int
-) -> None:
+def test_a_run_is_asked_if_it_has_the_table(tmp_path: Path, spark: Session, offset: int) -> None:
     run = RunDirectory(tmp_path / "run")
     cluster = {"group_offsets": table(OLD, NEW, told(31, 40, offset))}
     past = history("p1 send t-0 v1 -> ok @0")
@@ -150,6 +149,6 @@ def test_a_run_is_asked_if_it_has_the_table(
         recorded=("group_offsets",),
     )
     write_manifest(run.manifest_path, manifest)
-    (found,) = [one for one in check_run(run, spark=spark).checks if one.check == NAME]
+    (found,) = [one for one in check_run(run, session=spark).checks if one.check == NAME]
     assert found.validity is (Validity.VALID if offset == 9 else Validity.INVALID)
     assert found.figures["keys_count"] == 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from judging import setting_of
 
 from checkers.anomaly import Found
-from checkers.kernels.rows import COLUMNS, split
+from checkers.rows import COLUMNS, split
 from checkers.transactions.sightings import sightings_of_key
 from checkers.transactions.torn import suspects, torn_transactions, whole_transactions
 from history.cluster_schema import TRANSACTIONS

@@ -7,10 +7,11 @@ import pyarrow as pa
 from histories import History, history
 from hypothesis import given
 from hypothesis import strategies as st
+from metadata_logs import asked
 from small_histories import KEY, histories
 
 from checkers.anomaly import anomalies_of
-from checkers.kernels.facts import Facts, Judged
+from checkers.facts import Facts, Judged
 from checkers.transactions.by_key import precommitted_reads, skipped_sends
 from history.cluster_schema import TRANSACTIONS
 
@@ -63,13 +64,13 @@ def found(judged: Judged, *, allowed: bool) -> list[str]:
 
 def skips(past: History, *rows: Transaction) -> list[str]:
     tables = {"records": past.records, "transactions": transactions(*rows)}
-    assert not found(skipped_sends(tables, FACTS), allowed=False)
-    return found(skipped_sends(tables, FACTS), allowed=True)
+    assert not found(asked(skipped_sends, tables, FACTS), allowed=False)
+    return found(asked(skipped_sends, tables, FACTS), allowed=True)
 
 
 def early(past: History, *rows: Transaction) -> list[str]:
     tables = {"records": past.records, "transactions": transactions(*rows)}
-    return found(precommitted_reads(tables, FACTS), allowed=False)
+    return found(asked(precommitted_reads, tables, FACTS), allowed=False)
 
 
 def test_others_stand_between_and_may() -> None:
@@ -105,11 +106,11 @@ def cases(judged: Judged) -> int:
 def test_neighbours_of_known_offsets_and_reads_of_what_was_ended_are_the_cases() -> None:
     past = history(SENT.format(1, 2) + "c1 poll -> t-0 [v1@0 v3@2]")
     ended = {"records": past.records, "transactions": transactions((90, [1, 3]))}
-    assert cases(skipped_sends(ended, FACTS)) == 1
-    assert cases(precommitted_reads(ended, FACTS)) == 2
+    assert cases(asked(skipped_sends, ended, FACTS)) == 1
+    assert cases(asked(precommitted_reads, ended, FACTS)) == 2
     alone = {"records": past.records, "transactions": transactions((None, [1]), (None, [3]))}
-    assert cases(skipped_sends(alone, FACTS)) == 0
-    assert cases(precommitted_reads(alone, FACTS)) == 0
+    assert cases(asked(skipped_sends, alone, FACTS)) == 0
+    assert cases(asked(precommitted_reads, alone, FACTS)) == 0
 
 
 def test_a_crashed_read_and_one_that_was_under_way_prove_nothing() -> None:
@@ -123,7 +124,7 @@ def test_values_that_are_not_unique_tell_nothing() -> None:
     past = history("p1 send t-0 v1 -> ok @0\np1 send t-0 v1 -> ok @1\nc1 poll -> t-0 [v1@0]")
     tables = {"records": past.records, "transactions": transactions((90, [1]))}
     for kernel in (skipped_sends, precommitted_reads):
-        (judged,) = kernel(tables, FACTS)
+        (judged,) = asked(kernel, tables, FACTS)
         assert (judged[1].doubt, judged[1].case_count) == ("two sends carry one value", 0)
 
 

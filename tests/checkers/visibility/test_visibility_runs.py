@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from metadata_histories import tables
-from pyspark.sql import SparkSession
 
 from checkers.catalogue import asked
 from checkers.check_group import Question
-from checkers.kernels.key_log import Setting
+from checkers.runner.tasks import Session
+from checkers.setting import Setting
 from checkers.verdict import CheckResult, Validity
-from checkers.visibility.group import VISIBILITY_GROUP
+from checkers.visibility.group import CHECKS
 from checkers.weight import weighed
 from history.cluster_schema import METADATA_OFFSETS
 from history.manifest import Manifest, Promises, RunState
@@ -25,6 +25,7 @@ from history.writer import write_tables
 pytestmark = pytest.mark.spark
 
 MS = 1_000_000
+(VISIBILITY,) = CHECKS
 RECORDED = ("describes", "metadata_writes")
 STALE = """
     create A 0 10-20
@@ -52,7 +53,7 @@ Judge = Callable[..., tuple[dict[str, CheckResult], pa.Table]]
 
 
 @pytest.fixture
-def judge(spark: SparkSession, tmp_path: Path) -> Judge:
+def judge(spark: Session, tmp_path: Path) -> Judge:
     def judged(
         text: str,
         *,
@@ -96,12 +97,12 @@ def judge(spark: SparkSession, tmp_path: Path) -> Judge:
         question = Question(
             run=run,
             manifest=replace(MANIFEST, promises=promises, recorded=recorded),
-            checks=tuple(entry.name for entry in VISIBILITY_GROUP.entries),
+            checks=tuple(entry.name for entry in VISIBILITY.entries),
             setting=Setting(idempotent=True, consume="assign"),
-            spark=spark,
+            session=spark,
             budget_s=60,
         )
-        answers = VISIBILITY_GROUP.answer(question)
+        answers = VISIBILITY.answer(question)
         return {result.check: result for result in answers.results}, answers.anomalies
 
     return judged

@@ -18,10 +18,12 @@ from clusters.hosts.process import HARNESS_VARIABLE, RUN_VARIABLE, harness_lives
 from clusters.provision.cache import cache_dir
 from history.failure import HarnessError
 
-__all__ = ["differences", "held_by", "machine_state", "of_jvms"]
+__all__ = ["differences", "dying", "held_by", "machine_state", "of_jvms"]
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _OURS: Final = "fencepost-"
+_COUNTED: Final = re.compile(r"counter packets \d+ bytes \d+")
+"""In a rule of the packet filter that counts what passes it, as Docker's do."""
 _NO_NAMES: Final = ("kind", "table", "pid")
 
 
@@ -32,6 +34,11 @@ def machine_state(temporary: Path) -> frozenset[str]:
     # Again: some may have begun meanwhile.
     theirs |= set(_held_by_the_living())
     return frozenset(line for line in lines if not any(word in line for word in theirs))
+
+
+def dying() -> list[str]:
+    """The processes of runs that are over: on a busy machine they take a while to be gone."""
+    return [*_processes()]
 
 
 def held_by(ledger: str) -> frozenset[str]:
@@ -118,7 +125,7 @@ def _told(kind: str, *argv: str, without: tuple[str, ...] = ()) -> Iterator[str]
         return
     for line in told.stdout.splitlines():
         if line.strip() and not line.startswith(without):
-            yield f"{kind}: {line.strip()}"
+            yield f"{kind}: {_COUNTED.sub('counter', line.strip())}"
 
 
 def _named(kind: str, pattern: str) -> Iterator[str]:

@@ -6,33 +6,33 @@ from pathlib import Path
 
 import pytest
 
+from clusters.abilities import Route, direct
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import Route, direct
 from clusters.kafka.preparation import prepare
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec
+from clusters.kafka_port import KafkaSpec
 from history.clock import Clock
 
 RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
 
 
 @pytest.fixture(scope="session")
-def prepared() -> Callable[[ClusterSpec], Prepared]:
+def prepared() -> Callable[[KafkaSpec], Prepared]:
     """What a spec needs; its progress is shown when a test fails."""
     return lambda spec: prepare(spec, print)
 
 
 @pytest.fixture(scope="session")
 def run_cluster(
-    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[ClusterSpec], Prepared]
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], Prepared]
 ) -> RunCluster:
     """Build a cluster in a directory of its own, start it unless told not to, and stop it."""
 
     @contextmanager
     def run(
-        spec: ClusterSpec,
+        spec: KafkaSpec,
         *,
         start: bool = True,
         port_base: int | None = None,

@@ -40,7 +40,7 @@ from clusters.kafka.admin_requests import (
     elect_preferred,
     reassign,
 )
-from clusters.port import TopicSpec
+from clusters.kafka_port import TopicSpec
 from history.operation import Outcome
 
 ID = uuid.UUID(int=1)

@@ -12,12 +12,12 @@ from clusters.kafka import class_archives as module
 from clusters.kafka.class_archives import class_archives
 from clusters.kafka.launch import server_command
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, Role
+from clusters.kafka_port import KafkaSpec, Role
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 
-Prepare = Callable[[ClusterSpec], Prepared]
+Prepare = Callable[[KafkaSpec], Prepared]
 
 
 def start(
@@ -39,14 +39,14 @@ def start(
 def test_the_archive_of_a_role_is_what_its_servers_start_from(
     prepared: Prepare, role: Role
 ) -> None:
-    ready = prepared(ClusterSpec(release="3.4.1"))
+    ready = prepared(KafkaSpec(release="3.4.1"))
     started = start(ready, ready.class_archives[role], "-Xlog:class+load:stdout")
     [line] = [line for line in started.stdout.splitlines() if " kafka.Kafka$ source" in line]
     assert line.endswith("source: shared objects file")
 
 
 def test_an_archive_that_is_not_there_is_ignored(prepared: Prepare, tmp_path: Path) -> None:
-    ready = prepared(ClusterSpec(release="3.4.1"))
+    ready = prepared(KafkaSpec(release="3.4.1"))
     started = start(ready, tmp_path / "missing.jsa")
     assert started.returncode == 1
     assert "NoSuchFileException: /nowhere" in started.stdout
@@ -64,7 +64,7 @@ def alter(archive: Path) -> None:
 def test_a_damaged_archive_is_never_used(
     prepared: Prepare, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    ready = prepared(ClusterSpec(release="3.4.1"))
+    ready = prepared(KafkaSpec(release="3.4.1"))
     home = tmp_path / "archives"
     shutil.copytree(ready.class_archives[Role.BROKER].parent, home)
     assert set(module._read(home) or ()) == set(Role)
@@ -81,7 +81,7 @@ def test_a_training_that_fails_only_costs_speed(
         raise HarnessError("broker-1 ended with exit code 1")
 
     monkeypatch.setattr(module, "_train", fail)
-    ready = prepared(ClusterSpec(release="3.4.1"))
+    ready = prepared(KafkaSpec(release="3.4.1"))
     monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path))
     said: list[str] = []
     assert class_archives(ready, warden=warden, progress=said.append) == {}

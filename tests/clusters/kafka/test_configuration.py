@@ -9,22 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.abilities import Route, direct
 from clusters.kafka.configuration import (
-    CLIENTS,
     Listener,
     Node,
-    Route,
-    direct,
     hosts_file,
     nodes_of,
     properties,
     properties_file,
     refuse_impossible,
 )
-from clusters.port import ClusterSpec, NodeName, Quorum, Role
+from clusters.kafka_port import KafkaSpec, Quorum, Role
+from clusters.port import CLIENTS, NodeName
 from history.failure import UsageError
 
-SPEC = ClusterSpec(controllers=3, brokers=2)
+SPEC = KafkaSpec(controllers=3, brokers=2)
 
 
 def numbered(count: int) -> tuple[int, ...]:
@@ -32,7 +31,7 @@ def numbered(count: int) -> tuple[int, ...]:
 
 
 def configured(
-    spec: ClusterSpec, name: str, *, version: str = "4.3.1", route: Route = direct
+    spec: KafkaSpec, name: str, *, version: str = "4.3.1", route: Route = direct
 ) -> dict[str, str]:
     nodes = nodes_of(spec, ports=numbered)
     [node] = [node for node in nodes if node.name == name]
@@ -97,7 +96,7 @@ def test_in_a_dynamic_quorum_nodes_are_told_where_to_ask_for_the_voters() -> Non
 
 
 def test_settings_win_over_defaults_and_those_of_the_role_over_those_of_all() -> None:
-    spec = ClusterSpec(
+    spec = KafkaSpec(
         settings={"replica.lag.time.max.ms": "1", "num.io.threads": "7", "any.key": "passes"},
         broker_settings={"num.io.threads": "9"},
     )
@@ -113,7 +112,7 @@ def test_settings_win_over_defaults_and_those_of_the_role_over_those_of_all() ->
 def test_internal_topics_are_replicated_as_far_as_there_are_brokers(
     brokers: int, factor: str, isr: str
 ) -> None:
-    found = configured(ClusterSpec(brokers=brokers), "broker-1")
+    found = configured(KafkaSpec(brokers=brokers), "broker-1")
     assert found["offsets.topic.replication.factor"] == factor
     assert found["transaction.state.log.min.isr"] == isr
     assert found["share.coordinator.state.topic.replication.factor"] == factor
@@ -131,13 +130,13 @@ TAKEN = {"node.id": "7", "listeners": "X", "num.io.threads": "1"}
 @pytest.mark.parametrize(
     "spec",
     [
-        ClusterSpec(settings=TAKEN),
-        ClusterSpec(controller_settings=TAKEN),
-        ClusterSpec(broker_settings=TAKEN),
+        KafkaSpec(settings=TAKEN),
+        KafkaSpec(controller_settings=TAKEN),
+        KafkaSpec(broker_settings=TAKEN),
     ],
     ids=["common", "of controllers", "of brokers"],
 )
-def test_what_the_harness_decides_cannot_be_set(spec: ClusterSpec) -> None:
+def test_what_the_harness_decides_cannot_be_set(spec: KafkaSpec) -> None:
     with pytest.raises(UsageError, match=r"not free to choose: listeners, node\.id \("):
         refuse_impossible(spec)
 
@@ -145,7 +144,7 @@ def test_what_the_harness_decides_cannot_be_set(spec: ClusterSpec) -> None:
 @pytest.mark.parametrize(("controllers", "brokers"), [(0, 3), (1, 0)])
 def test_a_cluster_needs_both_roles(controllers: int, brokers: int) -> None:
     with pytest.raises(UsageError, match="there must be at least one of each"):
-        refuse_impossible(ClusterSpec(controllers=controllers, brokers=brokers))
+        refuse_impossible(KafkaSpec(controllers=controllers, brokers=brokers))
 
 
 def lettered(source: NodeName, target: NodeName) -> str:

@@ -24,6 +24,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseTopic
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
+from sealed_runs import sealed_table
 
 from clusters.kafka.asking import Address
 from clusters.kafka.connection import Connection
@@ -39,7 +40,6 @@ from clusters.port import NodeName
 from history.clock import Clock
 from history.failure import HarnessError
 from history.journal import ReadJournal
-from history.reader import load_table
 from history.run_directory import RunDirectory
 
 ONE = NodeName("broker-1")
@@ -114,7 +114,7 @@ def recorded(tmp_path: Path, answer: Any | None, names: Sequence[str]) -> list[d
     ):
         recorder = DescribeRecorder(journal, process=4)
         recorder.topics(ONE, connection, names, timeout_s=60.0 if answer else 0.1)
-    rows: list[dict[str, Any]] = load_table(run, "describes").to_pylist()
+    rows: list[dict[str, Any]] = sealed_table(run, "describes").to_pylist()
     return rows
 
 

@@ -19,7 +19,7 @@ from clusters.kafka.formatting import (
 )
 from clusters.kafka.releases import Release
 from clusters.kafka.voters import CHECKPOINT, Seat
-from clusters.port import ClusterSpec, Quorum
+from clusters.kafka_port import KafkaSpec, Quorum
 from clusters.provision.cache import CACHE_VARIABLE
 from clusters.provision.java import Java
 from history.failure import HarnessError, UsageError
@@ -69,31 +69,31 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return calls
 
 
-def bootstrap(spec: ClusterSpec, release: Release, warden: Warden) -> Bootstrap:
+def bootstrap(spec: KafkaSpec, release: Release, warden: Warden) -> Bootstrap:
     return bootstrap_of(spec, release=release, java=JAVA, warden=warden, progress=lambda _: None)
 
 
 def test_the_tool_runs_once_for_each_metadata_version(
     release: Release, tool: list[list[str]], warden: Warden
 ) -> None:
-    own = bootstrap(ClusterSpec(), release, warden)
-    older = bootstrap(ClusterSpec(metadata_version="3.4"), release, warden)
+    own = bootstrap(KafkaSpec(), release, warden)
+    older = bootstrap(KafkaSpec(metadata_version="3.4"), release, warden)
     assert (own.checkpoint, own.metadata_version, own.names_directories) == (
         b"3.10",
         "3.10-IV0",
         True,
     )
     assert (older.checkpoint, older.metadata_version) == (b"3.4", "3.4-IV0")
-    assert bootstrap(ClusterSpec(), release, warden) == own
+    assert bootstrap(KafkaSpec(), release, warden) == own
     assert len(tool) == 2
 
 
 def test_whether_unstable_versions_are_allowed_makes_a_difference(
     release: Release, tool: list[list[str]], warden: Warden
 ) -> None:
-    bootstrap(ClusterSpec(), release, warden)
+    bootstrap(KafkaSpec(), release, warden)
     unstable = {"unstable.feature.versions.enable": "true"}
-    bootstrap(ClusterSpec(controller_settings=unstable), release, warden)
+    bootstrap(KafkaSpec(controller_settings=unstable), release, warden)
     assert len(tool) == 2
 
 
@@ -103,7 +103,7 @@ def test_a_version_that_the_release_does_not_accept_is_refused_with_those_it_doe
     release: Release, warden: Warden, version: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        bootstrap(ClusterSpec(metadata_version=version), release, warden)
+        bootstrap(KafkaSpec(metadata_version=version), release, warden)
     assert str(raised.value) == (
         f'Kafka 3.10.0 cannot start a cluster at metadata version "{version}"; '
         "it can at: 3.3-IV3, 3.4-IV0, 3.10-IV0"
@@ -115,7 +115,7 @@ def test_a_tool_that_fails_on_an_accepted_version_is_not_the_users_error(
     release: Release, warden: Warden
 ) -> None:
     with pytest.raises(HarnessError) as raised:
-        bootstrap(ClusterSpec(metadata_version="3.3"), release, warden)
+        bootstrap(KafkaSpec(metadata_version="3.3"), release, warden)
     assert str(raised.value) == (
         "the StorageTool of Kafka 3.10.0 failed: Version 3.3 is not a valid version"
     )
@@ -126,16 +126,16 @@ def test_what_is_no_metadata_version_is_refused_at_once(
     release: Release, tool: list[list[str]], warden: Warden, version: str
 ) -> None:
     with pytest.raises(UsageError, match="is not a metadata version, such as"):
-        bootstrap(ClusterSpec(metadata_version=version), release, warden)
+        bootstrap(KafkaSpec(metadata_version=version), release, warden)
     assert tool == []
 
 
 def test_the_tool_states_the_first_voters_of_a_dynamic_quorum(
     release: Release, tool: list[list[str]], warden: Warden
 ) -> None:
-    static = bootstrap(ClusterSpec(controllers=3), release, warden)
-    three = bootstrap(ClusterSpec(controllers=3, quorum=Quorum.DYNAMIC), release, warden)
-    bootstrap(ClusterSpec(controllers=1, quorum=Quorum.DYNAMIC), release, warden)
+    static = bootstrap(KafkaSpec(controllers=3), release, warden)
+    three = bootstrap(KafkaSpec(controllers=3, quorum=Quorum.DYNAMIC), release, warden)
+    bootstrap(KafkaSpec(controllers=1, quorum=Quorum.DYNAMIC), release, warden)
     assert (static.voters, three.voters) == (None, b"voters")
     assert "--initial-controllers" not in tool[0]
     stated = [call[call.index("--initial-controllers") + 1] for call in tool[1:]]
@@ -150,7 +150,7 @@ def test_a_release_without_dynamic_quorums_is_refused_at_once(
 ) -> None:
     older = replace(release, version="3.8.1")
     with pytest.raises(UsageError) as raised:
-        bootstrap(ClusterSpec(quorum=Quorum.DYNAMIC), older, warden)
+        bootstrap(KafkaSpec(quorum=Quorum.DYNAMIC), older, warden)
     assert str(raised.value) == "Kafka 3.8.1 has no dynamic quorum: it came with 3.9 (KIP-853)"
     assert tool == []
 
@@ -160,7 +160,7 @@ def test_a_metadata_version_too_old_for_a_dynamic_quorum_is_refused_in_the_tools
     release: Release, warden: Warden
 ) -> None:
     with pytest.raises(UsageError) as raised:
-        bootstrap(ClusterSpec(quorum=Quorum.DYNAMIC, metadata_version="3.4"), release, warden)
+        bootstrap(KafkaSpec(quorum=Quorum.DYNAMIC, metadata_version="3.4"), release, warden)
     assert str(raised.value) == (
         f'Kafka 3.10.0 has no dynamic quorum at metadata version "3.4": {TOO_OLD}'
     )

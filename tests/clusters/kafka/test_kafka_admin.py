@@ -7,7 +7,8 @@ import pytest
 
 from clusters.kafka.admin import KafkaAdmin
 from clusters.kafka.cluster import KafkaCluster
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.port import NodeName
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
@@ -28,7 +29,7 @@ def admin_of(cluster: KafkaCluster) -> KafkaAdmin:
 def test_what_an_operator_asks_is_done_and_seen(
     release: str, run_cluster: Callable[..., AbstractContextManager[KafkaCluster]]
 ) -> None:
-    with run_cluster(ClusterSpec(brokers=3, release=release)) as cluster:
+    with run_cluster(KafkaSpec(brokers=3, release=release)) as cluster:
         admin = admin_of(cluster)
         cluster.create_topics([TopicSpec(name="t", assignment=((1, 2, 3),))])
         for leader in MOVES:

@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from clusters.abilities import Kills, Measures, Pauses, Snapshots, Starts, Stops, Wipes
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import directory_id_of
-from clusters.port import Cluster, ClusterSpec, NodeName, NodeState, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import Cluster, NodeName, NodeState
 from history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.kafka
@@ -27,7 +28,7 @@ Until = Callable[..., bool]
 def cluster(
     run_cluster: Callable[..., AbstractContextManager[KafkaCluster]], until: Until
 ) -> Iterator[KafkaCluster]:
-    spec = ClusterSpec(brokers=2, release="4.3.1", settings={"replica.lag.time.max.ms": "2000"})
+    spec = KafkaSpec(brokers=2, release="4.3.1", settings={"replica.lag.time.max.ms": "2000"})
     with run_cluster(spec) as it:
         it.create_topics([TopicSpec(name="t", assignment=((2, 1), (1, 2)))])
         assert until(lambda: is_whole(it))

@@ -20,10 +20,10 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec
+from clusters.kafka_port import KafkaSpec
 from history.clock import Clock
 
-spec = ClusterSpec(brokers=2, release="3.4.1")
+spec = KafkaSpec(brokers=2, release="3.4.1")
 prepared = prepare(spec, lambda line: None)
 with Warden(run_id="doomed") as warden:
     cluster = KafkaCluster(

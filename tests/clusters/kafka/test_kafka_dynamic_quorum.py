@@ -22,16 +22,16 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.configuration import Listener
 from clusters.kafka.formatting import directory_id_of
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName, Quorum, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, Quorum, Role, TopicSpec, role_of
+from clusters.port import CLIENTS, NodeName
 from history.clock import Clock
 from history.cluster_tables import write_cluster_tables
-from nemesis.topology import CLIENTS
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
 
 pytestmark = pytest.mark.kafka
 
-SPEC: Final = ClusterSpec(controllers=3, brokers=2, release="4.3.1", quorum=Quorum.DYNAMIC)
+SPEC: Final = KafkaSpec(controllers=3, brokers=2, release="4.3.1", quorum=Quorum.DYNAMIC)
 NODES: Final = tuple(
     NodeName(name)
     for name in ("controller-1", "controller-2", "controller-3", "broker-1", "broker-2")
@@ -112,7 +112,7 @@ def observers_of(cluster: KafkaCluster) -> set[int]:
 
 
 def test_a_dynamic_quorum_works_behind_the_proxy_and_does_not_take_a_new_disk_for_a_voter(
-    prepared: Callable[[ClusterSpec], Prepared], tmp_path: Path, until: Callable[..., bool]
+    prepared: Callable[[KafkaSpec], Prepared], tmp_path: Path, until: Callable[..., bool]
 ) -> None:
     with proxied(prepared(SPEC), tmp_path) as cluster:
         first = {

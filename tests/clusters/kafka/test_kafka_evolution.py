@@ -11,23 +11,24 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.features import finalised_by
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.upgrade_preparation import with_levels, with_release
-from clusters.port import ClusterSpec, NodeName, NodeState, Quorum, TopicSpec
+from clusters.kafka_port import KafkaSpec, Quorum, TopicSpec
+from clusters.port import NodeName, NodeState
 from history.clock import Clock
 from history.failure import HarnessError, UsageError
 
 pytestmark = pytest.mark.kafka
 
 CONTROLLER, BROKER, SPARE = map(NodeName, ("controller-1", "broker-1", "broker-2"))
-OLD = ClusterSpec(controllers=1, brokers=1, release="3.9.2")
-GROWING = ClusterSpec(controllers=1, brokers=1, spare_brokers=1)
-DYNAMIC = ClusterSpec(controllers=3, brokers=1, quorum=Quorum.DYNAMIC)
+OLD = KafkaSpec(controllers=1, brokers=1, release="3.9.2")
+GROWING = KafkaSpec(controllers=1, brokers=1, spare_brokers=1)
+DYNAMIC = KafkaSpec(controllers=3, brokers=1, quorum=Quorum.DYNAMIC)
 T = TopicSpec(name="t", partitions=2, replication_factor=1)
 WITHIN_S = 90.0
 
-Prepares = Callable[[ClusterSpec], Prepared]
+Prepares = Callable[[KafkaSpec], Prepared]
 
 
-def cluster_of(spec: ClusterSpec, prepared: Prepared, warden: Warden, place: Path) -> KafkaCluster:
+def cluster_of(spec: KafkaSpec, prepared: Prepared, warden: Warden, place: Path) -> KafkaCluster:
     return KafkaCluster(
         spec, prepared=prepared, host=LocalHost(warden), directory=place, clock=Clock.start()
     )

@@ -9,13 +9,14 @@ import pytest
 
 from clusters.abilities import Skew, Skews, Squeezes, Throttles
 from clusters.hosts.cgroups.hierarchy import parents
-from clusters.hosts.clocks.attach import jvm_clock
+from clusters.hosts.clocks.attach import ClockReading, jvm_clock
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName
+from clusters.kafka_port import KafkaSpec
+from clusters.port import NodeName
 from history.clock import Clock
 from history.failure import HarnessError
 
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.kafka
 
 BROKER = NodeName("broker-1")
 S = 1_000_000_000
+SHARP_NS = 250_000_000
 
 
 def _groups_here() -> bool:
@@ -35,9 +37,9 @@ def _groups_here() -> bool:
 
 @pytest.fixture(scope="module")
 def cluster(
-    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[ClusterSpec], Prepared]
+    tmp_path_factory: pytest.TempPathFactory, prepared: Callable[[KafkaSpec], Prepared]
 ) -> Iterator[KafkaCluster]:
-    spec = ClusterSpec(brokers=1, own_clocks=True, own_groups=_groups_here())
+    spec = KafkaSpec(brokers=1, own_clocks=True, own_groups=_groups_here())
     directory = tmp_path_factory.mktemp("hardships")
     with (
         Ledger(run_id="hardships", directory=directory) as ledger,
@@ -57,10 +59,21 @@ def cluster(
             it.stop()
 
 
-def ahead_s(cluster: KafkaCluster) -> float:
+def ahead_s(cluster: KafkaCluster, until: Callable[..., bool]) -> float:
+    """How far ahead its JVM says it is, by a look that was answered at once.
+
+    On a busy machine one takes seconds, and says less; and a JVM that has just begun hears nobody.
+    """
     pid = cluster.pid_of(BROKER)
     assert pid is not None
-    return jvm_clock(pid).ahead_ns / S
+    looks: list[ClockReading] = []
+
+    def is_sharp() -> bool:
+        looks.append(jvm_clock(pid, timeout_s=60))
+        return looks[-1].doubt_ns < SHARP_NS
+
+    assert until(is_sharp), looks[-1]
+    return looks[-1].ahead_ns / S
 
 
 def test_it_offers_what_hardships_need(cluster: KafkaCluster) -> None:
@@ -72,26 +85,30 @@ def test_it_offers_what_hardships_need(cluster: KafkaCluster) -> None:
 @pytest.mark.parametrize(
     ("skew", "says"),
     [
-        (Skew(jump_s=-60), "by its own word 60.0"),
+        (Skew(jump_s=-60), "its clock jumped, by its own word"),
         (Skew(rate=1.5), "runs at 1.5 times its pace"),
         (Skew(strobe_s=2, every_s=0.2), "goes back and forth"),
     ],
     ids=["jump", "drift", "strobe"],
 )
 def test_a_clock_is_wrong_by_the_word_of_its_jvm_and_then_right_again(
-    cluster: KafkaCluster, skew: Skew, says: str
+    cluster: KafkaCluster, until: Callable[..., bool], skew: Skew, says: str
 ) -> None:
-    assert says in cluster.skew_node(BROKER, skew).replace("59.9", "60.0")
+    assert says in cluster.skew_node(BROKER, skew)
+    if skew.jump_s:
+        assert ahead_s(cluster, until) == pytest.approx(skew.jump_s, abs=0.5)
     assert "its clock is right" in cluster.unskew_node(BROKER)
-    assert ahead_s(cluster) == pytest.approx(0, abs=0.5)
+    assert ahead_s(cluster, until) == pytest.approx(0, abs=0.5)
     assert cluster.clock_skews()[-1].node == BROKER
 
 
-def test_a_node_that_starts_again_finds_its_clock_as_it_was_left(cluster: KafkaCluster) -> None:
+def test_a_node_that_starts_again_finds_its_clock_as_it_was_left(
+    cluster: KafkaCluster, until: Callable[..., bool]
+) -> None:
     cluster.skew_node(BROKER, Skew(jump_s=30))
     cluster.kill_node(BROKER)
     cluster.start_node(BROKER)
-    assert ahead_s(cluster) == pytest.approx(30, abs=0.5)
+    assert ahead_s(cluster, until) == pytest.approx(30, abs=0.5)
     cluster.unskew_node(BROKER)
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clusters.kafka.cluster import KafkaCluster
-from clusters.port import ClusterSpec
+from clusters.kafka_port import KafkaSpec
 from history.cluster_tables import write_cluster_tables
 
 RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
@@ -22,7 +22,7 @@ def test_each_node_s_settings_are_recorded_and_a_calm_life_leaves_no_findings(
     raw, history = tmp_path / "raw", tmp_path / "history"
     raw.mkdir()
     history.mkdir()
-    spec = ClusterSpec(brokers=1, controller_settings={"broker.session.timeout.ms": "4321"})
+    spec = KafkaSpec(brokers=1, controller_settings={"broker.session.timeout.ms": "4321"})
     with run_cluster(spec) as cluster:
         nodes = set(cluster.nodes)
     cluster.testify(raw, topics=())

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 import pytest
 
 from clusters.kafka.cluster import KafkaCluster
-from clusters.port import ClusterSpec, NodeState, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec, role_of
+from clusters.port import NodeState
 from history.failure import UsageError
 
 pytestmark = pytest.mark.kafka
@@ -18,7 +19,7 @@ Until = Callable[..., bool]
 
 @pytest.fixture(scope="module")
 def cluster(run_cluster: RunCluster) -> Iterator[KafkaCluster]:
-    with run_cluster(ClusterSpec(controllers=3, brokers=1, release="3.9.2")) as it:
+    with run_cluster(KafkaSpec(controllers=3, brokers=1, release="3.9.2")) as it:
         yield it
 
 
@@ -64,6 +65,6 @@ def test_a_taken_port_is_named_before_anything_starts(run_cluster: RunCluster) -
         message = f"port {taken} on 127.0.0.1 cannot be used.* choose another port base"
         with (
             pytest.raises(UsageError, match=message),
-            run_cluster(ClusterSpec(), port_base=taken, start=False),
+            run_cluster(KafkaSpec(), port_base=taken, start=False),
         ):
             pytest.fail("built on a taken port")

@@ -12,13 +12,14 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import format_directory, new_id
 from clusters.kafka.launch import tool_command
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec
+from clusters.port import NodeName
 from history.failure import HarnessError
 
 pytestmark = pytest.mark.kafka
 
 RunCluster = Callable[..., AbstractContextManager[KafkaCluster]]
-Prepare = Callable[[ClusterSpec], Prepared]
+Prepare = Callable[[KafkaSpec], Prepared]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +34,7 @@ Prepare = Callable[[ClusterSpec], Prepared]
 def test_a_release_starts_at_the_metadata_version_that_was_asked_for(
     run_cluster: RunCluster, release: str, asked: str | None, metadata_version: str
 ) -> None:
-    spec = ClusterSpec(brokers=1, release=release, metadata_version=asked)
+    spec = KafkaSpec(brokers=1, release=release, metadata_version=asked)
     with run_cluster(spec) as cluster:
         cluster.create_topics([TopicSpec(name="t", replication_factor=1)])
         assert cluster.view().partitions["t-0"].leader == 1
@@ -68,7 +69,7 @@ def meta_of(data: Path) -> dict[str, str]:
 def test_a_directory_is_formatted_as_by_kafkas_own_tool(
     tmp_path: Path, warden: Warden, prepared: Prepare, release: str, role: Role
 ) -> None:
-    ready = prepared(ClusterSpec(release=release))
+    ready = prepared(KafkaSpec(release=release))
     cluster_id = new_id()
     config = tmp_path / "server.properties"
     config.write_text(f"{CONFIG[role]}log.dirs={tmp_path}/theirs\n")
@@ -113,11 +114,11 @@ def feature_records(checkpoint: bytes) -> list[bytes]:
     ("spec", "words"),
     [
         (
-            ClusterSpec(brokers=1, release="3.4.1", broker_settings={"num.io.threads": "many"}),
+            KafkaSpec(brokers=1, release="3.4.1", broker_settings={"num.io.threads": "many"}),
             r"broker-1 ended with exit code 1: .*Invalid value many for .*broker-1/server.log",
         ),
         (
-            ClusterSpec(brokers=1, release="3.4.1", java_options=("-XX:+NoSuchOption",)),
+            KafkaSpec(brokers=1, release="3.4.1", java_options=("-XX:+NoSuchOption",)),
             # Both die of it; whichever is gone first is named.
             r"(controller|broker)-1 ended with exit code 1: Unrecognized VM option 'NoSuchOption'",
         ),
@@ -125,7 +126,7 @@ def feature_records(checkpoint: bytes) -> list[bytes]:
     ids=["a setting", "a JVM option"],
 )
 def test_a_node_that_dies_at_its_start_is_named_with_the_reason_and_the_log(
-    run_cluster: RunCluster, spec: ClusterSpec, words: str
+    run_cluster: RunCluster, spec: KafkaSpec, words: str
 ) -> None:
     with pytest.raises(HarnessError, match=words), run_cluster(spec):
         pytest.fail("started")

@@ -10,8 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import CLIENTS, LOOPBACK, Listener
-from clusters.port import ClusterSpec, NodeName, TopicSpec
+from clusters.kafka.configuration import LOOPBACK, Listener
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import CLIENTS, NodeName
 
 pytestmark = pytest.mark.kafka
 
@@ -90,7 +91,7 @@ def forwarders(cluster: KafkaCluster) -> Iterator[dict[tuple[NodeName, NodeName]
 def test_a_link_led_over_its_own_address_carries_its_traffic_and_can_be_cut_alone(
     run_cluster: Callable[..., AbstractContextManager[KafkaCluster]], until: Callable[..., bool]
 ) -> None:
-    spec = ClusterSpec(brokers=2, release="3.4.1", settings={"replica.lag.time.max.ms": "1500"})
+    spec = KafkaSpec(brokers=2, release="3.4.1", settings={"replica.lag.time.max.ms": "1500"})
     with (
         run_cluster(spec, route=lettered, start=False) as cluster,
         forwarders(cluster) as links,

@@ -19,7 +19,8 @@ from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.formatting import new_id
 from clusters.kafka.launch import tool_command
 from clusters.kafka.prepared import Prepared
-from clusters.port import ClusterSpec, NodeName, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName
 from clusters.protocol.message_decoder import default_of
 from clusters.protocol.metadata_records import Definitions, MetadataRecord
 from clusters.witness.definitions import definitions_of
@@ -65,7 +66,7 @@ class Disks:
 def disks(
     request: pytest.FixtureRequest,
     run_cluster: RunCluster,
-    prepared: Callable[[ClusterSpec], Prepared],
+    prepared: Callable[[KafkaSpec], Prepared],
     until: Until,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Disks]:
@@ -75,7 +76,7 @@ def disks(
         # A snapshot now and then, though the log is short.
         "metadata.log.max.record.bytes.between.snapshots": "3000",
     }
-    spec = ClusterSpec(brokers=2, release=request.param, settings=settings)
+    spec = KafkaSpec(brokers=2, release=request.param, settings=settings)
     ready = prepared(spec)
     definitions = definitions_of(ready.release.jars)
     with Warden(run_id="test") as warden:
@@ -119,15 +120,7 @@ def send(cluster: KafkaCluster, *, ending: str | None = None, **options: Any) ->
     if ending is not None:
         # On a busy machine the default minute passes, and the coordinator aborts by itself.
         options |= {"transactional.id": ending, "transaction.timeout.ms": 600_000}
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "log_level": 0,
-            "acks": "all",
-            "enable.idempotence": True,
-            **options,
-        }
-    )
+    producer = producer_of(cluster, **options)
     if ending is not None:
         producer.init_transactions(60)
         producer.begin_transaction()
@@ -139,6 +132,23 @@ def send(cluster: KafkaCluster, *, ending: str | None = None, **options: Any) ->
         producer.commit_transaction(60)
     if ending == "abort":
         producer.abort_transaction(60)
+    if ending is not None:
+        # The producer hears of the end before its markers are written, and a coordinator that dies
+        # between the two has its successor write them again. The next producer of this id is let in
+        # once the end is complete.
+        producer_of(cluster, **options).init_transactions(60)
+
+
+def producer_of(cluster: KafkaCluster, **options: Any) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "log_level": 0,
+            "acks": "all",
+            "enable.idempotence": True,
+            **options,
+        }
+    )
 
 
 def pieces_of(file: Path) -> list[Piece]:
@@ -350,9 +360,9 @@ def witnessed(disks: Disks, raw: Path) -> WitnessReport:
 
 
 def test_the_first_voters_of_a_dynamic_quorum_are_read(
-    tmp_path: Path, prepared: Callable[[ClusterSpec], Prepared], warden: Warden
+    tmp_path: Path, prepared: Callable[[KafkaSpec], Prepared], warden: Warden
 ) -> None:
-    ready = prepared(ClusterSpec(release="4.3.1"))
+    ready = prepared(KafkaSpec(release="4.3.1"))
     config = tmp_path / "server.properties"
     config.write_text(
         "process.roles=controller\nnode.id=7\ncontroller.listener.names=CONTROLLER\n"

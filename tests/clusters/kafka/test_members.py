@@ -5,7 +5,7 @@ import pytest
 from clusters.kafka.configuration import first_members, nodes_of, refuse_impossible
 from clusters.kafka.features import moves
 from clusters.kafka.members import replacements
-from clusters.port import ClusterSpec, ClusterView, PartitionView, Quorum
+from clusters.kafka_port import ClusterView, KafkaSpec, PartitionView, Quorum
 from history.failure import UsageError
 
 
@@ -42,7 +42,7 @@ def test_features_move_to_the_levels_of_the_version_up_down_and_away() -> None:
 
 
 def test_spare_nodes_are_there_and_no_members() -> None:
-    spec = ClusterSpec(brokers=2, spare_brokers=1, spare_controllers=1, quorum=Quorum.DYNAMIC)
+    spec = KafkaSpec(brokers=2, spare_brokers=1, spare_controllers=1, quorum=Quorum.DYNAMIC)
     refuse_impossible(spec)
     nodes = nodes_of(spec, ports=lambda count: tuple(range(count)))
     names = ["controller-1", "controller-2", "broker-1", "broker-2", "broker-3"]
@@ -53,4 +53,4 @@ def test_spare_nodes_are_there_and_no_members() -> None:
 
 def test_spare_controllers_are_of_a_dynamic_quorum() -> None:
     with pytest.raises(UsageError, match="dynamic quorum"):
-        refuse_impossible(ClusterSpec(spare_controllers=1))
+        refuse_impossible(KafkaSpec(spare_controllers=1))

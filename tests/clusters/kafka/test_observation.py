@@ -15,7 +15,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64
 
 from clusters.kafka.observation import best_of, quorum_high_watermark, quorum_leader, view_of
-from clusters.port import NodeName, PartitionView
+from clusters.kafka_port import PartitionView
+from clusters.port import NodeName
 
 ONE, TWO = NodeName("controller-1"), NodeName("controller-2")
 

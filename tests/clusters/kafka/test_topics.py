@@ -13,7 +13,8 @@ from kio.schema.types import TopicName
 from clusters.kafka import topics
 from clusters.kafka.asking import Address
 from clusters.kafka.topics import create_topics
-from clusters.port import NodeName, TopicSpec
+from clusters.kafka_port import TopicSpec
+from clusters.port import NodeName
 from history.failure import HarnessError, UsageError
 
 TOPIC = TopicSpec(name="t", partitions=2)

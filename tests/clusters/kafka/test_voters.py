@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from clusters.kafka.configuration import nodes_of
 from clusters.kafka.formatting import first_voters, new_id
 from clusters.kafka.voters import Voter, checkpoint_of, placeholders, stated
-from clusters.port import ClusterSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.protocol.record_batches import Batch, encoded_batch_header, scan_batches
 from history.failure import HarnessError
 
@@ -78,7 +78,7 @@ def test_a_snapshot_of_another_shape_is_not_guessed_at(template: bytes, words: s
 
 
 def test_each_controller_is_a_first_voter_with_a_directory_of_its_own() -> None:
-    spec = ClusterSpec(controllers=3, brokers=1)
+    spec = KafkaSpec(controllers=3, brokers=1)
     voters = first_voters(nodes_of(spec, ports=lambda count: tuple(range(9001, 9001 + count))))
     assert [(voter.node_id, voter.host, voter.port) for voter in voters] == [
         (1001, "controller-1.raft", 9001),

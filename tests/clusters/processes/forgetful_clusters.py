@@ -9,8 +9,9 @@ from confluent_kafka import Producer
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.port import ClusterSpec, Disks, NodeName, TopicSpec
-from clusters.processes.cluster import ProcessCluster
+from clusters.kafka.processes import BrokerProcesses
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import Disks, NodeName
 from history.clock import Clock
 from history.failure import HarnessError
 
@@ -22,7 +23,7 @@ Until = Callable[..., bool]
 
 
 @contextmanager
-def started(make: Callable[..., ProcessCluster], directory: Path) -> Iterator[ProcessCluster]:
+def started(make: Callable[..., BrokerProcesses], directory: Path) -> Iterator[BrokerProcesses]:
     with (
         Ledger(run_id="disks", directory=directory / "ledgers") as ledger,
         Warden(run_id="disks", will=ledger.will) as warden,
@@ -38,7 +39,7 @@ def started(make: Callable[..., ProcessCluster], directory: Path) -> Iterator[Pr
     assert not [path for path in directory.glob("nodes/*/disk") if path.is_mount()]
 
 
-def is_whole(cluster: ProcessCluster) -> bool:
+def is_whole(cluster: BrokerProcesses) -> bool:
     try:
         view = cluster.view()
     except HarnessError:
@@ -47,7 +48,7 @@ def is_whole(cluster: ProcessCluster) -> bool:
     return view.serving == {1, 2, 3} and len(view.partitions["t-0"].isr) == 3
 
 
-def send(cluster: ProcessCluster, count: int, *, topic: str = "t") -> None:
+def send(cluster: BrokerProcesses, count: int, *, topic: str = "t") -> None:
     """Have so many records acknowledged by all replicas."""
     settings = {
         "bootstrap.servers": cluster.bootstrap_servers,
@@ -61,11 +62,11 @@ def send(cluster: ProcessCluster, count: int, *, topic: str = "t") -> None:
     assert producer.flush(60) == 0
 
 
-def ends(cluster: ProcessCluster, key: str = "t-0") -> list[int | None]:
+def ends(cluster: BrokerProcesses, key: str = "t-0") -> list[int | None]:
     return [cluster.log_end(broker, key) for broker in BROKERS]
 
 
-def quick_spec(disks: Disks) -> ClusterSpec:
+def quick_spec(disks: Disks) -> KafkaSpec:
     """For nodes that start in a second."""
     settings = {"broker.session.timeout.ms": "2000", "replica.lag.time.max.ms": "1500"}
-    return ClusterSpec(disks=disks, settings=settings)
+    return KafkaSpec(disks=disks, settings=settings)

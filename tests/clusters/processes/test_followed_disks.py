@@ -12,8 +12,9 @@ from forgetful_clusters import BROKERS, ONE, TWO, ends, is_whole, quick_spec, se
 
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, Disks, DiskTrouble, NodeState, TopicSpec
-from clusters.processes.cluster import ProcessCluster
+from clusters.kafka.processes import BrokerProcesses
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import Disks, DiskTrouble, NodeState
 from clusters.reference.processes import ReferenceCluster
 from history.failure import HarnessError
 
@@ -23,7 +24,7 @@ Until = Callable[..., bool]
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesses]:
     spec = quick_spec(Disks.FOLLOWED)
     directory = tmp_path_factory.mktemp("followed")
     with started(lambda **where: ReferenceCluster(spec, **where), directory) as cluster:
@@ -31,7 +32,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessClust
 
 
 def test_one_replica_without_power_gets_again_what_it_lost(
-    reference: ProcessCluster, until: Until
+    reference: BrokerProcesses, until: Until
 ) -> None:
     send(reference, 500)
     assert until(lambda: len(set(ends(reference))) == 1)
@@ -48,7 +49,7 @@ def test_one_replica_without_power_gets_again_what_it_lost(
 
 
 def test_what_a_dead_process_left_unsynced_is_lost_with_the_power_of_its_node(
-    reference: ProcessCluster, until: Until
+    reference: BrokerProcesses, until: Until
 ) -> None:
     send(reference, 100)
     assert until(lambda: len(set(ends(reference))) == 1)
@@ -61,7 +62,7 @@ def test_what_a_dead_process_left_unsynced_is_lost_with_the_power_of_its_node(
     assert until(lambda: is_whole(reference), timeout_s=60)
 
 
-def test_no_other_trouble_comes_to_such_a_disk(reference: ProcessCluster) -> None:
+def test_no_other_trouble_comes_to_such_a_disk(reference: BrokerProcesses) -> None:
     with pytest.raises(HarnessError, match="that takes disks: image"):
         reference.trouble_disk(TWO, DiskTrouble.FULL, stall_s=0)
 
@@ -83,7 +84,7 @@ def test_a_node_that_did_not_preload_the_library_loses_nothing_and_the_run_fails
 def test_kafka_loses_what_all_acknowledged_and_keeps_what_it_synced(
     tmp_path: Path, until: Until
 ) -> None:
-    spec = ClusterSpec(disks=Disks.FOLLOWED, settings={"broker.session.timeout.ms": "3000"})
+    spec = KafkaSpec(disks=Disks.FOLLOWED, settings={"broker.session.timeout.ms": "3000"})
     synced = TopicSpec(name="synced", assignment=((1, 2, 3),), settings={"flush.messages": "1"})
     prepared = prepare(spec, print)
     with started(lambda **where: KafkaCluster(spec, prepared=prepared, **where), tmp_path) as it:

@@ -13,6 +13,7 @@ from clusters.hosts.local_host import LocalHost
 from clusters.hosts.namespaces import NamespaceHost, NamespacePlace, why_no_namespaces
 from clusters.hosts.packets import Forbidden, rules_text
 from clusters.hosts.warden import Warden
+from clusters.kafka.asking import is_answered
 from clusters.port import NodeName
 from clusters.processes.networks import NodeNetworks, forbidden
 from history.failure import HarnessError, UsageError
@@ -63,7 +64,7 @@ def test_nodes_that_share_the_machines_network_have_no_packets_to_drop(
     tmp_path: Path, warden: Warden
 ) -> None:
     places = {ONE: LocalHost(warden).place(ONE, directory=tmp_path)}
-    networks = NodeNetworks(places, route=lambda _source, _target: None, clients=CLIENTS)
+    networks = NodeNetworks(places, route=lambda _source, _target: None, is_answered=is_answered)
     assert "--host netns" in (networks.refusal() or "")
 
 
@@ -106,7 +107,7 @@ def stage(tmp_path: Path, warden: Warden) -> Iterator[Stage]:
             route=lambda source, target: (
                 host.link_address(NUMBERS[source], NUMBERS[target]) if source != CLIENTS else None
             ),
-            clients=CLIENTS,
+            is_answered=is_answered,
         )
         yield Stage(host=host, places=places, networks=networks)
 

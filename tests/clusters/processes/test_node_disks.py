@@ -13,8 +13,9 @@ from forgetful_clusters import BROKERS, ONE, THREE, TWO, ends, is_whole, quick_s
 from clusters.hosts.disks.image import missing
 from clusters.kafka.cluster import KafkaCluster
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, Disks, DiskTrouble, FlippedPart, NodeState
-from clusters.processes.cluster import ProcessCluster
+from clusters.kafka.processes import BrokerProcesses
+from clusters.kafka_port import FlippedPart, KafkaSpec
+from clusters.port import Disks, DiskTrouble, NodeState
 from clusters.reference.processes import ReferenceCluster
 from history.failure import HarnessError
 
@@ -27,7 +28,7 @@ Until = Callable[..., bool]
 
 
 @pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcesses]:
     spec = quick_spec(Disks.IMAGE)
     with started(
         lambda **where: ReferenceCluster(spec, **where), tmp_path_factory.mktemp("reference")
@@ -36,7 +37,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessClust
 
 
 def test_one_replica_without_power_gets_again_what_it_lost(
-    reference: ProcessCluster, until: Until
+    reference: BrokerProcesses, until: Until
 ) -> None:
     send(reference, 500)
     assert until(lambda: len(set(ends(reference))) == 1)
@@ -51,7 +52,7 @@ def test_one_replica_without_power_gets_again_what_it_lost(
 
 
 def test_a_node_that_dies_of_its_disk_is_back_once_that_is_mended(
-    reference: ProcessCluster, until: Until
+    reference: BrokerProcesses, until: Until
 ) -> None:
     said = reference.trouble_disk(TWO, DiskTrouble.FULL, stall_s=0)
     assert "no block is free" in said
@@ -64,7 +65,7 @@ def test_a_node_that_dies_of_its_disk_is_back_once_that_is_mended(
 
 
 def test_a_disk_that_failed_is_mended_under_a_node_that_may_still_run(
-    reference: ProcessCluster, until: Until
+    reference: BrokerProcesses, until: Until
 ) -> None:
     assert "error" in reference.trouble_disk(TWO, DiskTrouble.FAILED, stall_s=0)
     reference.mend_disk(TWO)
@@ -73,7 +74,7 @@ def test_a_disk_that_failed_is_mended_under_a_node_that_may_still_run(
 
 
 def test_a_node_whose_disk_is_stalled_can_be_killed(
-    reference: ProcessCluster, until: Until
+    reference: BrokerProcesses, until: Until
 ) -> None:
     reference.trouble_disk(THREE, DiskTrouble.STALLED, stall_s=0)
     reference.kill_node(THREE)
@@ -85,7 +86,7 @@ def test_a_node_whose_disk_is_stalled_can_be_killed(
 
 
 def test_a_bit_that_is_flipped_beyond_what_was_synced_costs_no_record(
-    reference: ProcessCluster, until: Until
+    reference: BrokerProcesses, until: Until
 ) -> None:
     send(reference, 100)
     assert until(lambda: len(set(ends(reference))) == 1)
@@ -105,7 +106,7 @@ def test_a_bit_that_is_flipped_beyond_what_was_synced_costs_no_record(
 def test_all_replicas_without_power_at_once_lose_what_they_acknowledged(
     tmp_path: Path, until: Until
 ) -> None:
-    spec = ClusterSpec(disks=Disks.IMAGE, settings={"broker.session.timeout.ms": "3000"})
+    spec = KafkaSpec(disks=Disks.IMAGE, settings={"broker.session.timeout.ms": "3000"})
     prepared = prepare(spec, print)
     with started(lambda **where: KafkaCluster(spec, prepared=prepared, **where), tmp_path) as it:
         send(it, 2000)

@@ -7,7 +7,7 @@ import pytest
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.kafka.configuration import Listener, Node
+from clusters.kafka.configuration import HOSTS, PROPERTIES, Listener, Node
 from clusters.kafka.formatting import Bootstrap, directory_id_of
 from clusters.kafka.prepared import Prepared
 from clusters.kafka.releases import Release
@@ -37,7 +37,7 @@ def node(directory: Path, warden: Warden, *, java: str = "/bin/true") -> Process
         seat=SEAT,
     )
     place = LocalHost(warden).place(own.name, directory=directory)
-    return ProcessNode(own, place=place, software=software, staging=directory)
+    return ProcessNode(own.name, place=place, software=software, staging=directory)
 
 
 def is_voter(own: ProcessNode) -> bool:
@@ -67,7 +67,7 @@ def test_a_node_that_ended_says_how(
     tmp_path: Path, warden: Warden, until: Callable[..., bool], java: str, end: str
 ) -> None:
     own = node(tmp_path, warden, java=java)
-    own.configure({}, hosts="")
+    own.configure({}, {PROPERTIES: "", HOSTS: ""})
     own.start()
     assert until(lambda: own.process.exit_code is not None)
     assert own.process.state() is NodeState.DOWN

@@ -14,7 +14,7 @@ from kafka.errors import IncompatibleBrokerVersion, TransactionalIdAuthorization
 
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
-from clusters.port import ClusterSpec
+from clusters.kafka_port import KafkaSpec
 from clusters.reference.processes import ReferenceCluster
 from history.clock import Clock
 
@@ -29,7 +29,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where clients find a cluster of one broker that has the topic t."""
     with Warden(run_id="clients") as warden:
         cluster = ReferenceCluster(
-            ClusterSpec(brokers=1),
+            KafkaSpec(brokers=1),
             host=LocalHost(warden),
             directory=tmp_path_factory.mktemp("nodes"),
             clock=Clock.start(),

@@ -10,7 +10,8 @@ from clusters.hosts.warden import Warden
 from clusters.kafka.asking import Address
 from clusters.kafka.configuration import Listener
 from clusters.kafka.connection import Connection, NoAnswerError
-from clusters.port import ClusterSpec, NodeName
+from clusters.kafka_port import KafkaSpec
+from clusters.port import NodeName
 from clusters.reference.codec.entities import built, request_type, response_type
 from clusters.reference.processes import ReferenceCluster
 from history.clock import Clock
@@ -28,7 +29,7 @@ def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Addres
     """The broker and the controller of a cluster of the lowest level."""
     with Warden(run_id="levels") as warden:
         cluster = ReferenceCluster(
-            ClusterSpec(brokers=1, metadata_version="1"),
+            KafkaSpec(brokers=1, metadata_version="1"),
             host=LocalHost(warden),
             directory=tmp_path_factory.mktemp("nodes"),
             clock=Clock.start(),

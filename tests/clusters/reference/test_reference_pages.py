@@ -29,7 +29,6 @@ def test_the_page_is_as_the_tables_of_the_code() -> None:
 
 def test_every_switch_is_a_row_and_every_row_a_switch() -> None:
     switches = [field.name for field in fields(Rules)]
-    assert [rule.name for rule in RULES] == switches
     assert re.findall(r"^\| `(\w+)`", rules_table(), re.MULTILINE) == switches
 
 

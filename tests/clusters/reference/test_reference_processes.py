@@ -15,11 +15,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from clusters.abilities import (
-    Administers,
     Explains,
     Kills,
     Links,
-    LogEnds,
     Measures,
     Pauses,
     Snapshots,
@@ -32,7 +30,8 @@ from clusters.hosts.place import LOOPBACK
 from clusters.hosts.warden import Warden
 from clusters.kafka.configuration import Listener
 from clusters.kafka.observation import ask_metadata, view_of
-from clusters.port import Cluster, ClusterSpec, NodeName, NodeState, Role, TopicSpec, role_of
+from clusters.kafka_port import Administers, KafkaSpec, LogEnds, Role, TopicSpec, role_of
+from clusters.port import Cluster, NodeName, NodeState
 from clusters.reference.processes import ReferenceCluster
 from clusters.reference.shell.formatting import format_directory
 from history.clock import Clock
@@ -50,7 +49,7 @@ Until = Callable[..., bool]
 def cluster(tmp_path_factory: pytest.TempPathFactory, until: Until) -> Iterator[ReferenceCluster]:
     with Warden(run_id="reference") as warden:
         it = ReferenceCluster(
-            ClusterSpec(settings={"replica.lag.time.max.ms": "2000"}),
+            KafkaSpec(settings={"replica.lag.time.max.ms": "2000"}),
             host=LocalHost(warden),
             directory=tmp_path_factory.mktemp("nodes"),
             clock=Clock.start(),
@@ -277,7 +276,7 @@ def test_the_witness_reads_the_disks(cluster: ReferenceCluster, tmp_path: Path) 
 
 def test_what_cannot_be_is_refused(tmp_path: Path, warden: Warden) -> None:
     def built(**changes: object) -> ReferenceCluster:
-        spec = ClusterSpec(**changes)  # type: ignore[arg-type]
+        spec = KafkaSpec(**changes)  # type: ignore[arg-type]
         return ReferenceCluster(
             spec, host=LocalHost(warden), directory=tmp_path, clock=Clock.start()
         )
@@ -334,7 +333,7 @@ def test_k12_an_unknown_property_is_one_line(tmp_path: Path) -> None:
 
 def test_a_node_that_dies_is_named_with_its_last_words(tmp_path: Path, warden: Warden) -> None:
     cluster = ReferenceCluster(
-        ClusterSpec(brokers=1), host=LocalHost(warden), directory=tmp_path, clock=Clock.start()
+        KafkaSpec(brokers=1), host=LocalHost(warden), directory=tmp_path, clock=Clock.start()
     )
     taken = cluster.port_of(NodeName("broker-1"), Listener.CLIENT)
     said = rf"broker-1 ended with exit code 1: .*cannot listen on {LOOPBACK}:{taken}"

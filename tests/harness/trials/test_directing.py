@@ -3,7 +3,8 @@
 import random
 from collections.abc import Sequence
 
-from clusters.port import ClusterSpec, NodeName, NodeState, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName, NodeState
 from clusters.reference.nodes.rules import Rules
 from clusters.reference.oracle.insides import Insides
 from clusters.reference.oracle.oracle import DELIVERED, SENT, Oracle
@@ -47,7 +48,7 @@ class Books(Unwritten):
 
 
 def directed(*, partitions: int = 1) -> tuple[Interpreter, SimulatedCluster, Books]:
-    cluster, books = build(ClusterSpec(brokers=3), seed=1, rules=Rules()), Books()
+    cluster, books = build(KafkaSpec(brokers=3), seed=1, rules=Rules()), Books()
     world = cluster.world
     oracle = Oracle(Insides(world.hosts), lease_ns=10**9, min_isr=1, clients_from=CLIENTS_FROM)
     interpreter = interpreter_of(

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from sealed_runs import sealed_table
 
 from checkers.check import check_run
-from checkers.in_process import in_process_session
+from checkers.runner.in_process import InProcessTasks
 from checkers.verdict import Validity, Verdict
 from clusters.reference.nodes.rules import Rules
 from harness.run.replay import replayed
@@ -22,7 +23,6 @@ from harness.trials.store import StoredTrial, store_trial
 from harness.trials.trial import TrialResult, run_trial
 from history.failure import UsageError
 from history.manifest import RunState, read_manifest
-from history.reader import load_table
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ def stored(plan: TrialPlan, root: Path, *off: str) -> StoredTrial:
 
 
 def judged(trial: StoredTrial) -> Verdict:
-    return check_run(trial.run, spark=in_process_session())
+    return check_run(trial.run, session=InProcessTasks())
 
 
 def violated(verdict: Verdict) -> set[str]:
@@ -76,7 +76,7 @@ def test_a_stored_trial_is_a_run_that_the_checks_judge(tmp_path: Path) -> None:
     assert (manifest.seed, manifest.state) == (2, RunState.RECORDED)
     assert "--without-rule epoch_from_offset" in manifest.command
     assert manifest.versions["rules_off"] == "epoch_from_offset"
-    assert load_table(trial.run, "faults").num_rows > 0
+    assert sealed_table(trial.run, "faults").num_rows > 0
     told = json.loads((trial.run.root / "trial.json").read_text())
     assert told["findings"][0]["anomaly"] == "epoch-went-back"
     notes = [json.loads(one) for one in (trial.run.root / "notes.jsonl").read_text().splitlines()]

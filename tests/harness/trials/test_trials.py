@@ -14,6 +14,7 @@ from harness.scenario.trial_spec import Storm
 from harness.trials.plan import drawn_plan, plan_of
 from harness.trials.series import repeated_trial
 from harness.trials.trial import run_trial
+from nemesis.mix import MixSpec
 
 pytestmark = pytest.mark.slow
 
@@ -27,13 +28,24 @@ def test_a_clean_cluster_is_not_accused(first: int) -> None:
     for seed in range(first, first + 10):
         result = run_trial(drawn_plan(seed), Rules())
         assert (result.seed, result.crash, result.findings) == (seed, "", ())
-        assert result.acknowledged_count > 0
+        assert result.acknowledged_count > 10
 
 
-def test_a_clean_cluster_is_not_accused_in_many_seeds(fuzz_seeds: range) -> None:
-    for seed in fuzz_seeds[:150]:
+@pytest.mark.parametrize("first", range(0, 600, 150))
+def test_a_clean_cluster_is_not_accused_in_many_seeds(fuzz_seeds: range, first: int) -> None:
+    for seed in fuzz_seeds[first : first + 150]:
         result = run_trial(drawn_plan(seed), Rules())
         assert (result.seed, result.crash, result.findings) == (seed, "", ())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_as_long_as_no_disk_loses_records_level_one_keeps_its_word_too(seed: int) -> None:
+    plan = drawn_plan(seed, levels=(1,))
+    mix = replace(plan.mix or MixSpec(), faults=("kill", "pause", "restart", "partition", "delay"))
+    loss = 0.02 if seed % 2 else 0.0
+    result = run_trial(replace(plan, storm=Storm.MIX, mix=mix, wipes=0.0, loss=loss), Rules())
+    assert (result.crash, result.findings) == ("", ())
+    assert result.acknowledged_count > 10
 
 
 def test_a_seed_is_one_world_under_every_order_of_hashes() -> None:

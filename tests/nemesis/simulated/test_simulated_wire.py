@@ -3,9 +3,8 @@
 import pytest
 from simulated_stage import Stage
 
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from history.failure import HarnessError, UsageError
-from nemesis.topology import CLIENTS
 from nemesis.wire.rules import (
     Action,
     Answer,

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from clusters.port import NodeName
-from nemesis.stage import Stage
+from clusters.stage import Stage
 from nemesis.targets import NamedNodes, Scene
 from nemesis.verbs import registry
 from nemesis.verbs.episode import Opening

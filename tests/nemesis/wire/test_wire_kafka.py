@@ -14,9 +14,10 @@ from wire_doubles import until
 from clusters.hosts.local_host import LocalHost
 from clusters.hosts.warden import Warden
 from clusters.kafka.cluster import KafkaCluster
-from clusters.kafka.configuration import CLIENTS, Listener
+from clusters.kafka.configuration import Listener
 from clusters.kafka.preparation import prepare
-from clusters.port import ClusterSpec, NodeName, Role, TopicSpec, role_of
+from clusters.kafka_port import KafkaSpec, Role, TopicSpec, role_of
+from clusters.port import CLIENTS, NodeName
 from history.clock import Clock
 from history.cluster_tables import write_cluster_tables
 from nemesis.wire.rules import Clause, Hold, Link, Match, Operator, Rule
@@ -53,7 +54,7 @@ def links_of(cluster: KafkaCluster) -> list[Link]:
 
 @contextmanager
 def proxied(release: str, directory: Path) -> Iterator[tuple[KafkaCluster, Wire]]:
-    spec = ClusterSpec(release=release, settings={"replica.lag.time.max.ms": "1500"})
+    spec = KafkaSpec(release=release, settings={"replica.lag.time.max.ms": "1500"})
     clock = Clock.start()
     with Warden(run_id="test") as warden:
         cluster = KafkaCluster(

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from clusters.port import ClusterSpec, NodeName, TopicSpec
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import NodeName
 from clusters.reference.nodes.configuration import S
 from clusters.reference.simulated.cluster import SimulatedCluster, build
 from history.operation import F, Outcome
@@ -68,7 +69,7 @@ class Run:
     """A cluster with clients on it; `sends` and `polls` by the names of their clients."""
 
     def __init__(self, spec: ProducePollSpec, **cluster: object) -> None:
-        self.cluster: SimulatedCluster = build(ClusterSpec(**cluster), seed=11)
+        self.cluster: SimulatedCluster = build(KafkaSpec(**cluster), seed=11)
         self.cluster.start()
         self.cluster.create_topics(TOPICS)
         self.sends: dict[str, NotedSends] = {}

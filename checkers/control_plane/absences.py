@@ -1,0 +1,224 @@
+"""Stretches of time in which a replica was out of its ISR and nothing was there to keep it out.
+
+A replica that is assigned, and whose broker and leader live, fetches, catches up and comes back.
+What may keep it out, or begin anew what it has to do, ends a stretch, and so does what may only
+have done so:
+
+- it is being added by a reassignment that is under way;
+- its broker, or its leader's, is not registered, fenced, or in controlled shutdown, or registers;
+- the leader or the leader epoch changes, or the leader of the quorum does;
+- any fault on any node or link is in effect, from its beginning until its heal was seen to work. A
+  bit that was flipped on the disk of one of the two is never healed.
+
+All of it is by the metadata log and the journal of faults, so every topic is looked at, those that
+the cluster or a workload made included, and those that were deleted as long as they lived. A
+stretch is rounded inwards by what the clocks may differ, and it ends a little before the run does:
+there brokers begin to leave.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.facts import Facts
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion
+from checkers.metadata.partition_states import NO_LEADER, PartitionHistory, PartitionVersion
+from checkers.metadata.records import LEADER_CHANGE, MetadataRecord
+from checkers.spans import FOREVER_NS, Span, common, outside
+
+__all__ = ["LEAVING_NS", "Absence", "Calm", "absences", "calm", "return_count"]
+
+LEAVING_NS: Final = 1_000_000_000
+"""Left out at the end: there brokers begin to leave, and the clocks are not that sharp."""
+
+_LASTING: Final = "flip_bit"
+"""What it changed on a disk may stop each fetch of it, whoever starts the node again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """A stretch in which a replica was out of its ISR and nothing kept it out."""
+
+    broker_id: int
+    last: PartitionVersion
+    """The last version of that time."""
+    span: Span
+    returned: bool
+    """It ended as the leader let the replica in."""
+    at_the_end: bool
+    """It lasted until the end of what is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calm:
+    """When nothing was broken, by what a replica and its leader depend on."""
+
+    faultless: Sequence[Span]
+    """Without any fault, under one leader of the quorum."""
+    eligible: Mapping[int, Sequence[Span]]
+    """When a broker was in office under one registration."""
+    flipped: Mapping[str, Span]
+    """Of a node: from when on a bit of its disk is wrong."""
+    end_ns: int
+    facts: Facts
+
+    def of_pair(self, leader: int, follower: int) -> Sequence[Span]:
+        """When nothing kept this follower from this leader."""
+        nodes = self.facts.nodes()
+        flipped = [
+            self.flipped[node]
+            for broker_id in (leader, follower)
+            if (node := nodes.get(broker_id, "")) in self.flipped
+        ]
+        return common(
+            self.faultless,
+            self.eligible.get(leader, ()),
+            self.eligible.get(follower, ()),
+            list(outside(flipped)),
+        )
+
+
+def calm(
+    records: Sequence[MetadataRecord],
+    brokers: Mapping[int, BrokerHistory],
+    faults: pa.Table,
+    facts: Facts,
+    *,
+    log_end_ms: int,
+) -> Calm:
+    """When nothing was broken, out of a log of record and FAULTS."""
+    log_end_ns = facts.earliest_ns(log_end_ms)
+    end_ns = min(log_end_ns, facts.end_ns or log_end_ns) - LEAVING_NS
+    broken = [
+        Span(
+            from_ns=row["begin_ns"], until_ns=FOREVER_NS if row["end_ns"] is None else row["end_ns"]
+        )
+        for row in faults.select(["begin_ns", "end_ns"]).to_pylist()
+    ]
+    changes = [
+        Span(
+            from_ns=facts.earliest_ns(record.timestamp_ms),
+            until_ns=facts.latest_ns(record.timestamp_ms),
+        )
+        for record in records
+        if record.type == LEADER_CHANGE
+    ]
+    return Calm(
+        faultless=list(outside([*broken, *changes], until_ns=end_ns)),
+        eligible={one.broker_id: list(_eligible(one, facts)) for one in brokers.values()},
+        flipped=_flipped(faults),
+        end_ns=end_ns,
+        facts=facts,
+    )
+
+
+def absences(history: PartitionHistory, when: Calm) -> Iterator[Absence]:
+    """Every absence of every replica of a partition."""
+    versions = history.versions
+    for broker_id in sorted({replica for one in versions for replica in one.replicas}):
+        for first, last in _out(versions, broker_id):
+            yield from _absences(history, broker_id, first, last, when)
+
+
+def return_count(history: PartitionHistory) -> int:
+    """How often a replica came back into the ISR; one that a reassignment adds was never there."""
+    return sum(
+        len({*after.isr} & {*before.replicas} - {*before.isr, *before.adding})
+        for before, after in history.steps()
+    )
+
+
+def _absences(
+    history: PartitionHistory, broker_id: int, first: int, last: int, when: Calm
+) -> Iterator[Absence]:
+    """Of one replica, while it was out of the versions at these places."""
+    versions, facts = history.versions, when.facts
+    following = versions[last + 1] if last + 1 < len(versions) else None
+    deleted_ns = FOREVER_NS if history.deleted_ms is None else facts.earliest_ns(history.deleted_ms)
+    next_ns = FOREVER_NS if following is None else facts.earliest_ns(following.timestamp_ms)
+    until_ns = min(next_ns, deleted_ns)
+    from_ns = facts.latest_ns(versions[first].timestamp_ms)
+    if from_ns >= until_ns:
+        return
+    out = [Span(from_ns=from_ns, until_ns=until_ns)]
+    returned = following is not None and _lets_in(following, versions[last], broker_id)
+    for span in common(out, when.of_pair(versions[last].leader, broker_id)):
+        yield Absence(
+            broker_id=broker_id,
+            last=_last(versions[first : last + 1], span.until_ns, facts),
+            span=span,
+            returned=returned and span.until_ns == until_ns,
+            at_the_end=span.until_ns == when.end_ns,
+        )
+
+
+def _last(versions: Sequence[PartitionVersion], until_ns: int, facts: Facts) -> PartitionVersion:
+    """The last of these that was surely there by then; the first was."""
+    return [
+        version
+        for place, version in enumerate(versions)
+        if not place or facts.latest_ns(version.timestamp_ms) <= until_ns
+    ][-1]
+
+
+def _out(versions: Sequence[PartitionVersion], broker_id: int) -> Iterator[tuple[int, int]]:
+    """The first and last place of each run of versions, of one leader epoch, that it is out of."""
+    first: int | None = None
+    for place, version in enumerate(versions):
+        begins = first is None or not _same_office(versions[place - 1], version)
+        if first is not None and (begins or not _is_out(version, broker_id)):
+            yield first, place - 1
+            first = None
+        if first is None and _is_out(version, broker_id):
+            first = place
+    if first is not None:
+        yield first, len(versions) - 1
+
+
+def _is_out(version: PartitionVersion, broker_id: int) -> bool:
+    return (
+        version.leader not in (NO_LEADER, broker_id)
+        and broker_id in version.replicas
+        and broker_id not in version.isr
+        and broker_id not in version.adding
+    )
+
+
+def _same_office(one: PartitionVersion, other: PartitionVersion) -> bool:
+    return (one.leader, one.leader_epoch) == (other.leader, other.leader_epoch)
+
+
+def _lets_in(following: PartitionVersion, last: PartitionVersion, broker_id: int) -> bool:
+    return broker_id in following.isr and following.leader == last.leader
+
+
+def _eligible(broker: BrokerHistory, facts: Facts) -> Iterator[Span]:
+    """When it was in office, each registration by itself."""
+    since: BrokerVersion | None = None
+    for version in broker.versions:
+        if since is not None:
+            same = version.registration_offset == since.registration_offset
+            if version.eligible and same:
+                continue
+            yield from _span(since.timestamp_ms, facts.earliest_ns(version.timestamp_ms), facts)
+        since = version if version.eligible else None
+    if since is not None:
+        yield from _span(since.timestamp_ms, FOREVER_NS, facts)
+
+
+def _span(from_ms: int, until_ns: int, facts: Facts) -> Iterator[Span]:
+    from_ns = facts.latest_ns(from_ms)
+    if from_ns < until_ns:
+        yield Span(from_ns=from_ns, until_ns=until_ns)
+
+
+def _flipped(faults: pa.Table) -> Mapping[str, Span]:
+    rows = faults.filter(pc.equal(faults["fault"], _LASTING)).to_pylist()
+    since_ns: dict[str, int] = {}
+    for row in rows:
+        for node in row["targets"]:
+            since_ns[node] = min(row["begin_ns"], since_ns.get(node, FOREVER_NS))
+    return {node: Span(from_ns=from_ns, until_ns=FOREVER_NS) for node, from_ns in since_ns.items()}

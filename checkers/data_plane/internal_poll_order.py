@@ -1,0 +1,86 @@
+"""D7: the records that one poll, or one final read, returned are neighbours, in order.
+
+Compared are neighbours inside one ok operation and one session of it: where the operation saw a
+rebalance of the key, the two sides are not compared. Everything else is as in `poll_order`: a step
+back or none is `internal-nonmonotonic-poll`, a step over a record is `internal-skipped-poll`.
+
+Sound because one fetch position moves through the log inside an operation, and nothing but a
+rebalance sets it; gaps without records do not count.
+
+Source: Jepsen's Kafka workload (`int-nonmonotonic-poll`, `int-poll-skip`).
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, found
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.poll_order import step_proof
+from checkers.entry import Entry, Kind, Strength
+
+__all__ = ["CHECKS", "internal_nonmonotonic_polls", "internal_skipped_polls"]
+
+
+def internal_nonmonotonic_polls(log: KeyLog) -> Found:
+    """Steps inside an operation that lead back, or stay."""
+    return _found("internal-nonmonotonic-poll", log, log.inside.delta < 1)
+
+
+def internal_skipped_polls(log: KeyLog) -> Found:
+    """Steps inside an operation that leave records out."""
+    return _found("internal-skipped-poll", log, log.inside.delta > 1)
+
+
+def _found(check: str, log: KeyLog, wrong: NDArray[np.bool_]) -> Found:
+    steps = log.inside.where(wrong & log.inside.unbroken)
+    return found(
+        check,
+        log.key,
+        cases=log.step_counts.inside,
+        never=np.arange(len(steps.delta)),
+        proof=lambda number: step_proof(steps, number),
+        order=steps.pairs.after.row,
+    )
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D7a",
+            name="internal-nonmonotonic-poll",
+            title="One poll returned records in the wrong order",
+            kind=Kind.ANOMALY,
+            rule="Delta below 1 between neighbours inside one ok poll or final read and one "
+            "session.",
+            meaning="A batch of records is out of order, or holds a record twice.",
+            case="a step from a record to the next one within an ok poll or final read",
+            source="Jepsen, workload `kafka`, `int-nonmonotonic-poll`",
+            strength=Strength.NEVER,
+            rests_on=("whole-records",),
+            needs=("operations", "records"),
+        ),
+        kernel=internal_nonmonotonic_polls,
+        by_place=True,
+    ),
+    KeyCheck(
+        entry=Entry(
+            id="D7b",
+            name="internal-skipped-poll",
+            title="One poll left records out",
+            kind=Kind.ANOMALY,
+            rule="Delta above 1 between neighbours inside one ok poll or final read and one "
+            "session.",
+            meaning="A batch of records has a hole where the log holds a record.",
+            case="a step from a record to the next one within an ok poll or final read",
+            source="Jepsen, workload `kafka`, `int-poll-skip`",
+            strength=Strength.NEVER,
+            rests_on=("whole-records",),
+            needs=("operations", "records"),
+        ),
+        kernel=internal_skipped_polls,
+        by_place=True,
+    ),
+)

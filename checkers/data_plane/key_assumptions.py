@@ -1,0 +1,125 @@
+"""What the checks of a key take for granted about the history, checked first on the same rows.
+
+- `unique-values`: no two sends of the key carry one value. The checks tell records apart by value,
+  so a key that breaks it is not judged by those that do.
+- `sent-values`: every value that a read of whatever outcome returned was sent by somebody. The
+  recorder writes an invocation down before the record can leave the client, so a value without a
+  send is a record of a stranger, a corrupted one, or a hole in the recording. None of these may
+  pass as valid, and which of them it is, the history cannot tell.
+
+A broken assumption is unknown, with its proof, and never invalid.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from checkers.anomaly import Found, found, none
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog, rows_at
+from checkers.entry import Entry, Kind, Strength
+from checkers.membership import has_repeats
+from checkers.proof import Proof
+
+__all__ = ["CHECKS", "KEY_ASSUMPTIONS", "sent_values", "unique_values"]
+
+_SENDS_MAX: Final = 8
+"""Sends that a proof names."""
+
+
+def unique_values(log: KeyLog) -> Found:
+    """Values that more than one send carries."""
+    if not has_repeats(log.sends.value):
+        return none("unique-values", log.key, cases=len(log.sends))
+    order = np.argsort(log.sends.value, kind="stable")
+    ordered = log.sends.value[order]
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    first = np.searchsorted(ordered, repeated)
+    end = np.searchsorted(ordered, repeated, side="right")
+
+    def proof(number: int) -> Proof:
+        value, sends = int(repeated[number]), order[first[number] : end[number]]
+        return Proof.of(
+            "value {value} was sent {sends_count} times; values must be unique a key",
+            operations=tuple(log.sends.operation[sends[:_SENDS_MAX]].tolist()),
+            values={"value": value},
+            sends_count=len(sends),
+        )
+
+    return found(
+        "unique-values",
+        log.key,
+        cases=len(log.sends),
+        never=np.arange(len(repeated)),
+        proof=proof,
+        order=repeated,
+    )
+
+
+def sent_values(log: KeyLog) -> Found:
+    """Values that were read and that nobody sent; one anomaly a value."""
+    stray = rows_at(log, ~log.entry_sent, among=log.sends.value, absent=True)
+    _, first = np.unique(log.reads.value[stray], return_index=True)
+    row = np.sort(stray[first])
+
+    def proof(number: int) -> Proof:
+        read = row[number]
+        value, offset = int(log.reads.value[read]), int(log.reads.offset[read])
+        operation = int(log.reads.operation[read])
+        return Proof.of(
+            "operation {operation} returned value {value} at offset {offset}, and no "
+            "recorded operation sent it to {key}",
+            operations={"operation": operation},
+            offsets={"offset": offset},
+            values={"value": value},
+            key=log.key,
+        )
+
+    return found(
+        "sent-values",
+        log.key,
+        cases=len(log.reads),
+        never=np.arange(len(row)),
+        proof=proof,
+        order=log.reads.row[row],
+    )
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="A4",
+            name="unique-values",
+            title="Values are unique a key",
+            kind=Kind.ASSUMPTION,
+            rule="No two sends to a key carry one value. Judged key by key.",
+            meaning="Records are told apart by their values.",
+            case="a send",
+            source="history/schema.py",
+            strength=Strength.NEVER,
+            needs=("operations", "records"),
+        ),
+        kernel=unique_values,
+    ),
+    KeyCheck(
+        entry=Entry(
+            id="A5",
+            name="sent-values",
+            title="Every value that was read was sent",
+            kind=Kind.ASSUMPTION,
+            rule="Each value that a poll of whatever outcome returned is the value of some "
+            "recorded send to that key.",
+            meaning="A record of a stranger, a corrupted record or a hole in the recording: the "
+            "history cannot tell which.",
+            case="a record that was read",
+            source="history/schema.py; the recorder writes an invocation down before it is sent",
+            strength=Strength.NEVER,
+            needs=("operations", "records"),
+        ),
+        kernel=sent_values,
+    ),
+)
+
+KEY_ASSUMPTIONS: Final[Mapping[str, KeyCheck]] = {check.entry.name: check for check in CHECKS}
+"""Run first, on the same rows. What a check rests on, its entry says (`rests_on`)."""

@@ -1,0 +1,26 @@
+"""A check of the data plane: a kernel of one key's log."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from checkers.anomaly import Found
+from checkers.data_plane.key_log import KeyLog
+from checkers.entry import Entry
+
+__all__ = ["Kernel", "KeyCheck"]
+
+Kernel = Callable[[KeyLog], Found]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyCheck:
+    """A check by its entry and its kernel."""
+
+    entry: Entry
+    kernel: Kernel
+    by_place: bool = False
+    """It compares a record with what stands at its offset or comes before it; the others compare
+    it with all records of its value (`checkers.data_plane.large.segment`)."""
+    doubt: Callable[[str, int], str] | None = None
+    """What the doubts of several parts of a key come to: of the key and the sum of what they
+    count. By default the first of them."""

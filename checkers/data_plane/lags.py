@@ -1,0 +1,180 @@
+"""D15 real-time-lag: how long after a record was known a consumer still had not been given it.
+
+A record is *known* from the first acknowledgement or ok read of it, or of any record after it in
+the log: whoever is given that one should have been given this one before. A consumer that goes on
+polling is given the record after its last one next. So for each ok poll of a key, but the first of
+its session (which may begin anywhere), the *lag* is its call minus the time from which its first
+record was known, or 0: when it was called, no poll of that process that had ended had returned the
+record. What a crashed poll took along is nobody's lag: the next ok poll begins after it.
+
+It says nothing of records that a consumer was never given: those are lost-write's and
+skipped-poll's.
+
+Two sweeps over the rows of a key, piece by piece: one fills a table by offset with the times from
+which records are known, the other looks polls up in it. So what is in memory is that table (8 bytes
+an offset) and one piece. Lags are counted in buckets that are 1.1 % wide.
+
+Source: Jepsen's Kafka workload (`realtime-lag`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.grounds.operations import BUCKETS_AN_OCTAVE
+from checkers.rows import codes
+from history.schema import F, Outcome
+
+__all__ = ["COLUMNS", "NO_LAG", "Lags", "lags"]
+
+_OF_KNOWLEDGE: Final = ("offset", "outcome", "return_ns")
+_OF_POLLS: Final = ("offset", "operation", "process", "session", "call_ns")
+_THAT_ARE_POLLS: Final = ("f", "outcome", "return_ns")
+COLUMNS: Final = (*_OF_POLLS, *_THAT_ARE_POLLS)
+"""The columns of RECORDS that it reads."""
+
+NO_LAG: Final = -1
+"""The bucket of polls without a lag."""
+
+_NEVER_NS: Final = int(np.iinfo(np.int64).max)
+_SPAN_A_ROW_MAX: Final = 64
+_SPAN_MIN: Final = 1 << 20
+"""Offsets that are this far apart, and for so few rows, are not worth a table."""
+
+_Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lags:
+    """The lags of the polls of one key."""
+
+    counts: Counter[int] = field(default_factory=Counter)
+    """Polls by bucket: of bucket b, lags from 2^(b/64) ns on; `NO_LAG`."""
+    max_ns: int = 0
+
+    @property
+    def poll_count(self) -> int:
+        """How many polls were measured."""
+        return self.counts.total()
+
+
+def lags(pieces: Callable[[Sequence[str]], Iterable[pa.Table]]) -> Lags | None:
+    """The lags of a key. None if its offsets lie too far apart to be measured.
+
+    `pieces`: gives the rows of the key, these columns of RECORDS (or more), in the order of the
+    sealed file (by operation, then by place in it); called twice.
+    """
+    known = _Known()
+    for piece in pieces(_OF_KNOWLEDGE):
+        if not known.learn(piece):
+            return None
+    known.spread()
+    pollers, counts, max_ns = _Pollers(), Counter[int](), 0
+    for piece in pieces(COLUMNS):
+        offset, call_ns = pollers.resumed(piece)
+        lag_ns = np.maximum(call_ns - known.since_ns(offset), 0)
+        counts.update(_buckets(lag_ns))
+        max_ns = max(max_ns, int(lag_ns.max(initial=0)))
+    return Lags(counts=counts, max_ns=max_ns)
+
+
+@dataclass(slots=True)
+class _Known:
+    """From when on each offset was known."""
+
+    first: int = 0
+    end: int = 0
+    times_ns: _Numbers = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    row_count: int = 0
+
+    def learn(self, piece: pa.Table) -> bool:
+        """What the piece tells. False if the offsets are too far apart."""
+        ok = piece.select(["offset", "return_ns"]).filter(pa.array(_located(piece)))
+        self.row_count += piece.num_rows
+        if ok.num_rows:
+            offset = ok["offset"].to_numpy()
+            if not self._make_room(int(offset.min()), int(offset.max()) + 1):
+                return False
+            np.minimum.at(self.times_ns, offset - self.first, ok["return_ns"].to_numpy())
+        return True
+
+    def spread(self) -> None:
+        """Whoever knows a record knows of those before it."""
+        self.times_ns = np.minimum.accumulate(self.times_ns[::-1])[::-1]
+
+    def since_ns(self, offset: _Numbers) -> _Numbers:
+        """From when on these offsets were known, which were all learnt."""
+        return self.times_ns[offset - self.first]
+
+    def _make_room(self, first: int, end: int) -> bool:
+        if len(self.times_ns):
+            first, end = min(first, self.first), max(end, self.end)
+        if end - first > max(_SPAN_MIN, _SPAN_A_ROW_MAX * self.row_count):
+            return False
+        if not len(self.times_ns):
+            self.first = self.end = first
+        if first < self.first or end > self.first + len(self.times_ns):
+            # Twice what there is, so that a log that grows by pieces is copied a few times only.
+            room = max(end - first, 2 * len(self.times_ns))
+            wider = np.full(room, _NEVER_NS, dtype=np.int64)
+            place, length = self.first - first, self.end - self.first
+            wider[place : place + length] = self.times_ns[:length]
+            self.first, self.times_ns = first, wider
+        self.end = end
+        return True
+
+
+@dataclass(slots=True)
+class _Pollers:
+    """Where each process stands between two pieces."""
+
+    operation: int = -1
+    """The last one of which a record was seen."""
+    sessions: dict[int, int] = field(default_factory=dict)
+    """The session of the last ok poll of each process."""
+
+    def resumed(self, piece: pa.Table) -> tuple[_Numbers, _Numbers]:
+        """(offset of the first record, call) of each ok poll that goes on with a session."""
+        are_polls = codes(piece["f"], tuple(F)) == tuple(F).index(F.POLL)
+        polls = piece.select(list(_OF_POLLS)).filter(pa.array(are_polls & _located(piece)))
+        operation = polls["operation"].to_numpy()
+        first = np.flatnonzero(np.diff(operation, prepend=self.operation))
+        self.operation = int(operation[-1]) if len(operation) else self.operation
+        process = polls["process"].to_numpy()[first]
+        session = polls["session"].to_numpy()[first]
+        on = self._goes_on(process, session)
+        return polls["offset"].to_numpy()[first[on]], polls["call_ns"].to_numpy()[first[on]]
+
+    def _goes_on(self, process: NDArray[np.int32], session: NDArray[np.int32]) -> NDArray[np.bool_]:
+        on = np.zeros(len(process), dtype=np.bool_)
+        for one in np.unique(process).tolist():
+            mine = np.flatnonzero(process == one)
+            before = np.concatenate([[self.sessions.get(one, -1)], session[mine][:-1]])
+            on[mine] = session[mine] == before
+            self.sessions[one] = int(session[mine[-1]])
+        return on
+
+
+def _located(piece: pa.Table) -> NDArray[np.bool_]:
+    """Which rows are of ok operations, and know their offsets."""
+    located: NDArray[np.bool_] = codes(piece["outcome"], tuple(Outcome)) == tuple(Outcome).index(
+        Outcome.OK
+    )
+    for name in ("offset", "return_ns"):
+        if piece[name].null_count:
+            located &= pc.is_valid(piece[name]).to_numpy()
+    return located
+
+
+def _buckets(lag_ns: _Numbers) -> dict[int, int]:
+    late = lag_ns[lag_ns > 0]
+    bucket = np.floor(np.log2(late) * BUCKETS_AN_OCTAVE).astype(np.int64)
+    names, counts = np.unique(bucket, return_counts=True)
+    found: dict[int, int] = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    return {NO_LAG: len(lag_ns) - len(late), **found}

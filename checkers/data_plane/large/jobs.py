@@ -1,0 +1,42 @@
+"""How the tasks of large keys run: each is a callable, and has a worker of its own.
+
+A job that dies raises `checkers.runner.tasks.JobError`, so that the checks are run one by one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from checkers.runner.tasks import Answer, Session, exchanged, run_tasks
+
+__all__ = ["Dealt", "Jobs"]
+
+Dealt = tuple[Any, Sequence[tuple[int, Any]]]
+"""The answer of a task, and contents by the number of what is judged together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jobs:
+    """Where tasks run."""
+
+    session: Session
+    budget_s: float
+    """Of one job."""
+
+    def answers(self, tasks: Sequence[Callable[[], Any]]) -> list[Answer[Any, Any]]:
+        """What each task answers, in order."""
+        return run_tasks(
+            self.session, tasks, _called, budget_s=self.budget_s, workers=len(tasks), apart=False
+        )
+
+    def exchanged(
+        self,
+        tasks: Sequence[Callable[[], Dealt]],
+        judge: Callable[[int, Sequence[Any]], Any],
+    ) -> tuple[list[Answer[Any, Any]], dict[int, Answer[int, Any]]]:
+        """What each task answers, and what `judge` makes of all that is for a number."""
+        return exchanged(self.session, tasks, _called, judge, budget_s=self.budget_s)
+
+
+def _called(task: Callable[[], Any]) -> Any:
+    return task()

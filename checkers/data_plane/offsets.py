@@ -1,0 +1,229 @@
+"""D3 inconsistent-offset and D4 duplicate: one offset, two values; one value, two offsets.
+
+Both look at the entries of the log: the distinct (offset, value) pairs that polls of whatever
+outcome were given and that acknowledgements named. A log is append-only and an offset is never
+given twice, so two values at one offset mean that somebody was shown, or promised, a record that
+another log replaced. A value at two offsets was appended twice: a producer without idempotence may
+do that by retrying, and it is then reported as allowed. So may an idempotent one that gave up on a
+send: whether it was appended is unknown, so the client begins a new epoch, in which the broker
+cannot tell what is sent again from what is new. What a process sent is judged only if it gave up on
+nothing.
+
+Sound because every entry comes from a record that somebody was given or from an acknowledgement
+with its offset; a send that may not have happened adds nothing.
+
+Source: Jepsen's Kafka workload (`inconsistent-offsets`, `duplicate`); KIP-98 for idempotence.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from checkers.anomaly import Found, found, none
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.surroundings import processes_that_gave_up
+from checkers.entry import Entry, Kind, Strength
+from checkers.membership import has_repeats, is_among
+from checkers.proof import Proof
+
+__all__ = ["CHECKS", "duplicates", "inconsistent_offsets"]
+
+_ENTRIES_MAX = 8
+"""Operations that a proof names a pair; two would do, all of them may be thousands."""
+
+
+def inconsistent_offsets(log: KeyLog) -> Found:
+    """Offsets at which two values stand; one anomaly an offset."""
+    first, count = _groups(log.log.offset)
+    cases = _told_twice(log)
+    first, count = first[count > 1], count[count > 1]
+    if not len(first):
+        return none("inconsistent-offset", log.key, cases=cases)
+    witnesses = _Witnesses.of(log)
+
+    def proof(number: int) -> Proof:
+        entries = range(int(first[number]), int(first[number] + count[number]))
+        offset = int(log.log.offset[entries[0]])
+        values = tuple(int(log.log.value[entry]) for entry in entries)
+        return Proof.of(
+            "offset {offset} holds {values_count} values: {each}",
+            operations=witnesses.operations(list(entries)),
+            offsets={"offset": offset},
+            values=values,
+            values_count=len(values),
+            each=_words(values),
+        )
+
+    return found(
+        "inconsistent-offset",
+        log.key,
+        cases=cases,
+        never=np.arange(len(first)),
+        proof=proof,
+        order=log.log.offset[first],
+    )
+
+
+def duplicates(log: KeyLog) -> Found:
+    """Values that stand at two offsets or more; one anomaly a value."""
+    if not has_repeats(log.log.value):
+        return none("duplicate", log.key, cases=_protected_count(log, len(log.log)))
+    order = np.argsort(log.log.value, kind="stable")
+    first, count = _groups(log.log.value[order])
+    cases = _protected_count(log, len(first))
+    first, count = first[count > 1], count[count > 1]
+    witnesses = _Witnesses.of(log)
+
+    def proof(number: int) -> Proof:
+        entries = order[first[number] : first[number] + count[number]].tolist()
+        value = int(log.log.value[entries[0]])
+        offsets = tuple(int(log.log.offset[entry]) for entry in entries)
+        return Proof.of(
+            "value {value} stands at {offsets_count} offsets: {each}",
+            operations=witnesses.operations(entries),
+            offsets=offsets,
+            values={"value": value},
+            offsets_count=len(offsets),
+            each=_words(offsets),
+        )
+
+    values = log.log.value[order[first]]
+    legal = _unprotected(log, values) if log.setting.idempotent else np.ones(len(first), np.bool_)
+    never, allowed = np.flatnonzero(~legal), np.flatnonzero(legal)
+    return found(
+        "duplicate",
+        log.key,
+        cases=cases,
+        never=never,
+        allowed=allowed,
+        proof=proof,
+        order=values,
+    )
+
+
+def _told_twice(log: KeyLog) -> int:
+    """Offsets of which two rows or more tell.
+
+    Where a send and a read tell of one entry, these are two. Of the few other entries, the rows
+    are counted.
+    """
+    both = log.entry_sent & log.entry_returned
+    twice = np.zeros(log.log.held_count, dtype=np.bool_)
+    twice[log.log.position[both]] = True
+    other = np.append(~both, False)
+    rows = [entry[other[entry]] for entry in (log.send_entry, log.read_entry)]
+    position = log.log.position[np.concatenate(rows)]
+    twice |= np.bincount(position, minlength=len(twice)) > 1
+    return int(np.count_nonzero(twice))
+
+
+def _protected_count(log: KeyLog, value_count: int) -> int:
+    """How many of the values of the log nobody may have appended twice.
+
+    `value_count`: of the distinct values of the log.
+    """
+    unprotected = _of_those_who_gave_up(log)
+    if not log.setting.idempotent or not np.any(unprotected):
+        return value_count
+    entry, value = log.send_entry[unprotected], log.sends.value[unprotected]
+    read = is_among(value[entry < 0], log.log.value[~log.entry_sent])
+    return value_count - int(np.count_nonzero(entry >= 0)) - int(np.count_nonzero(read))
+
+
+def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which values were sent by a process that gave up on a send, of these or others of the key."""
+    return np.isin(values, log.sends.value[_of_those_who_gave_up(log)])
+
+
+def _of_those_who_gave_up(log: KeyLog) -> NDArray[np.bool_]:
+    """Which sends are of a process that gave up on one of them."""
+    gave_up = log.around.gave_up if log.around else processes_that_gave_up(log.sends)
+    return np.isin(log.sends.process, gave_up)
+
+
+def _groups(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each run of equal numbers starts, and how long it is."""
+    first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
+    return first, np.diff(first, append=len(ordered))
+
+
+@dataclass(frozen=True, slots=True)
+class _Witnesses:
+    """For each entry of the log, the first send and the first read row that stand at it; or -1."""
+
+    log: KeyLog
+    send: NDArray[np.int64]
+    read: NDArray[np.int64]
+
+    @staticmethod
+    def of(log: KeyLog) -> "_Witnesses":
+        size = len(log.log)
+        return _Witnesses(
+            log, _first_row(log.send_entry, size=size), _first_row(log.read_entry, size=size)
+        )
+
+    def operations(self, entries: list[int]) -> tuple[int, ...]:
+        """Who was promised or given the first few of these entries."""
+        few = entries[:_ENTRIES_MAX]
+        sends = [self.log.sends.operation[row] for row in self.send[few] if row >= 0]
+        reads = [self.log.reads.operation[row] for row in self.read[few] if row >= 0]
+        return tuple(sorted({int(operation) for operation in (*sends, *reads)}))
+
+
+def _first_row(entry: NDArray[np.int64], *, size: int) -> NDArray[np.int64]:
+    first = np.full(size + 1, -1, dtype=np.int64)
+    # Of several rows at one entry, the last one written here is the first one of the history.
+    first[entry[::-1]] = np.arange(len(entry))[::-1]
+    return first[:-1]
+
+
+def _words(numbers: tuple[int, ...]) -> str:
+    shown = ", ".join(str(number) for number in numbers[:_ENTRIES_MAX])
+    return shown if len(numbers) <= _ENTRIES_MAX else f"{shown}, …"
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D3",
+            name="inconsistent-offset",
+            title="One offset, two values",
+            kind=Kind.ANOMALY,
+            rule="Two values stand at one offset, in reads of whatever outcome and in the offsets "
+            "of sends that must have happened.",
+            meaning="Two readers, or a producer and a reader, were shown different logs.",
+            case="an offset that was acknowledged or read more than once",
+            source="Jepsen, workload `kafka`, `inconsistent-offsets`",
+            strength=Strength.NEVER,
+            rests_on=("unique-values", "sent-values"),
+            needs=("operations", "records"),
+        ),
+        kernel=inconsistent_offsets,
+        by_place=True,
+    ),
+    KeyCheck(
+        entry=Entry(
+            id="D4",
+            name="duplicate",
+            title="One value, two offsets",
+            kind=Kind.ANOMALY,
+            rule="One value stands at two offsets.",
+            meaning="A record was appended twice, as a retry may do without idempotence.",
+            case="a value of the log whose producer had given up on no send",
+            source="Jepsen, workload `kafka`, `duplicate`; KIP-98; KIP-360 for epochs that the "
+            "client begins",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="the producers were not idempotent, or the one that sent it had given up "
+            "on a send: its next epoch knows nothing of the one before; or if the logs have each "
+            "copy under a producer epoch of its own: then the client sent it again, and no broker "
+            "could tell",
+            promise="idempotent",
+            rests_on=("unique-values", "sent-values"),
+            needs=("operations", "records"),
+        ),
+        kernel=duplicates,
+    ),
+)

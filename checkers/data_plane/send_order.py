@@ -1,0 +1,78 @@
+"""D8 nonmonotonic-send: a process's later send stands at an earlier position.
+
+Compared are neighbours among the sends of one process that are ok and know their offset, in the
+order in which it queued them (operation index, then place in the operation). An idempotent producer
+keeps that order through retries, so it never goes back; one without idempotence may be reordered by
+a retry while later batches are in flight, and that is reported as allowed.
+
+Sound because the position is that of the acknowledgement itself, so nothing is inferred; sends that
+are not ok, or whose offset is not known, are left out, which can only hide a step back.
+
+Source: Jepsen's Kafka workload (`nonmonotonic-send`); KIP-98: an idempotent producer keeps order.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from checkers.anomaly import Found, found
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
+from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof
+
+__all__ = ["CHECKS", "nonmonotonic_sends"]
+
+
+def nonmonotonic_sends(log: KeyLog) -> Found:
+    """Neighbouring sends of one process whose positions go back."""
+    before, after = log.sent_back.before, log.sent_back.after
+
+    def proof(number: int) -> Proof:
+        first, second = int(before.operation[number]), int(after.operation[number])
+        offsets = (int(before.offset[number]), int(after.offset[number]))
+        return Proof.of(
+            "process {process} sent operation {first} before operation {second}, but "
+            "they stand at offsets {before} and {after}",
+            operations={"first": first, "second": second},
+            offsets={"before": offsets[0], "after": offsets[1]},
+            values={"value": int(before.value[number]), "after_value": int(after.value[number])},
+            process=after.process[number],
+        )
+
+    numbers, nothing = np.arange(len(after)), np.arange(0)
+    never, allowed = (numbers, nothing) if log.setting.idempotent else (nothing, numbers)
+    return found(
+        "nonmonotonic-send",
+        log.key,
+        cases=log.step_counts.sends,
+        never=never,
+        allowed=allowed,
+        proof=proof,
+        order=after.row,
+    )
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D8",
+            name="nonmonotonic-send",
+            title="A producer's records are not in the order it sent them",
+            kind=Kind.ANOMALY,
+            rule="Of two neighbouring sends of a process that are ok, the later one stands at an "
+            "earlier position.",
+            meaning="The order that a producer relies on within a partition was not kept.",
+            case="a step from a process's ok send to the key to its next one",
+            source="Jepsen, workload `kafka`, `nonmonotonic-send`; KIP-98",
+            strength=Strength.ALLOWED_IF,
+            allowed_if="the producers were not idempotent: with several batches in flight, a retry "
+            "reorders them",
+            promise="idempotent",
+            rests_on=("dense-indices",),
+            needs=("operations", "records"),
+        ),
+        kernel=nonmonotonic_sends,
+        by_place=True,
+    ),
+)

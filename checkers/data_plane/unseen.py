@@ -1,0 +1,99 @@
+"""D13 unseen: an acknowledged record that a complete final read did not return.
+
+A complete final read goes from the first to the last offset of the key, after healing. A value that
+was acknowledged before it was called, that no ok read (the final read included) returned, and that
+does not stand at or below the bound of D1 (there it is D1's), is unseen.
+
+Sound because
+- acknowledged and called are compared strictly: at equal times the two were concurrent;
+- an acknowledgement under acks=all says that the record is below the high watermark of its leader,
+  and a reader that asks for the end of the log afterwards is told at least that much (a new leader
+  that does not know yet answers OFFSET_NOT_AVAILABLE, KIP-207);
+- a value acknowledged after the final read was called is not required (there should be none).
+
+A value acknowledged without an offset (acks=0) has no position, so it can only be unseen. A key
+with acknowledged values and without a complete final read cannot be judged.
+
+Source: Jepsen's Kafka workload (`unseen`), made exact by the final reads.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from checkers.anomaly import Found, found, none
+from checkers.data_plane.key_check import KeyCheck
+from checkers.data_plane.key_log import KeyLog
+from checkers.data_plane.missing import acknowledged_before, missing
+from checkers.entry import Entry, Kind, Strength
+from checkers.proof import Proof
+from checkers.rows import UNKNOWN_OFFSET
+
+__all__ = ["CHECKS", "unread_doubt", "unseen"]
+
+
+def unseen(log: KeyLog) -> Found:
+    """Acknowledged values above the bound that the complete final read did not return."""
+    if not log.final_reads:
+        count = int(np.count_nonzero(log.sends.ok))
+        doubt = unread_doubt(log.key, count)
+        return none("unseen", log.key, cases=0, doubt=doubt, doubt_count=count)
+    absent = missing(log)
+    above = absent.where((absent.offset == UNKNOWN_OFFSET) | (absent.offset > log.bound))
+    gone = above.where(acknowledged_before(log, above.send))
+    last = log.final_reads[-1]
+    acknowledged = log.sends.ok & (log.sends.return_ns < last.call_ns)
+
+    def proof(number: int) -> Proof:
+        send = gone.send[number]
+        value, offset = int(log.sends.value[send]), int(log.sends.offset[send])
+        operation = int(log.sends.operation[send])
+        known = offset != UNKNOWN_OFFSET
+        return Proof.of(
+            "value {value} was acknowledged{where} (operation {operation}, at {return_} "
+            "ns) before the complete final read (operation {last_operation}, from {call} "
+            "ns), and no ok read returned it",
+            operations={"operation": operation, "last_operation": last.operation},
+            offsets=(offset,) if known else (),
+            values={"value": value},
+            where=f" at offset {offset}" if known else "",
+            return_=log.sends.return_ns[send],
+            call=last.call_ns,
+        )
+
+    return found(
+        "unseen",
+        log.key,
+        cases=int(np.count_nonzero(acknowledged)),
+        never=np.arange(len(gone.send)),
+        proof=proof,
+        order=log.sends.row[gone.send],
+    )
+
+
+def unread_doubt(key: str, count: int) -> str:
+    """Why a key with so many acknowledged sends and no complete final read is unknown."""
+    return f"{key} has {count} acknowledged sends and no complete final read" if count else ""
+
+
+CHECKS: Final = (
+    KeyCheck(
+        entry=Entry(
+            id="D13",
+            name="unseen",
+            title="An acknowledged record is not in the final read",
+            kind=Kind.ANOMALY,
+            rule="A value that was acknowledged before the last complete final read of its key was "
+            "called, that no ok read returned, and that does not stand at or below the bound of "
+            "lost-write. Unknown for a key with acknowledged sends and no complete final read.",
+            meaning="An acknowledged record is gone, at the end of the log or with all of it.",
+            case="an acknowledged record with a complete final read after it",
+            source="Jepsen, workload `kafka`, `unseen`; KIP-207",
+            strength=Strength.NEVER,
+            rests_on=("unique-values", "whole-records"),
+            needs=("operations", "records"),
+        ),
+        kernel=unseen,
+        doubt=unread_doubt,
+    ),
+)

@@ -1,0 +1,137 @@
+"""What a kernel of tables of the cluster knows of the run beside them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.anomaly import Found
+from history.clock import ClockSkew
+from history.manifest import Manifest, Promises
+from history.roles import BROKER, CONTROLLER, role_of
+
+__all__ = ["Facts", "Judged", "Tables", "facts_of"]
+
+Tables = Mapping[str, pa.Table]
+"""By the names of `history.schema.TABLES`; one that was not recorded is empty."""
+
+Judged = Iterable[tuple[str, Found]]
+"""What a check found, by key: a topic-partition, or what else the check is about ("broker-2")."""
+
+_NS_A_SECOND: Final = 1_000_000_000
+_NS_A_MILLISECOND: Final = 1_000_000
+_CLOCK_STEP_NS: Final = 100 * _NS_A_MILLISECOND
+_DRIFT_SHARE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Of the manifest, what checks of the cluster's tables ask for. Times are ns of the run."""
+
+    node_ids: Mapping[str, int]
+    """Kafka's id of each node."""
+    origin_utc_ns: int = 0
+    healed_ns: int | None = None
+    end_ns: int | None = None
+    stuck_isr_limit_ns: int = 0
+    metadata_settle_ns: int = 0
+    """How long nothing has to have been broken before a read of the ISR is held to an age."""
+    metadata_age_max_ns: int = 0
+    """The greatest age of such a read."""
+    acks: str = "all"
+    leases: bool = False
+    """Brokers end their own leases."""
+    keys: tuple[str, ...] = ()
+    """Of the run; a cluster has others of its own."""
+    skews: tuple[ClockSkew, ...] = ()
+    """Of controllers, whose clocks the timestamps of the metadata log are of."""
+
+    def time_ns(self, timestamp_ms: int) -> int:
+        """The run's time of a Kafka timestamp, as far as the wall clock kept step."""
+        return timestamp_ms * _NS_A_MILLISECOND - self.origin_utc_ns
+
+    def earliest_ns(self, timestamp_ms: int) -> int:
+        """The run's time before which that timestamp was surely not taken."""
+        return self.time_ns(self.first_ms(timestamp_ms)) - self._slack_ns(timestamp_ms)
+
+    def latest_ns(self, timestamp_ms: int) -> int:
+        """The run's time after which that timestamp was surely not taken."""
+        return self.time_ns(self.last_ms(timestamp_ms)) + self._slack_ns(timestamp_ms)
+
+    def first_ms(self, timestamp_ms: int) -> int:
+        """The earliest that a right clock may have shown when the timestamp was taken.
+
+        The timestamp itself, unless a clock that was put wrong may have shown it at another time.
+        """
+        return min((timestamp_ms, *(first for first, _ in self._others_ms(timestamp_ms))))
+
+    def last_ms(self, timestamp_ms: int) -> int:
+        """The latest that a right clock may have shown then."""
+        return max((timestamp_ms, *(last for _, last in self._others_ms(timestamp_ms))))
+
+    def is_dubious(self, from_ns: int, until_ns: int) -> bool:
+        """Whether a wrong clock may have taken timestamps of that time, or others in that time."""
+        return any(
+            skew.from_ns + min(0, skew.ahead_min_ns) <= until_ns
+            and skew.until_ns + max(0, skew.ahead_max_ns) >= from_ns
+            for skew in self.skews
+        )
+
+    def _others_ms(self, timestamp_ms: int) -> Iterator[tuple[int, int]]:
+        """From when to when each wrong clock may have shown the timestamp, by a right one."""
+        time_ns, slack_ns = self.time_ns(timestamp_ms), self._slack_ns(timestamp_ms)
+        for skew in self.skews:
+            first_ns = max(time_ns - skew.ahead_max_ns, skew.from_ns - slack_ns)
+            last_ns = min(time_ns - skew.ahead_min_ns, skew.until_ns + slack_ns)
+            if first_ns <= last_ns:
+                yield (
+                    (first_ns + self.origin_utc_ns) // _NS_A_MILLISECOND,
+                    -(-(last_ns + self.origin_utc_ns) // _NS_A_MILLISECOND),
+                )
+
+    def _slack_ns(self, timestamp_ms: int) -> int:
+        """How far wall clock and run clock may be apart: a step, and twice the drift of NTP."""
+        return _CLOCK_STEP_NS + abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """The nodes that vote."""
+        return tuple(node for node in self.node_ids if role_of(node) == CONTROLLER)
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """The nodes that hold partitions."""
+        return tuple(node for node in self.node_ids if role_of(node) == BROKER)
+
+    def nodes(self) -> Mapping[int, str]:
+        """The name of each Kafka id."""
+        return {kafka_id: node for node, kafka_id in self.node_ids.items()}
+
+
+def facts_of(manifest: Manifest) -> Facts:
+    """The facts that the manifest holds."""
+    limit_ns = int(manifest.stuck_isr_limit_s * _NS_A_SECOND)
+    settle_ns, age_max_ns = _settled_ns(manifest.promises) or (limit_ns, limit_ns)
+    return Facts(
+        node_ids=dict(manifest.node_ids),
+        origin_utc_ns=manifest.origin_utc_ns,
+        healed_ns=manifest.healed_ns,
+        end_ns=manifest.end_ns,
+        stuck_isr_limit_ns=limit_ns,
+        metadata_settle_ns=settle_ns,
+        metadata_age_max_ns=age_max_ns,
+        acks=manifest.promises.acks,
+        leases=manifest.promises.leases,
+        keys=manifest.keys,
+        skews=tuple(skew for skew in manifest.clock_skews if role_of(skew.node) == CONTROLLER),
+    )
+
+
+def _settled_ns(promises: Promises) -> tuple[int, int] | None:
+    """(how long reads of metadata take to settle, their greatest age then), if that is promised."""
+    if promises.metadata_settled_age_max_ms is None:
+        return None
+    bounds_ms = (promises.metadata_settle_ms, promises.metadata_settled_age_max_ms)
+    settle_ns, age_max_ns = (int(bound_ms * _NS_A_MILLISECOND) for bound_ms in bounds_ms)
+    return settle_ns, age_max_ns

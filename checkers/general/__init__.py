@@ -1,1 +1,0 @@
-"""Checks of any system: what its processes say of themselves."""

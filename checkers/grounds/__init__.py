@@ -1,0 +1,1 @@
+"""Assumptions and grounds: whether the run and its history can carry a verdict."""

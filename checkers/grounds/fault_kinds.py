@@ -1,0 +1,105 @@
+"""What came of each kind of fault that a run was asked for, and who was served meanwhile.
+
+The ground `fault-effects` carries it as figures, so that a verdict has it, and whoever shows the
+verdict reads it back from there (`kinds_in`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.grounds.history_summary import HistorySummary
+from checkers.grounds.operations import during_kind
+from checkers.verdict import Verdict
+from history.manifest import Manifest
+from history.schema import F, Outcome
+
+__all__ = ["FaultKind", "figures_of", "kind_of_row", "kinds_in", "kinds_of_run"]
+
+_BEGUN: Final = "_begun_count"
+_EFFECT: Final = "_effect_count"
+_SENDS: Final = "_acknowledged_sends_count"
+_READS: Final = "_reads_count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultKind:
+    """One kind of fault in one run. Counts are of faults, and of operations called during them."""
+
+    kind: str
+    begun_count: int
+    effect_count: int
+    acknowledged_sends_count: int | None = None
+    """Called while a fault of this kind was in effect; None: the operations could not be read."""
+    reads_count: int | None = None
+    """Ok polls with records, likewise."""
+
+
+def kind_of_row(row: Mapping[str, object]) -> str:
+    """The kind of a row of FAULTS; of a run that did not record it, what was done."""
+    return str(row["kind"] or row["fault"])
+
+
+def kinds_of_run(
+    manifest: Manifest, faults: pa.Table, summary: HistorySummary | None
+) -> tuple[FaultKind, ...]:
+    """The kinds that were asked for, in that order, then any other that the run had."""
+    rows = faults.to_pylist()
+    begun = Counter(map(kind_of_row, rows))
+    effective = Counter(kind_of_row(row) for row in rows if row["effect_ns"] is not None)
+    return tuple(
+        FaultKind(
+            kind=kind,
+            begun_count=begun[kind],
+            effect_count=effective[kind],
+            acknowledged_sends_count=None if summary is None else _served(summary, F.SEND, kind),
+            reads_count=None if summary is None else _served(summary, F.POLL, kind),
+        )
+        for kind in dict.fromkeys((*manifest.asked_faults, *begun))
+    )
+
+
+def figures_of(kinds: Iterable[FaultKind]) -> dict[str, float]:
+    """As figures of a check: `kill_begun_count`, `kill_effect_count` and so on."""
+    return dict(pair for kind in kinds for pair in _figures(kind))
+
+
+def kinds_in(verdict: Verdict) -> tuple[FaultKind, ...]:
+    """The kinds that a verdict tells of; none if it is of another version or an open history."""
+    figures = next((one.figures for one in verdict.checks if one.check == "fault-effects"), {})
+    return tuple(
+        FaultKind(
+            kind=kind,
+            begun_count=int(begun),
+            effect_count=int(figures[kind + _EFFECT]),
+            acknowledged_sends_count=_whole(figures.get(kind + _SENDS)),
+            reads_count=_whole(figures.get(kind + _READS)),
+        )
+        for name, begun in figures.items()
+        if name.endswith(_BEGUN) and (kind := name.removesuffix(_BEGUN))
+    )
+
+
+def _served(summary: HistorySummary, f: F, kind: str) -> int:
+    return sum(
+        count
+        for called, count in summary.counts.items()
+        if (called.f, called.outcome, called.empty) == (f, Outcome.OK, False)
+        and called.time == during_kind(kind)
+    )
+
+
+def _figures(kind: FaultKind) -> Iterator[tuple[str, float]]:
+    yield kind.kind + _BEGUN, kind.begun_count
+    yield kind.kind + _EFFECT, kind.effect_count
+    if kind.acknowledged_sends_count is not None:
+        yield kind.kind + _SENDS, kind.acknowledged_sends_count
+    if kind.reads_count is not None:
+        yield kind.kind + _READS, kind.reads_count
+
+
+def _whole(figure: float | None) -> int | None:
+    return None if figure is None else int(figure)

@@ -1,0 +1,270 @@
+"""Whether enough was done, and enough went wrong, for a verdict to mean something; and figures.
+
+A cluster that does nothing breaks no promise, and faults that did nothing prove nothing. A run
+without any fault (a control) has its grounds in sends, polls and final reads alone.
+
+Faults are asked for by kind (`nemesis.verbs.registry`), and are judged by kind:
+
+- of all the kinds that a run was asked for, one at least took effect, and each that the scenario
+  demands;
+- a step of a play took effect, for it is there because something rests on it. A fault that was
+  drawn may meet nothing: a delay on a link on which nobody speaks is counted, and spoils nothing;
+- during each kind that took effect, from an effect to its heal being seen, a send that was called
+  was acknowledged, and a poll returned records. Where nobody can be served by design (the only
+  replica is down), the scenario says during which kinds somebody has to be.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.entry import Entry, Kind, Strength
+from checkers.grounds.fault_kinds import FaultKind, figures_of, kind_of_row, kinds_of_run
+from checkers.grounds.history_summary import HistorySummary
+from checkers.grounds.operations import BUCKETS_AN_OCTAVE, FaultWindow
+from checkers.rows import OPEN_NS
+from checkers.verdict import CheckResult, Validity
+from history.errors import registry
+from history.manifest import Manifest
+from history.schema import CUT_SEGMENTS, F, Outcome
+
+__all__ = ["CHECKS", "course", "fault_windows", "run_grounds"]
+
+_TIMES: Final = ("before", "during", "between", "after")
+_FAULT_FIGURES_MAX: Final = 100
+"""Faults with figures of their own; hours of faults are better read from the tables."""
+_QUANTILES: Final = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
+
+
+def fault_windows(faults: pa.Table) -> tuple[FaultWindow, ...]:
+    """When each fault that took effect was in effect, in the order of the table."""
+    return tuple(
+        FaultWindow(
+            fault=row["index"],
+            kind=kind_of_row(row),
+            effect_ns=row["effect_ns"],
+            end_ns=OPEN_NS if row["end_ns"] is None else row["end_ns"],
+        )
+        for row in faults.to_pylist()
+        if row["effect_ns"] is not None
+    )
+
+
+def course(manifest: Manifest, samples: pa.Table) -> CheckResult:
+    """Whether the run went as planned, to its end; what did not, else.
+
+    `samples` tell of clients whose recording was found cut short when it was sealed.
+    """
+    reasons = list(manifest.shortfalls)
+    cut = samples.filter(pc.equal(samples["metric"], CUT_SEGMENTS))
+    reasons += [f"the recording of {client} is cut short" for client in cut["source"].to_pylist()]
+    if manifest.end_ns is None:
+        reasons.append(manifest.failure or "the recording did not come to its end")
+    return replace(_result("as-planned", "; ".join(reasons)), case_count=1)
+
+
+def run_grounds(
+    summary: HistorySummary | None, *, why_no_summary: str, faults: pa.Table, manifest: Manifest
+) -> tuple[CheckResult, ...]:
+    """Statistics, fault effects and evidence, from the sums of the operations."""
+    kinds = kinds_of_run(manifest, faults, summary)
+    effects = replace(
+        _result("fault-effects", _without_effect(manifest, kinds, faults)),
+        case_count=len(faults),
+        figures=figures_of(kinds),
+    )
+    if summary is None:
+        return (_result("statistics", why_no_summary), effects, _result("evidence", why_no_summary))
+    statistics = CheckResult(
+        check="statistics",
+        validity=Validity.VALID,
+        case_count=summary.row_count,
+        figures=dict(_figures(summary, fault_count=len(faults))),
+    )
+    found = tuple(_evidence(summary, _to_be_served(manifest, kinds)))
+    lacking = "; ".join(words for words, count in found if not count)
+    return (statistics, effects, replace(_result("evidence", lacking), case_count=len(found)))
+
+
+def _without_effect(manifest: Manifest, kinds: Sequence[FaultKind], faults: pa.Table) -> str:
+    """What of the faults that were asked for did not happen, and had to."""
+    effective = {one.kind for one in kinds if one.effect_count}
+    if manifest.asked_faults and not effective:
+        asked = ", ".join(manifest.asked_faults)
+        return f"none of the faults that were asked for ({asked}) took effect"
+    missing = [kind for kind in manifest.required_faults if kind not in effective]
+    reasons = [f"the scenario demands {kind}, and none took effect" for kind in missing]
+    if not manifest.drawn and (unseen := _unseen(faults)):
+        reasons.append(unseen)
+    return "; ".join(reasons)
+
+
+def _unseen(faults: pa.Table) -> str:
+    unseen = [row for row in faults.to_pylist() if row["effect_ns"] is None]
+    if not unseen:
+        return ""
+    first = unseen[0]
+    return (
+        f"{len(unseen)} of {len(faults)} faults were not seen to take effect; the first is "
+        f"{first['fault']} of {', '.join(first['targets'])} (fault {first['index']})"
+    )
+
+
+def _to_be_served(manifest: Manifest, kinds: Iterable[FaultKind]) -> tuple[FaultKind, ...]:
+    """The kinds during which clients have to be served."""
+    effective = (one for one in kinds if one.effect_count)
+    named = manifest.served_faults
+    return tuple(one for one in effective if named is None or one.kind in named)
+
+
+def _evidence(
+    summary: HistorySummary, kinds: Iterable[FaultKind]
+) -> Iterator[tuple[str, int | None]]:
+    """What a verdict needs, in words that say it is not there, and how much of it is there."""
+    yield "no send was acknowledged", _count(summary, F.SEND)
+    yield "no ok poll returned a record", _count(summary, F.POLL, nonempty=True)
+    yield "no final read is complete", len(summary.final_reads)
+    for one in kinds:
+        yield (
+            f"no send that was called during {one.kind} was acknowledged",
+            one.acknowledged_sends_count,
+        )
+        yield f"no ok poll that was called during {one.kind} returned a record", one.reads_count
+
+
+def _count(summary: HistorySummary, f: F, *, nonempty: bool = False) -> int:
+    """Ok operations of all times."""
+    return sum(
+        count
+        for called, count in summary.counts.items()
+        if called.f is f
+        and called.outcome is Outcome.OK
+        and called.time in _TIMES
+        and not (nonempty and called.empty)
+    )
+
+
+def _figures(summary: HistorySummary, *, fault_count: int) -> Iterator[tuple[str, float]]:
+    yield "operations_count", summary.row_count
+    yield "records_count", sum(summary.record_counts.values())
+    yield "faults_count", fault_count
+    yield from sorted(_counted(summary).items())
+    for (f, error), count in sorted(summary.errors.items()):
+        yield f"{_word(f)}_error_{error}_count", count
+    # Nobody has thought about what these prove; their operations are info until somebody does.
+    known = {entry.name for entry in registry().values()}
+    unexpected = (count for (_, error), count in summary.errors.items() if error not in known)
+    yield "unexpected_errors_count", sum(unexpected)
+    for f in F:
+        buckets = summary.latencies.get(f, {})
+        for name, milliseconds in _latencies(buckets):
+            yield f"{_word(f)}_latency_{name}_ms", milliseconds
+
+
+def _counted(summary: HistorySummary) -> Mapping[str, int]:
+    """Counts by kind, outcome and time; polls that returned nothing are counted beside."""
+    figures: dict[str, int] = {}
+    for called, count in summary.counts.items():
+        if called.time not in _TIMES and not _is_early_fault(called.time):
+            continue
+        time = called.time if called.time in _TIMES else f"during_fault_{called.time}"
+        empty = "_empty" if called.empty and called.f is F.POLL else ""
+        name = f"{_word(called.f)}_{called.outcome}{empty}_{time}_count"
+        figures[name] = figures.get(name, 0) + count
+    return figures
+
+
+def _is_early_fault(time: str) -> bool:
+    """Whether it is the number of a fault, and one of the first; kinds have figures elsewhere."""
+    return time.isdecimal() and int(time) < _FAULT_FIGURES_MAX
+
+
+def _latencies(buckets: Mapping[int, int]) -> Iterator[tuple[str, float]]:
+    """Quantiles, as the upper bound of the bucket that each falls into."""
+    total = sum(buckets.values())
+    for name, share in _QUANTILES.items() if total else ():
+        reached = 0
+        for bucket in sorted(buckets):
+            reached += buckets[bucket]
+            if reached >= share * total:
+                yield name, _upper_ns(bucket) / 1e6
+                break
+
+
+def _upper_ns(bucket: int) -> float:
+    upper: float = 2 ** ((bucket + 1) / BUCKETS_AN_OCTAVE)
+    return upper
+
+
+def _word(f: F) -> str:
+    return f.value.replace("-", "_")
+
+
+def _result(name: str, reason: str) -> CheckResult:
+    validity = Validity.UNKNOWN if reason else Validity.VALID
+    return CheckResult(check=name, validity=validity, reason=reason)
+
+
+CHECKS: Final = (
+    Entry(
+        id="G0",
+        name="as-planned",
+        title="The run went as planned, to its end",
+        kind=Kind.GROUND,
+        rule="The manifest has the end of the run and no shortfall: every step of the play was "
+        "done, every await was met, no node or client died by itself, the cluster recovered "
+        "after healing, every key was read to its end, and no client's recording is cut short.",
+        meaning="A schedule that was not performed proves nothing about what it would have done.",
+        case="a run that was recorded to its end",
+        source="history/manifest.py, shortfalls",
+        strength=Strength.NEVER,
+    ),
+    Entry(
+        id="G1",
+        name="statistics",
+        title="What was done, and how it went",
+        kind=Kind.GROUND,
+        rule="Operations by kind and outcome before, during, between and after the faults and "
+        "during each fault, each counted where it was called; errors by name, and how many are not "
+        "in the error registry; latencies.",
+        meaning="Figures for people; they decide nothing.",
+        case="an operation",
+        source="Jepsen, checkers `stats` and `perf`",
+        strength=Strength.FIGURE,
+        needs=("operations", "records"),
+    ),
+    Entry(
+        id="G2",
+        name="fault-effects",
+        title="The faults that were asked for took effect",
+        kind=Kind.GROUND,
+        rule="Of the kinds of fault that the run was asked for, some fault has the time at which "
+        "its effect was seen; so has one of each kind that the scenario demands (`require: "
+        "{faults: […]}`), and each step of a play. A drawn fault without effect is counted, and no "
+        "more.",
+        meaning="A run whose faults did nothing proves nothing about faults.",
+        case="a fault that began",
+        source="history/schema.py, FAULTS",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+    Entry(
+        id="G3",
+        name="evidence",
+        title="Enough was done to tell",
+        kind=Kind.GROUND,
+        rule="There are acknowledged sends, ok polls that returned something and complete final "
+        "reads; and for each kind of fault that took effect, or of these each that the scenario "
+        "names (`require: {served: […]}`), acknowledged sends and non-empty ok polls among the "
+        "operations called during one, from its effect to its heal being seen.",
+        meaning="A cluster that does nothing breaks no promise.",
+        case="something that has to be there: acknowledged sends, reads, final reads, and both "
+        "during each kind of fault",
+        source="Jepsen, checker `stats`",
+        strength=Strength.NEVER,
+        needs=("operations", "records"),
+    ),
+)

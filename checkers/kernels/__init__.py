@@ -1,1 +1,0 @@
-"""Kernels: numpy over one key's records, importable without Spark."""

@@ -1,1 +1,0 @@
-"""How far consumers are behind what is known."""

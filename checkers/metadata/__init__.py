@@ -1,0 +1,1 @@
+"""The metadata log and the tape, read and replayed: what several subjects judge by."""

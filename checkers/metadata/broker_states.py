@@ -1,0 +1,137 @@
+"""What the metadata log says of every broker: registrations, fencing, controlled shutdown.
+
+A RegisterBrokerRecord replaces what was known of a broker; its broker epoch is the offset it was
+written at. BrokerRegistrationChangeRecords change what they name.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from checkers.metadata.records import MetadataRecord
+
+__all__ = ["BrokerHistory", "BrokerVersion", "broker_histories"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerVersion:
+    """A broker as it was from one metadata offset on."""
+
+    metadata_offset: int
+    timestamp_ms: int
+    registered: bool
+    """False once it was unregistered."""
+    registration_offset: int
+    """Of the registration it goes back to."""
+    broker_epoch: int
+    incarnation_id: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    snapshot: bool
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may join an ISR (KIP-841)."""
+        return self.registered and not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(slots=True, kw_only=True)
+class BrokerHistory:
+    """All versions of one broker id."""
+
+    broker_id: int
+    versions: list[BrokerVersion] = field(default_factory=list)
+
+    def before(self, metadata_offset: int) -> BrokerVersion | None:
+        """As it was just before this offset; None if nothing is known."""
+        place = bisect_left(self.versions, metadata_offset, key=lambda one: one.metadata_offset)
+        return self.versions[place - 1] if place else None
+
+    def registrations(self) -> tuple[BrokerVersion, ...]:
+        """The versions that a registration began."""
+        return tuple(one for one in self.versions if one.metadata_offset == one.registration_offset)
+
+    def fenced_by_registration(self, place: int) -> BrokerVersion | None:
+        """The registration whose own decision fenced the one before it; None: it was no such.
+
+        A controller may write down that the old registration is fenced, and the new one then: both
+        have one timestamp. `place`: of the version that is fenced.
+        """
+        following = self.versions[place + 1 : place + 2]
+        if not following or not self.versions[place].fenced:
+            return None
+        made = following[0]
+        anew = made.registration_offset == made.metadata_offset and not made.snapshot
+        return made if anew and made.timestamp_ms == self.versions[place].timestamp_ms else None
+
+    def first_of_incarnation(self, version: BrokerVersion) -> BrokerVersion:
+        """The first registration of the incarnation that holds `version`: it may register again."""
+        first = version
+        for one in reversed(self.registrations()):
+            if one.registration_offset > version.registration_offset:
+                continue
+            same = one.incarnation_id is not None and one.incarnation_id == version.incarnation_id
+            if not same and one.registration_offset != version.registration_offset:
+                break
+            first = one
+        return first
+
+
+def broker_histories(records: Iterable[MetadataRecord]) -> Mapping[int, BrokerHistory]:
+    """The history of each broker id, out of a log in its order."""
+    histories: dict[int, BrokerHistory] = {}
+    for record in records:
+        if record.broker_id is None:
+            continue
+        history = histories.get(record.broker_id)
+        version = _version(record, history.versions[-1] if history else None)
+        if version is not None:
+            history = histories.setdefault(
+                record.broker_id, BrokerHistory(broker_id=record.broker_id)
+            )
+            history.versions.append(version)
+    return histories
+
+
+def _version(record: MetadataRecord, before: BrokerVersion | None) -> BrokerVersion | None:
+    if record.type == "RegisterBrokerRecord":
+        return BrokerVersion(
+            metadata_offset=record.metadata_offset,
+            timestamp_ms=record.timestamp_ms,
+            registered=True,
+            registration_offset=record.metadata_offset,
+            broker_epoch=record.metadata_offset
+            if record.broker_epoch is None
+            else record.broker_epoch,
+            incarnation_id=record.incarnation_id,
+            fenced=record.fenced is not False,
+            in_controlled_shutdown=record.in_controlled_shutdown is True,
+            snapshot=record.snapshot,
+        )
+    if before is None or record.type not in _CHANGES:
+        return None
+    return BrokerVersion(
+        metadata_offset=record.metadata_offset,
+        timestamp_ms=record.timestamp_ms,
+        registered=record.type != "UnregisterBrokerRecord",
+        registration_offset=before.registration_offset,
+        broker_epoch=before.broker_epoch,
+        incarnation_id=before.incarnation_id,
+        fenced=before.fenced if record.fenced is None else record.fenced,
+        in_controlled_shutdown=(
+            before.in_controlled_shutdown
+            if record.in_controlled_shutdown is None
+            else record.in_controlled_shutdown
+        ),
+        snapshot=False,
+    )
+
+
+_CHANGES = frozenset(
+    {
+        "BrokerRegistrationChangeRecord",
+        "FenceBrokerRecord",
+        "UnfenceBrokerRecord",
+        "UnregisterBrokerRecord",
+    }
+)

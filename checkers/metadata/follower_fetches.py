@@ -1,0 +1,145 @@
+"""What followers' Fetches told their leaders, by the tape: broker epochs, partition by partition.
+
+The tape has every Fetch between brokers that tells something new on its connection (`wire` in
+`history/cluster_schema.py`). So the first one of a partition under a broker epoch to be passed on
+says since when the leader can know that epoch: before it, no Fetch under it had arrived.
+
+A Fetch with a session epoch above 0 also goes on with partitions that it does not name (KIP-227).
+Which they are is known where a Fetch of the same connection under the same broker epoch began the
+session; else such a Fetch counts as one of every partition. One that could not be decoded may have
+told anything.
+
+Below version 15 a Fetch names no epoch, and the tape has the first one of each connection. But a
+connection is of one process, and a broker fetches only once its registration was answered. So one
+whose first Fetch came before that is of an earlier incarnation.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from history.roles import BROKER, role_of
+
+__all__ = ["FollowerFetches", "Told", "follower_fetches"]
+
+_EPOCHS_FROM: Final = 15
+"""The version of Fetch that states epochs (KIP-903)."""
+_COLUMNS: Final = (
+    *("frame", "connection", "source", "target", "api_version", "time_ns", "forwarded_ns"),
+    *("topic_id", "partition", "broker_epoch", "session_epoch"),
+)
+
+_Link = tuple[str, str]
+"""(follower, leader), by name."""
+_Place = tuple[str, int]
+"""(topic id, partition)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A Fetch that reached the leader, or may have."""
+
+    reached_ns: int
+    """When it was passed on: it arrived no earlier."""
+    frame: int
+    broker_epoch: int | None
+    """None: it could not be decoded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowerFetches:
+    """What was told, by link and partition."""
+
+    links: frozenset[_Link]
+    """Those on the tape at all; none of a tape that is older than the Fetches on it."""
+    _by_place: Mapping[tuple[_Link, _Place | None], tuple[Told, ...]]
+    """None as place: of every partition."""
+    _connections: Mapping[_Link, tuple["_Connection", ...]]
+
+    def told(self, link: _Link, place: _Place) -> tuple[Told, ...]:
+        """The Fetches of this partition that tell something, in the order of their passing."""
+        named, of_all = (self._by_place.get((link, one), ()) for one in (place, None))
+        return tuple(sorted((*named, *of_all), key=lambda told: (told.reached_ns, told.frame)))
+
+    def heard_ns(self, link: _Link, *, since_ns: int) -> int | None:
+        """When a Fetch was first passed on of a connection that began to fetch since then."""
+        later = (one for one in self._connections.get(link, ()) if one.began_ns >= since_ns)
+        return min((one.heard_ns for one in later if one.heard_ns is not None), default=None)
+
+
+@dataclass(slots=True)
+class _Connection:
+    """A follower's to its leader."""
+
+    began_ns: int
+    """When its first Fetch arrived."""
+    heard_ns: int | None = None
+    """When the first one was passed on."""
+
+    def hear(self, forwarded_ns: int | None) -> None:
+        """A Fetch was passed on at that time, if ever."""
+        known = [one for one in (self.heard_ns, forwarded_ns) if one is not None]
+        self.heard_ns = min(known, default=None)
+
+
+def follower_fetches(wire: pa.Table) -> FollowerFetches:
+    """Read the Fetches between brokers off the tape."""
+    kept = wire.slice(0, 0) if _is_older(wire) else wire
+    links = kept.select(["source", "target"]).group_by(["source", "target"]).aggregate([])
+    found: defaultdict[tuple[_Link, _Place | None], list[Told]] = defaultdict(list)
+    connections: defaultdict[_Link, dict[int, _Connection]] = defaultdict(dict)
+    begun: set[tuple[int, int]] = set()
+    for row in _requests(wire):
+        link = (row["source"], row["target"])
+        own = connections[link].setdefault(row["connection"], _Connection(row["time_ns"]))
+        own.hear(row["forwarded_ns"])
+        if row["forwarded_ns"] is None or row["api_version"] < _EPOCHS_FROM:
+            continue
+        for place in _places(row, begun):
+            found[link, place].append(
+                Told(
+                    reached_ns=row["forwarded_ns"],
+                    frame=row["frame"],
+                    broker_epoch=row["broker_epoch"],
+                )
+            )
+    return FollowerFetches(
+        links=frozenset((row["source"], row["target"]) for row in links.to_pylist()),
+        _by_place={where: tuple(several) for where, several in found.items()},
+        _connections={link: tuple(several.values()) for link, several in connections.items()},
+    )
+
+
+def _places(row: Mapping[str, Any], begun: set[tuple[int, int]]) -> Iterator[_Place | None]:
+    """Of which partitions a row tells. `begun`: sessions, by connection and broker epoch."""
+    session = (row["connection"], row["broker_epoch"])
+    if row["broker_epoch"] is None:
+        yield None
+        return
+    if row["partition"] is not None:
+        yield row["topic_id"], row["partition"]
+    if (row["session_epoch"] or 0) <= 0:
+        begun.add(session)
+    elif session not in begun:
+        yield None
+
+
+def _is_older(wire: pa.Table) -> bool:
+    """Whether it is of a run before the Fetches of followers were recorded: none has a session."""
+    sessions = wire.filter(
+        pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
+    )["session_epoch"]
+    return len(sessions) > 0 and sessions.null_count == len(sessions)
+
+
+def _requests(wire: pa.Table) -> Iterator[dict[str, Any]]:
+    """The rows of Fetches between brokers, in the order of their arrival."""
+    requests = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
+    mine = wire.filter(requests).select(list(_COLUMNS))
+    for row in mine.sort_by([("frame", "ascending")]).to_pylist():
+        if all(role_of(row[end]) == BROKER for end in ("source", "target")):
+            yield row

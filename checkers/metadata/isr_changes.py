@@ -1,0 +1,110 @@
+"""AlterPartition requests beside the versions of their partitions: who asked for which version.
+
+A request names the partition epoch that it expects, and can make the next one only. It made a
+version for certain if it was answered without an error by that version's epoch. Of requests whose
+answer nobody saw it can only be said that they may have.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.metadata.partition_states import PartitionHistory, PartitionVersion
+from checkers.metadata.rpcs import Rpc, rpcs
+
+__all__ = ["NO_REQUESTS", "Proposals", "Requests", "made", "proposals", "requests_by_partition"]
+
+_DEFINITE: Final = (
+    "INVALID_UPDATE_VERSION",
+    "INELIGIBLE_REPLICA",
+    "UNKNOWN_TOPIC_ID",
+    "UNKNOWN_TOPIC_OR_PARTITION",
+)
+"""The partition was looked at, and not changed. Other errors may come after the change: a
+controller that loses its office answers NOT_CONTROLLER to what its successor may yet commit, and
+old versions answer FENCED_LEADER_EPOCH to a change that elected a leader."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposals:
+    """The requests that can have made one version."""
+
+    sure: tuple[Rpc, ...]
+    """Answered by this version's epoch. More than one is an anomaly of its own."""
+    possible: tuple[Rpc, ...]
+    """Not answered as far as anybody saw, or with an error that proves nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The AlterPartition items about one partition, in the order of arrival."""
+
+    all: tuple[Rpc, ...]
+    expecting: Mapping[int, tuple[Rpc, ...]]
+    """By the partition epoch that they expect."""
+
+    def __iter__(self) -> Iterator[Rpc]:
+        return iter(self.all)
+
+
+NO_REQUESTS: Final = Requests((), {})
+
+
+def requests_by_partition(
+    wire: pa.Table, histories: Mapping[tuple[str, int], PartitionHistory]
+) -> Mapping[tuple[str, int], Requests]:
+    """The AlterPartition items on the tape by (topic id, partition), in the order of arrival.
+
+    Old versions name the topic; those are left out where two topics of the log had that name.
+    """
+    ids: dict[str, set[str]] = {}
+    for history in histories.values():
+        ids.setdefault(history.topic, set()).add(history.topic_id)
+    found: dict[tuple[str, int], list[Rpc]] = {}
+    for rpc in rpcs(wire, "AlterPartition"):
+        topic_id = rpc.of("topic_id")
+        if topic_id is None:
+            named = ids.get(rpc.of("topic"), set())
+            topic_id = next(iter(named)) if len(named) == 1 else None
+        if topic_id is not None and rpc.of("partition") is not None:
+            found.setdefault((topic_id, rpc.of("partition")), []).append(rpc)
+    return {place: _indexed(requests) for place, requests in found.items()}
+
+
+def _indexed(requests: Sequence[Rpc]) -> Requests:
+    expecting: dict[int, list[Rpc]] = {}
+    for rpc in requests:
+        expecting.setdefault(rpc.of("partition_epoch"), []).append(rpc)
+    return Requests(
+        tuple(requests), {epoch: tuple(several) for epoch, several in expecting.items()}
+    )
+
+
+def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
+    """The requests that made this version or may have."""
+    expecting = [
+        rpc
+        for rpc in requests.expecting.get(version.partition_epoch - 1, ())
+        if rpc.reached_ns is not None
+    ]
+    sure = [rpc for rpc in expecting if made(rpc) == version.partition_epoch]
+    possible = [
+        rpc
+        for rpc in expecting
+        if not rpc.ok
+        # The answer to a copy that the proxy made is nobody's to see.
+        and (rpc.error not in _DEFINITE or rpc.of("action") == "duplicated")
+        and set(rpc.of("isr") or ()) == set(version.isr)
+    ]
+    return Proposals(sure=tuple(sure), possible=tuple(possible))
+
+
+def made(rpc: Rpc) -> int | None:
+    """The partition epoch that a request surely made; None if it made none, or nobody knows."""
+    if not rpc.ok:
+        return None
+    epoch = rpc.answered("partition_epoch")
+    expected = rpc.of("partition_epoch")
+    return epoch if epoch is not None and expected is not None and epoch > expected else None

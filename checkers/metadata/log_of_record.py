@@ -1,0 +1,182 @@
+"""The metadata log of record: the one log that the quorum decided on, out of every node's copy.
+
+Every node keeps a copy, and a copy may end too early (its node was down) or end in records that
+were never committed (its node led alone for a while, or fetched from one that did). What is
+committed lies on a majority of the voters, and by Raft's election rule each later leader has it:
+so among any majority of logs the most up-to-date one, by (epoch of its last record, last offset),
+holds everything committed. That log is taken, cut to what a majority of the voters holds record by
+record; beyond that nothing is sure to have been decided. With one controller this is its whole log.
+
+Where fewer controllers than a majority left a log there is none of record: what the others hold may
+have been undone. A quorum whose voters change (KIP-853) counts all its controllers as voters; a
+voter that never was one can only shorten the log of record, not put anything false into it.
+
+A copy may begin with a snapshot where an older part was deleted. If another node that agrees with
+the log of record goes back further, its older part is put in front.
+
+Records inside a transaction of the metadata log (KIP-868) that was aborted, or never ended, count
+for nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.facts import Facts
+from checkers.metadata.records import MetadataRecord, records_in
+
+__all__ = ["LogOfRecord", "log_of_record", "majority_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOfRecord:
+    """What the quorum decided, as far as it is known."""
+
+    records: tuple[MetadataRecord, ...]
+    """A snapshot's first, if it begins with one; then by offset. None if there is a doubt."""
+    rows: pa.Table
+    """The same as METADATA_LOG, with those that say nothing and those that were aborted."""
+    end_offset: int = 0
+    """The first offset that is not sure to have been decided."""
+    end_timestamp_ms: int = 0
+    """Of the last record, those included that say nothing: the log tells of the time until here."""
+    doubt: str = ""
+    """Why there is no log of record, or nothing."""
+
+    @property
+    def begins_with_snapshot(self) -> bool:
+        """Whether what was before some offset is known only in sum."""
+        return bool(self.records) and self.records[0].snapshot
+
+
+def majority_of(facts: Facts) -> int:
+    """How many voters decide."""
+    return len(facts.controllers) // 2 + 1
+
+
+def log_of_record(metadata_log: pa.Table, facts: Facts) -> LogOfRecord:
+    """The log of record out of METADATA_LOG of all nodes."""
+    copies = _copies(metadata_log)
+    voters = {node: copies[node] for node in facts.controllers if node in copies}
+    majority = majority_of(facts)
+    if len(voters) < majority:
+        return LogOfRecord(
+            records=(),
+            rows=metadata_log.slice(0, 0),
+            doubt=f"{len(voters)} of {len(facts.controllers)} controllers left a metadata "
+            f"log, and {majority} are needed",
+        )
+    chosen = max(sorted(voters), key=lambda node: voters[node].last)
+    end = _decided_end(voters[chosen], tuple(voters.values()), majority=majority)
+    rows = _extended(voters[chosen], tuple(copies.values())).filter(
+        pc.less(pc.field("metadata_offset"), end)
+    )
+    return LogOfRecord(
+        records=_without_aborted(tuple(records_in(rows))),
+        rows=rows,
+        end_offset=end,
+        end_timestamp_ms=_end_timestamp_ms(rows, facts),
+    )
+
+
+def _end_timestamp_ms(rows: pa.Table, facts: Facts) -> int:
+    """Of the last record. A clock that was put wrong may have been ahead of what it tells of."""
+    if not facts.skews:
+        return pc.max(rows["timestamp_ms"]).as_py() or 0
+    return max(map(facts.first_ms, pc.unique(rows["timestamp_ms"]).to_pylist()), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copy:
+    """One node's log, without its snapshot, as arrays in the order of the offsets."""
+
+    rows: pa.Table
+    """All of them, the snapshot's too."""
+    offset: NDArray[Any]
+    epoch: NDArray[Any]
+    digest: NDArray[Any]
+
+    @property
+    def first_offset(self) -> int:
+        """Of the log behind the snapshot; without one, of the log."""
+        return int(self.offset[0]) if len(self.offset) else np.iinfo(np.int64).max
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """What elections compare."""
+        return (int(self.epoch[-1]), int(self.offset[-1])) if len(self.offset) else (-1, -1)
+
+    def has(self, other: "_Copy") -> NDArray[Any]:
+        """Which records of the other one this one has, too."""
+        if not len(self.offset):
+            return np.zeros(len(other.offset), dtype=np.bool_)
+        place = np.minimum(np.searchsorted(self.offset, other.offset), len(self.offset) - 1)
+        same: NDArray[Any] = (
+            (self.offset[place] == other.offset)
+            & (self.epoch[place] == other.epoch)
+            & (self.digest[place] == other.digest)
+        )
+        # What lies below its first record it has in sum, in the snapshot it begins with.
+        return same | (other.offset < self.first_offset) if self.has_snapshot else same
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether it begins with one."""
+        return bool(self.rows.num_rows > len(self.offset))
+
+
+def _copies(metadata_log: pa.Table) -> Mapping[str, _Copy]:
+    nodes = pc.unique(metadata_log["node"]).to_pylist()
+    return {
+        node: _copy(metadata_log.filter(pc.equal(metadata_log["node"], node)))
+        for node in sorted(nodes)
+    }
+
+
+def _copy(rows: pa.Table) -> _Copy:
+    logged = rows.filter(pc.invert(rows["snapshot"]))
+    return _Copy(
+        rows=rows,
+        offset=logged["metadata_offset"].to_numpy(),
+        epoch=logged["controller_epoch"].to_numpy(),
+        digest=logged["digest"].to_numpy(),
+    )
+
+
+def _decided_end(chosen: _Copy, voters: Sequence[_Copy], *, majority: int) -> int:
+    """The first offset of a record that fewer voters than a majority hold."""
+    holders = np.sum([copy.has(chosen) for copy in voters], axis=0)
+    held = np.append(holders >= majority, False)
+    count = int(np.argmin(held))
+    return int(chosen.offset[count - 1]) + 1 if count else chosen.first_offset
+
+
+def _extended(chosen: _Copy, copies: Sequence[_Copy]) -> pa.Table:
+    """Its rows, with the older part that another copy still has put in front."""
+    oldest = min(copies, key=lambda copy: copy.first_offset)
+    overlap = (oldest.offset >= chosen.first_offset) & chosen.has(oldest)
+    # One record in common at one offset and epoch: by Raft, all that came before is the same.
+    if oldest.first_offset >= chosen.first_offset or not np.any(overlap):
+        return chosen.rows
+    before = pc.less(oldest.rows["metadata_offset"], chosen.first_offset)
+    logged = chosen.rows.filter(pc.invert(chosen.rows["snapshot"]))
+    return pa.concat_tables([oldest.rows.filter(before), logged])
+
+
+def _without_aborted(records: Sequence[MetadataRecord]) -> tuple[MetadataRecord, ...]:
+    kept: list[MetadataRecord] = []
+    begun: int | None = None
+    for record in records:
+        if record.type == "BeginTransactionRecord":
+            begun = len(kept)
+        elif record.type == "AbortTransactionRecord" and begun is not None:
+            del kept[begun:]
+        if record.type in ("EndTransactionRecord", "AbortTransactionRecord"):
+            begun = None
+        kept.append(record)
+    return tuple(kept if begun is None else kept[:begun])

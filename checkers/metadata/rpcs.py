@@ -1,0 +1,158 @@
+"""The tape (`wire`) as requests and their answers: what checks of the control plane compare.
+
+A request and its response have a connection and a correlation id in common, and their items are
+matched by topic and partition. A node of a simulated cluster may use a number again on the same
+connection: then an answer belongs to the last request before it. What the proxy answered in a
+node's place, and what it never passed on, was no doing of the cluster: `reached` and `answered`
+tell.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from checkers.rows import OPEN_NS
+
+__all__ = ["Rpc", "rpcs"]
+
+_UNREACHED: Final = ("answered", "dropped", "undeliverable")
+_BY_PROXY: Final = "answered"
+
+_COLUMNS: Final = (
+    *("frame", "item", "connection", "source", "target", "direction", "time_ns", "forwarded_ns"),
+    *("action", "api", "api_version", "correlation_id", "error", "topic", "topic_id", "partition"),
+    *("broker_id", "broker_epoch", "leader_id", "leader_epoch", "partition_epoch"),
+    *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
+    *("lowest_acknowledged_offset", "metadata_version"),
+)
+"""What checks ask of a request or an answer."""
+
+_Row = Mapping[str, Any]
+_Ids = tuple[str, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rpc:
+    """One item of a request, and the item of its response that answers it."""
+
+    frame: int
+    api: str
+    api_version: int
+    source: str
+    target: str
+    connection: int
+    asked_ns: int
+    """When the request had arrived at the proxy: it was sent no later."""
+    reached_ns: int | None
+    """When it was passed on; None: it never reached the target."""
+    request: _Row
+    """The row of `wire`."""
+    response: _Row | None
+    """None if the proxy saw none, or made it up."""
+
+    @property
+    def answer_frame(self) -> int | None:
+        """The frame of the response."""
+        return None if self.response is None else int(self.response["frame"])
+
+    @property
+    def error(self) -> str | None:
+        """The answer's error; None if there is no answer."""
+        return None if self.response is None else self.response["error"]
+
+    @property
+    def answered_ns(self) -> int | None:
+        """When the response had arrived at the proxy: it was sent no later, so decided earlier."""
+        return None if self.response is None else int(self.response["time_ns"])
+
+    @property
+    def returned_ns(self) -> int | None:
+        """When the response was passed on to the one who asked; None: it never was."""
+        return None if self.response is None else self.response["forwarded_ns"]
+
+    @property
+    def ok(self) -> bool:
+        """The target answered, without an error."""
+        return self.error == "NONE"
+
+    def of(self, column: str) -> Any:
+        """A column of the request."""
+        return self.request[column]
+
+    def answered(self, column: str) -> Any:
+        """A column of the response; None if there is none."""
+        return None if self.response is None else self.response[column]
+
+
+def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
+    """The requests of these APIs, item by item, in the order of their arrival."""
+    mine = wire.filter(pc.is_in(wire["api"], pa.array(apis, pa.string())))
+    rows = mine.select(list(_COLUMNS)).to_pylist()
+    answers: dict[_Ids, list[_Row]] = {}
+    asked_ns: dict[_Ids, list[int]] = {}
+    ordered = _in_order(rows)
+    for row in ordered:
+        if row["direction"] == "request":
+            asked_ns.setdefault(_ids(row), []).append(row["time_ns"])
+        elif row["action"] != _BY_PROXY:
+            answers.setdefault(_ids(row), []).append(row)
+    for row in ordered:
+        if row["direction"] == "request":
+            candidates = _of_this(row, asked_ns[_ids(row)], answers.get(_ids(row), ()))
+            yield _rpc(row, _answer(row, candidates))
+
+
+def _ids(row: _Row) -> _Ids:
+    """What a request and its response have in common."""
+    return row["api"], row["connection"], row["correlation_id"]
+
+
+def _of_this(request: _Row, asked_ns: Sequence[int], candidates: Iterable[_Row]) -> Iterable[_Row]:
+    """Those of these ids' answers that came after the request, and before the next one of them.
+
+    One that the proxy duplicated is on the tape twice at one time: both have all the answers.
+    """
+    following = bisect_right(asked_ns, request["time_ns"])
+    until_ns = asked_ns[following] if following < len(asked_ns) else OPEN_NS
+    return [row for row in candidates if request["time_ns"] <= row["time_ns"] < until_ns]
+
+
+def _in_order(rows: Iterable[_Row]) -> list[_Row]:
+    return sorted(rows, key=lambda row: (row["time_ns"], row["frame"], row["item"]))
+
+
+def _answer(request: _Row, candidates: Iterable[_Row]) -> _Row | None:
+    """The item that speaks of the same partition; else the one that speaks of none."""
+    whole = None
+    for row in candidates:
+        if row["partition"] is None:
+            whole = row
+        elif row["partition"] == request["partition"] and _same_topic(row, request):
+            return row
+    return whole
+
+
+def _same_topic(one: _Row, other: _Row) -> bool:
+    if one["topic_id"] and other["topic_id"]:
+        return bool(one["topic_id"] == other["topic_id"])
+    return bool(one["topic"] == other["topic"])
+
+
+def _rpc(request: _Row, response: _Row | None) -> Rpc:
+    reached = None if request["action"] in _UNREACHED else request["forwarded_ns"]
+    return Rpc(
+        frame=request["frame"],
+        api=request["api"],
+        api_version=request["api_version"],
+        source=request["source"],
+        target=request["target"],
+        connection=request["connection"],
+        asked_ns=request["time_ns"],
+        reached_ns=reached,
+        request=request,
+        response=response,
+    )

@@ -1,0 +1,176 @@
+"""The sessions of brokers as their active controllers have seen them: terms, contacts, time-outs.
+
+A controller keeps a broker's session from *contact* to contact: the moment at which it takes a
+heartbeat under the registration in force. The tape knows that moment between two bounds, when the
+request was passed on and when its answer arrived. A controller that comes into office begins by
+taking every unfenced broker as heard of at that moment.
+
+Times of the metadata log are wall-clock times of the controller; `Facts.earliest_ns` and
+`latest_ns` bound the run's times that they may stand for.
+
+Source: KIP-631; `BrokerHeartbeatManager` (`touch`, `hasValidSession`), in 4.x
+`BrokerHeartbeatTracker`.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.facts import Facts
+from checkers.metadata.log_of_record import LogOfRecord
+from checkers.metadata.records import LEADER_CHANGE
+from checkers.metadata.rpcs import Rpc, rpcs
+
+__all__ = [
+    "Contacts",
+    "Silence",
+    "Term",
+    "contacts_of",
+    "session_timeouts_ns",
+    "term_at",
+    "term_of_node",
+    "terms_of",
+]
+
+_SETTINGS: Final = ("broker.session.timeout.ms", "registration.lease.timeout.ms")
+"""Of Kafka, and of KIP-631 as it was first written; nobody sets both."""
+_DEFAULT_MS: Final = 9000
+"""Of every release from 3.0 on."""
+_NS_A_MILLISECOND: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A controller's time in office."""
+
+    controller_epoch: int
+    node: str
+    begin_offset: int
+    begin_ns: int
+    """When it surely had begun."""
+    begin_earliest_ns: int
+    """When it surely had not begun yet."""
+    written_ms: NDArray[np.int64]
+    """The timestamps of its records, in order: it lived then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contacts:
+    """The heartbeats of a registration to one controller, in the order in which they came."""
+
+    heartbeats: tuple[Rpc, ...]
+
+    def last_before(self, time_ns: int) -> Rpc | None:
+        """The latest that reached the controller of those that it had accepted by then, surely."""
+        done = [
+            rpc
+            for rpc in self.heartbeats
+            if rpc.ok and rpc.reached_ns is not None and (rpc.answered_ns or 0) < time_ns
+        ]
+        return max(done, key=lambda rpc: rpc.reached_ns or 0, default=None)
+
+    def asked(self, wish: str, *, from_ns: int, until_ns: int) -> bool:
+        """Whether one that asked for it (`fenced`, `shutting_down`) was under way between these."""
+        return any(
+            rpc.of(wish) and rpc.reached_ns is not None
+            for rpc in self.heartbeats
+            if rpc.asked_ns <= until_ns and (rpc.answered_ns or rpc.asked_ns) >= from_ns
+        )
+
+    def silences(self, *, from_ns: int, until_ns: int) -> Iterator["Silence"]:
+        """The times between contacts, and until the end, in which there can have been none.
+
+        One that reached the controller and was not answered may have been taken at any time: what
+        follows it is no silence until an answered one.
+        """
+        heard_ns: int | None = from_ns
+        last: Rpc | None = None
+        for rpc in self.heartbeats:
+            reached_ns, answered_ns = rpc.reached_ns, rpc.answered_ns
+            if reached_ns is None or (answered_ns is not None and answered_ns <= from_ns):
+                last = rpc if rpc.ok else last
+                continue
+            if reached_ns >= until_ns:
+                break
+            if heard_ns is not None and reached_ns > heard_ns:
+                yield Silence(begin_ns=heard_ns, end_ns=reached_ns, last=last)
+            heard_ns = None if answered_ns is None else max(answered_ns, heard_ns or 0)
+            last = rpc if rpc.ok else last
+        if heard_ns is not None and until_ns > heard_ns:
+            yield Silence(begin_ns=heard_ns, end_ns=until_ns, last=last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """A time in which a controller cannot have heard of a broker."""
+
+    begin_ns: int
+    end_ns: int
+    last: Rpc | None
+    """The last heartbeat that the controller had accepted; None: none is known."""
+
+    @property
+    def length_ns(self) -> int:
+        """How long it lasted."""
+        return self.end_ns - self.begin_ns
+
+
+def terms_of(log: LogOfRecord, facts: Facts) -> tuple[Term, ...]:
+    """The terms that the log of record tells of, in order."""
+    rows = log.rows.filter(pc.invert(log.rows["snapshot"]))
+    elected = rows.filter(pc.equal(rows["type"], LEADER_CHANGE))
+    epochs = rows["controller_epoch"].to_numpy()
+    written_ms = rows["timestamp_ms"].to_numpy()
+    nodes = facts.nodes()
+    return tuple(
+        Term(
+            controller_epoch=row["controller_epoch"],
+            node=nodes.get(row["leader"], ""),
+            begin_offset=row["metadata_offset"],
+            begin_ns=facts.latest_ns(row["timestamp_ms"]),
+            begin_earliest_ns=facts.earliest_ns(row["timestamp_ms"]),
+            written_ms=np.sort(written_ms[epochs == row["controller_epoch"]]),
+        )
+        for row in elected.to_pylist()
+    )
+
+
+def term_at(terms: Sequence[Term], metadata_offset: int) -> Term | None:
+    """The term in which a record was written; None if it began before the log does."""
+    place = bisect_right(terms, metadata_offset, key=lambda term: term.begin_offset)
+    return terms[place - 1] if place else None
+
+
+def term_of_node(terms: Sequence[Term], node: str, time_ns: int) -> Term | None:
+    """The last of a node's terms that surely had begun by then, be it deposed or not; or None."""
+    return max(
+        (term for term in terms if term.node == node and term.begin_ns <= time_ns),
+        key=lambda term: term.begin_offset,
+        default=None,
+    )
+
+
+def contacts_of(wire: pa.Table) -> Mapping[tuple[int, int, str], Contacts]:
+    """The heartbeats on the tape by broker id, broker epoch and the node that they were sent to."""
+    found: dict[tuple[int, int, str], list[Rpc]] = {}
+    for rpc in rpcs(wire, "BrokerHeartbeat"):
+        if rpc.of("broker_id") is not None and rpc.of("broker_epoch") is not None:
+            place = (rpc.of("broker_id"), rpc.of("broker_epoch"), rpc.target)
+            found.setdefault(place, []).append(rpc)
+    return {place: Contacts(heartbeats=tuple(several)) for place, several in found.items()}
+
+
+def session_timeouts_ns(node_settings: pa.Table) -> Mapping[str, int]:
+    """The session time-out that each node keeps, by node; of those whose settings are known."""
+    nodes = pc.unique(node_settings["node"]).to_pylist()
+    found = dict.fromkeys(nodes, _DEFAULT_MS * _NS_A_MILLISECOND)
+    stated = node_settings.filter(pc.is_in(node_settings["name"], pa.array(_SETTINGS)))
+    for row in stated.to_pylist():
+        found[row["node"]] = int(row["value"]) * _NS_A_MILLISECOND
+    return found

@@ -1,0 +1,135 @@
+"""What the checks of the control plane start from: the log of record, replayed.
+
+A check of it judges nothing where there is no log of record: it answers with that doubt.
+
+Every check asks for the same view of the same table, and to replay the log of a long night takes
+seconds. So a view is built once by whoever asks several checks (`checkers.table_pass`), and given
+to each.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from checkers.anomaly import Found, found, none
+from checkers.facts import Facts
+from checkers.metadata.broker_states import BrokerHistory, BrokerVersion, broker_histories
+from checkers.metadata.log_of_record import LogOfRecord, log_of_record
+from checkers.metadata.partition_states import PartitionHistory, partition_histories
+from checkers.proof import Proof
+
+__all__ = ["METADATA", "View", "by_partition", "clock", "counted", "doubtful", "spelled"]
+
+METADATA: Final = "metadata"
+"""The key of what concerns no partition and no broker alone."""
+
+_NS_A_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """The facts of the run, and the log of record with what it says of partitions and brokers."""
+
+    facts: Facts
+    metadata_log: pa.Table
+    """Replayed when it is first asked for; nobody changes it."""
+
+    @cached_property
+    def log(self) -> LogOfRecord:
+        """The log of record."""
+        return log_of_record(self.metadata_log, self.facts)
+
+    @cached_property
+    def partitions(self) -> Mapping[tuple[str, int], PartitionHistory]:
+        """By (topic id, partition)."""
+        return partition_histories(self.log.records)
+
+    @cached_property
+    def brokers(self) -> Mapping[int, BrokerHistory]:
+        """By broker id."""
+        return broker_histories(self.log.records)
+
+    def doubt_at_the_end(self) -> str:
+        """Why the last versions may not be those of the end of the run, or nothing.
+
+        A living controller writes twice a second, so a log that ends before the run was not read
+        to its end, or its controllers were down.
+        """
+        end_ns = self.facts.latest_ns(self.log.end_timestamp_ms)
+        if self.log.doubt or self.facts.end_ns is None or end_ns >= self.facts.end_ns:
+            return self.log.doubt
+        return (
+            f"the metadata log ends at {clock(end_ns)}, before the run ({clock(self.facts.end_ns)})"
+        )
+
+    def histories(self) -> Iterator[PartitionHistory]:
+        """Of all partitions, in the order of their creation."""
+        return iter(self.partitions.values())
+
+    def broker_before(self, broker_id: int, metadata_offset: int) -> BrokerVersion | None:
+        """A broker as it was just before this offset; None if nothing is known."""
+        history = self.brokers.get(broker_id)
+        return None if history is None else history.before(metadata_offset)
+
+
+def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
+    """The answer of a check that cannot judge anything."""
+    return [(METADATA, none(check, METADATA, cases=0, doubt=doubt))]
+
+
+def by_partition(
+    check: str, seen: View, judged: Callable[[PartitionHistory], Iterable[Proof | None]]
+) -> Iterator[tuple[str, Found]]:
+    """What was found on each partition; the doubt, if there is no log of record.
+
+    `judged`: of each case on a partition the proof that it breaks the rule, or None if it holds.
+    """
+    if seen.log.doubt:
+        yield from doubtful(check, seen.log.doubt)
+    for history in seen.histories():
+        yield history.key, counted(check, history.key, judged(history))
+
+
+def counted(
+    check: str, key: str, answers: Iterable[Proof | None], *, doubt: str = "", allowed: bool = False
+) -> Found:
+    """What was found on a key: of each case the proof that it breaks the rule, or None.
+
+    `allowed`: whatever was found is legal.
+    """
+    told = list(answers)
+    proofs = [answer for answer in told if answer is not None]
+    legal = len(proofs) if allowed else 0
+    return spelled(check, key, proofs, cases=len(told), doubt=doubt, allowed_count=legal)
+
+
+def spelled(
+    check: str,
+    key: str,
+    proofs: Sequence[Proof],
+    *,
+    cases: int,
+    doubt: str = "",
+    allowed_count: int = 0,
+) -> Found:
+    """What was found in the cases of a key, by its proofs: the last `allowed_count` are legal."""
+    numbers = np.arange(len(proofs))
+    cut = len(proofs) - allowed_count
+    return found(
+        check,
+        key,
+        cases=cases,
+        never=numbers[:cut],
+        allowed=numbers[cut:],
+        proof=proofs.__getitem__,
+        doubt=doubt,
+    )
+
+
+def clock(time_ns: int) -> str:
+    """A time of the run, for people."""
+    return f"{time_ns / _NS_A_SECOND:.3f} s"

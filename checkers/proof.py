@@ -1,0 +1,204 @@
+"""A proof is a rule and facts: what was compared, and with which operations, frames and offsets.
+
+The rule is a sentence with the names of facts in braces; `Proof.sentence` is the one place where
+facts become words. Whoever wants more than the sentence (the page, JUnit, JSON, a test) asks for
+the facts. Both are stored, so that the findings of an old run read as they did when it was checked,
+whatever its check says today.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from numbers import Integral
+from types import MappingProxyType
+from typing import Any, Final
+
+__all__ = ["Fact", "FactKind", "Proof"]
+
+_NS_A_SECOND: Final = 1_000_000_000
+
+Cited = Mapping[str, int] | Iterable[int]
+"""Facts of a kind by their names in the rule, or such as it does not name."""
+
+
+class FactKind(StrEnum):
+    """What the value of a fact is."""
+
+    OPERATION = "operation"
+    """The index of an operation of the history."""
+    OFFSET = "offset"
+    """Of the key's log."""
+    METADATA_OFFSET = "metadata-offset"
+    VALUE = "value"
+    """Of a record, or of an object."""
+    FRAME = "frame"
+    """The number of a frame of the tape."""
+    TIME = "time"
+    """Nanoseconds since the start of the run."""
+    DURATION = "duration"
+    """Nanoseconds."""
+    NUMBER = "number"
+    WORD = "word"
+
+
+_SECONDS: Final = frozenset({FactKind.TIME, FactKind.DURATION})
+_OFFSETS: Final = frozenset({FactKind.OFFSET, FactKind.METADATA_OFFSET})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something that a proof rests on."""
+
+    kind: FactKind
+    name: str
+    """In the rule; of what the rule does not name, the kind."""
+    value: int | str
+    source: str = ""
+    """Where it is from, if not from the fact's own kind: "operation 7", "frame 3"."""
+
+    @property
+    def words(self) -> str:
+        """The value, for people."""
+        if self.kind in _SECONDS:
+            return f"{int(self.value) / _NS_A_SECOND:.3f} s"
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Why one anomaly is one: what a reader looks up in the history to agree."""
+
+    rule: str
+    """A sentence with the names of facts in braces."""
+    facts: tuple[Fact, ...]
+
+    @staticmethod
+    def of(
+        rule: str,
+        /,
+        *,
+        operations: Cited = (),
+        offsets: Cited = (),
+        metadata_offsets: Cited = (),
+        values: Cited = (),
+        frames: Cited = (),
+        times: Cited = (),
+        durations: Cited = (),
+        sources: Mapping[str, str] = MappingProxyType({}),
+        **named: object,
+    ) -> "Proof":
+        """The proof by a rule and its facts, each kind by the names that the rule has for them.
+
+        What the rule does not name is cited without a name. `sources`: where facts of these names
+        are from. `named`: numbers and words.
+        """
+        cited = {
+            FactKind.OPERATION: operations,
+            FactKind.OFFSET: offsets,
+            FactKind.METADATA_OFFSET: metadata_offsets,
+            FactKind.VALUE: values,
+            FactKind.FRAME: frames,
+            FactKind.TIME: times,
+            FactKind.DURATION: durations,
+        }
+        facts = [
+            Fact(kind=kind, name=name, value=int(value), source=sources.get(name, ""))
+            for kind, all_of_it in cited.items()
+            for name, value in _items(kind, all_of_it)
+        ]
+        return Proof(rule=rule, facts=(*facts, *_plain(named)))
+
+    @staticmethod
+    def as_told(sentence: str, **cited: Any) -> "Proof":
+        """The proof of a run that stored a sentence, and what was to be looked up."""
+        return Proof.of(sentence.replace("{", "{{").replace("}", "}}"), **cited)
+
+    @property
+    def sentence(self) -> str:
+        """The rule with its facts, for people."""
+        return self.rule.format_map({fact.name: fact.words for fact in self.facts})
+
+    @property
+    def operations(self) -> tuple[int, ...]:
+        """The operations that prove it, by index, each once."""
+        return tuple(dict.fromkeys(self._numbers(FactKind.OPERATION)))
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Of the key's log, or of the metadata log where the check is of that."""
+        return tuple(int(fact.value) for fact in self.facts if fact.kind in _OFFSETS)
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The values that it is about."""
+        return self._numbers(FactKind.VALUE)
+
+    @property
+    def frames(self) -> tuple[int, ...]:
+        """The frames of the tape, by number."""
+        return self._numbers(FactKind.FRAME)
+
+    def fact(self, name: str) -> int | str:
+        """The value of the first fact of this name. Raises KeyError if there is none."""
+        for fact in self.facts:
+            if fact.name == name:
+                return fact.value
+        raise KeyError(name)
+
+    def further(self, rule: str, /, **named: object) -> "Proof":
+        """This proof with a rule that goes on, and more facts."""
+        return replace(self, rule=self.rule + rule, facts=(*self.facts, *_plain(named)))
+
+    def columns(self) -> dict[str, Any]:
+        """As a row of `checkers.anomaly.ANOMALIES` has it."""
+        return {
+            "operations": self.operations,
+            "offsets": self.offsets,
+            "values": self.values,
+            "frames": self.frames,
+            "detail": self.sentence,
+            "rule": self.rule,
+            "facts": [
+                {
+                    "kind": fact.kind.value,
+                    "name": fact.name,
+                    "value": str(fact.value),
+                    "source": fact.source,
+                }
+                for fact in self.facts
+            ],
+        }
+
+    @staticmethod
+    def of_columns(row: Mapping[str, Any]) -> "Proof":
+        """The proof that a row holds; runs of earlier versions stored a sentence, and no rule."""
+        if row.get("rule") is None:
+            cited = {
+                name: row.get(name, ()) for name in ("operations", "offsets", "values", "frames")
+            }
+            return Proof.as_told(row["detail"], **cited)
+        return Proof(rule=row["rule"], facts=tuple(_stored(fact) for fact in row["facts"]))
+
+    def _numbers(self, kind: FactKind) -> tuple[int, ...]:
+        return tuple(int(fact.value) for fact in self.facts if fact.kind is kind)
+
+
+def _items(kind: FactKind, cited: Cited) -> Iterable[tuple[str, int]]:
+    if isinstance(cited, Mapping):
+        return cited.items()
+    return ((kind.value, one) for one in cited)
+
+
+def _plain(named: Mapping[str, object]) -> Iterator[Fact]:
+    """An int is a number, everything else a word."""
+    for name, value in named.items():
+        if isinstance(value, Integral) and not isinstance(value, bool):
+            yield Fact(kind=FactKind.NUMBER, name=name, value=int(value))
+        else:
+            yield Fact(kind=FactKind.WORD, name=name, value=str(value))
+
+
+def _stored(fact: Mapping[str, Any]) -> Fact:
+    kind = FactKind(fact["kind"])
+    value = fact["value"] if kind is FactKind.WORD else int(fact["value"])
+    return Fact(kind=kind, name=fact["name"], value=value, source=fact["source"])

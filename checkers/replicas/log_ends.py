@@ -1,0 +1,183 @@
+"""Where a replica's log ended along the way, as what was recorded tells.
+
+Two things tell that the log of a broker ended no further than at some offset, at some moment:
+
+- A follower's Fetch names the offset that it fetches from, which is its log's end (KIP-101,
+  KIP-595). The tape has those that tell something new, and when they had arrived at the proxy. It
+  was sent after the follower had learned
+  of the leader epoch that it names, and after the registration whose broker epoch it names
+  (KIP-903): so not before these were written down. A Fetch that names neither says nothing.
+- A leader appends at the end of its log. So a send that was acknowledged at an offset tells where
+  the leader's log ended at some moment between its call and its return, if one leader epoch was in
+  force all that time. Of each leader epoch two sends are looked at: the one of the lowest offset,
+  and the first that is below what had been acknowledged before it was called.
+
+A record that had been acknowledged before the earliest such moment, at that offset or a later one,
+was not in that log then.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from checkers.facts import Facts
+from checkers.metadata.broker_states import BrokerHistory
+from checkers.metadata.partition_states import Cause, PartitionHistory, PartitionVersion
+from checkers.replicas.commitments import Commitment, Sends, in_force
+
+__all__ = ["LogEnd", "appended_ends", "fetched_ends", "highest_before"]
+
+_NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEnd:
+    """A broker's log ended at this offset or before it, at some moment from `after_ns` on."""
+
+    broker_id: int
+    offset: int
+    after_ns: int
+    by_ns: int
+    """No later than this."""
+    versions: tuple[PartitionVersion, ...]
+    """Those that may have been in force then."""
+    words: str
+    """What tells it, for people: a whole sentence without its stop."""
+    frame: int | None = None
+    """Of the Fetch that tells it."""
+    operation: int | None = None
+    """The send that tells it."""
+
+
+def highest_before(sends: Sends, moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of the highest offset that was acknowledged before each moment; -1: none was."""
+    if not len(sends):
+        return np.full(len(moments_ns), _NONE)
+    order = np.argsort(sends.return_ns, kind="stable")
+    offsets = sends.offset[order]
+    highest = np.maximum.accumulate(offsets)
+    # The place of each new highest one, carried on until the next.
+    new = np.append(True, highest[1:] > highest[:-1])
+    place = order[np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))]
+    count = np.searchsorted(sends.return_ns[order], moments_ns, side="left")
+    found: NDArray[np.int64] = np.where(count > 0, place[np.maximum(count, 1) - 1], _NONE)
+    return found
+
+
+def appended_ends(sends: Sends, groups: Sequence[Commitment]) -> Iterator[LogEnd]:
+    """Of each leader epoch in which sends were acknowledged; `sends` are all of the key."""
+    by_epoch: dict[int, list[Commitment]] = {}
+    for group in groups:
+        by_epoch.setdefault(group.versions[0].leader_epoch, []).append(group)
+    for mine in by_epoch.values():
+        lowest = min(mine, key=lambda one: one.sends.offset.min())
+        place = int(np.argmin(lowest.sends.offset))
+        yield _appended(lowest, place)
+        below = list(_below(mine, sends))
+        if below and below[0] != (lowest, place):
+            yield _appended(*below[0])
+
+
+def fetched_ends(
+    wire: pa.Table,
+    history: PartitionHistory,
+    brokers: Mapping[int, BrokerHistory],
+    facts: Facts,
+) -> Iterator[LogEnd]:
+    """Of each Fetch of the partition by a follower that is on the tape."""
+    for row in _fetches(wire, history):
+        after_ns = _sent_after_ns(row, history, brokers, facts)
+        if after_ns is not None and after_ns <= row["time_ns"]:
+            versions = _versions(history.versions, facts, after_ns, row["time_ns"])
+            epoch = f", in leader epoch {row['leader_epoch']}" if row["leader_epoch"] else ""
+            yield LogEnd(
+                broker_id=row["broker_id"],
+                offset=row["fetch_offset"],
+                after_ns=after_ns,
+                by_ns=row["time_ns"],
+                versions=versions,
+                words=f"{row['source']} fetched from offset {row['fetch_offset']} (frame "
+                f"{row['frame']}{epoch})",
+                frame=row["frame"],
+            )
+
+
+def _below(groups: Sequence[Commitment], sends: Sends) -> Iterator[tuple[Commitment, int]]:
+    """The first send of each group at or below what had been acknowledged before it was called."""
+    for group in groups:
+        before = highest_before(sends, group.sends.call_ns)
+        highest = np.where(before >= 0, sends.offset[before], _NONE)
+        below = np.flatnonzero(group.sends.offset <= highest)
+        if len(below):
+            yield group, int(below[np.argmin(group.sends.call_ns[below])])
+
+
+def _appended(group: Commitment, place: int) -> LogEnd:
+    version, sends = group.versions[0], group.sends
+    offset, operation = int(sends.offset[place]), int(sends.operation[place])
+    return LogEnd(
+        broker_id=version.leader,
+        offset=offset,
+        after_ns=int(sends.call_ns[place]),
+        by_ns=int(sends.return_ns[place]),
+        versions=group.versions,
+        words=f"leader {version.leader} took value {int(sends.value[place])} at offset {offset} "
+        f"in leader epoch {version.leader_epoch} (operation {operation})",
+        operation=operation,
+    )
+
+
+def _fetches(wire: pa.Table, history: PartitionHistory) -> Iterator[Mapping[str, Any]]:
+    """The rows of WIRE by which followers ask for this partition, of this very topic."""
+    asked = pc.and_(pc.equal(wire["api"], "Fetch"), pc.equal(wire["direction"], "request"))
+    mine = pc.or_kleene(
+        pc.equal(wire["topic_id"], history.topic_id), pc.equal(wire["topic"], history.topic)
+    )
+    rows = wire.filter(
+        pc.and_(pc.and_(asked, mine), pc.equal(wire["partition"], history.partition))
+    )
+    for row in rows.select(list(_COLUMNS)).to_pylist():
+        is_follower = row["broker_id"] is not None and row["broker_id"] >= 0
+        if is_follower and row["topic_id"] in (None, history.topic_id):
+            yield row
+
+
+_COLUMNS: Final = (
+    *("frame", "source", "time_ns", "topic_id", "broker_id", "broker_epoch", "leader_epoch"),
+    "fetch_offset",
+)
+
+
+def _sent_after_ns(
+    row: Mapping[str, Any],
+    history: PartitionHistory,
+    brokers: Mapping[int, BrokerHistory],
+    facts: Facts,
+) -> int | None:
+    """No later than when the Fetch was sent, by what its sender must have known."""
+    known_ms = [
+        one.timestamp_ms
+        for one in history.versions
+        if one.leader_epoch == row["leader_epoch"] and one.cause is not Cause.SNAPSHOT
+    ][:1]
+    broker = brokers.get(row["broker_id"])
+    known_ms += [
+        one.timestamp_ms
+        for one in (() if broker is None else broker.registrations())
+        if one.broker_epoch == row["broker_epoch"] and not one.snapshot
+    ][:1]
+    return max(map(facts.earliest_ns, known_ms), default=None)
+
+
+def _versions(
+    versions: Sequence[PartitionVersion], facts: Facts, from_ns: int, until_ns: int
+) -> tuple[PartitionVersion, ...]:
+    first, last = in_force(
+        versions, facts, from_ns=np.array([from_ns]), until_ns=np.array([until_ns])
+    )
+    return tuple(versions[int(first[0]) : int(last[0]) + 1]) if first[0] >= 0 else ()

@@ -1,0 +1,93 @@
+"""The replicas of a key as they lay on the disks: `replicas` and `replica_records` as arrays."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = ["NO_VALUE", "UNCLEAN", "ReplicaLog", "keys_of", "replica_logs"]
+
+NO_VALUE: Final = int(np.iinfo(np.int64).min)
+"""Of a record that is none of ours: a marker, a stranger's."""
+
+UNCLEAN: Final = "an election of the partition was recorded as unclean"
+"""When what a check finds of the replicas of a key is legal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaLog:
+    """One replica. Arrays have one element a record, by offset."""
+
+    node: str
+    key: str
+    topic_id: str | None
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int | None
+    leader_epochs: tuple[tuple[int, int], ...]
+    """(leader epoch, the offset it starts at)."""
+    damage: str | None
+    offset: NDArray[np.int64]
+    leader_epoch: NDArray[np.int32]
+    digest: NDArray[np.int64]
+    value: NDArray[np.int64]
+    """`NO_VALUE` where it is none of ours."""
+
+    @property
+    def epochs_text(self) -> str:
+        """Its leader epochs, each with the offset it starts at, for people."""
+        return ", ".join(f"{epoch} from {start}" for epoch, start in self.leader_epochs) or "none"
+
+    def value_at(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The value at each of these offsets; `NO_VALUE` where it has none of ours."""
+        if not len(self.offset):
+            return np.full(len(offsets), NO_VALUE)
+        place = np.minimum(np.searchsorted(self.offset, offsets), len(self.offset) - 1)
+        found: NDArray[np.int64] = np.where(
+            self.offset[place] == offsets, self.value[place], NO_VALUE
+        )
+        return found
+
+
+def keys_of(*tables: pa.Table) -> list[str]:
+    """The keys that any of these tables has rows of, sorted."""
+    return sorted({key for table in tables for key in pc.unique(table["key"]).to_pylist()})
+
+
+def replica_logs(key: str, replicas: pa.Table, replica_records: pa.Table) -> list[ReplicaLog]:
+    """The replicas of a key, by node. A node with two rows of one key (a stray) is left out."""
+    rows = replicas.filter(pc.equal(replicas["key"], key)).to_pylist()
+    records = replica_records.filter(pc.equal(replica_records["key"], key))
+    nodes = [row["node"] for row in rows]
+    return [
+        _replica(row, records.filter(pc.equal(records["node"], row["node"])))
+        for row in sorted(rows, key=lambda row: row["node"])
+        if nodes.count(row["node"]) == 1
+    ]
+
+
+def _replica(row: Mapping[str, Any], records: pa.Table) -> ReplicaLog:
+    ordered = records.sort_by("offset")
+    return ReplicaLog(
+        **{
+            name: row[name]
+            for name in (
+                *("node", "key", "topic_id", "log_start_offset", "log_end_offset"),
+                *("high_watermark", "damage"),
+            )
+        },
+        leader_epochs=tuple(_epochs(row["leader_epochs"])),
+        offset=ordered["offset"].to_numpy(),
+        leader_epoch=ordered["leader_epoch"].to_numpy(),
+        digest=ordered["digest"].to_numpy(),
+        value=pc.fill_null(ordered["value"], NO_VALUE).to_numpy(),
+    )
+
+
+def _epochs(rows: list[Mapping[str, int]]) -> Iterator[tuple[int, int]]:
+    for row in rows:
+        yield row["leader_epoch"], row["start_offset"]

@@ -1,0 +1,115 @@
+"""Tasks on Spark: it deals them out, bounds them and collects what they answer.
+
+A row of Arrow is a parcel, and its content is pickled: no record goes through the JVM, and Spark
+moves a parcel of a million rows as quickly as one of ten.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event, Timer
+from typing import Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from checkers.runner.tasks import JobError, Parcel
+
+__all__ = ["SparkTasks"]
+
+_PARCELS: Final = pa.schema(
+    [
+        pa.field("number", pa.int64(), nullable=False),
+        pa.field("content", pa.binary(), nullable=False),
+    ]
+)
+_TAG: Final = "fencepost-check"
+_REASON_LENGTH_MAX: Final = 400
+_DEAD_WORKER: Final = "Python worker exited unexpectedly"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTasks:
+    """A Spark session as `checkers.runner.tasks.Session`."""
+
+    spark: SparkSession
+
+    @property
+    def cores(self) -> int:
+        """How many workers run at a time."""
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    def parcels(
+        self,
+        deal: Callable[[Iterable[int]], Iterator[Parcel]],
+        count: int,
+        *,
+        workers: int,
+        judge: Callable[[int, Sequence[bytes]], Parcel] | None,
+        budget_s: float,
+    ) -> list[Parcel]:
+        """See the port."""
+        schema = from_arrow_schema(_PARCELS)
+        frame = self.spark.range(0, count, 1, workers).mapInArrow(_Batches(deal), schema)
+        if judge is not None:
+            frame = frame.groupBy("number").applyInArrow(_judged(judge), schema)
+        found = self._collected(frame, budget_s)
+        return list(zip(found["number"].to_pylist(), found["content"].to_pylist(), strict=True))
+
+    def _collected(self, frame: DataFrame, budget_s: float) -> pa.Table:
+        """The rows of a small frame. Raises JobError if the job dies or outlasts its budget."""
+        context, ran_out = self.spark.sparkContext, Event()
+
+        def give_up() -> None:
+            ran_out.set()
+            context.cancelJobsWithTag(_TAG)
+
+        timer = Timer(budget_s, give_up)
+        context.addJobTag(_TAG)
+        timer.start()
+        try:
+            return frame.toArrow()
+        except (PySparkException, Py4JError) as error:
+            if ran_out.is_set():
+                raise JobError(f"it did not end within its budget of {budget_s:g} s") from error
+            raise JobError(_reason(str(error))) from error
+        finally:
+            timer.cancel()
+            context.removeJobTag(_TAG)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batches:
+    """The numbers of tasks, as `mapInArrow` calls for them: batches in, batches of parcels out."""
+
+    deal: Callable[[Iterable[int]], Iterator[Parcel]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (number for batch in batches for number in batch.column("id").to_pylist())
+        for number, content in self.deal(numbers):
+            yield _row(number, content)
+
+
+def _judged(
+    judge: Callable[[int, Sequence[bytes]], Parcel],
+) -> Callable[[pa.Table], pa.Table]:
+    """All parcels for one number, as `applyInArrow` calls it, which counts a method's arguments."""
+
+    def judged(parcels: pa.Table) -> pa.Table:
+        contents = parcels.column("content").to_pylist()
+        return pa.Table.from_batches([_row(*judge(parcels.column("number")[0].as_py(), contents))])
+
+    return judged
+
+
+def _row(number: int, content: bytes) -> pa.RecordBatch:
+    return pa.record_batch([[number], [content]], schema=_PARCELS)
+
+
+def _reason(text: str) -> str:
+    """What went wrong, of an error message that goes on with stack traces."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    found = next((line for line in lines if _DEAD_WORKER in line), lines[0] if lines else text)
+    return found[:_REASON_LENGTH_MAX]

@@ -1,0 +1,78 @@
+"""Files by path or by URI, as a task opens them, on whatever machine it runs.
+
+A task is Python: it has no JVM to ask, so what it reads goes through pyarrow's file systems (files,
+S3, GCS, Azure, and HDFS where libhdfs is installed). These open a file at any place, so that a task
+reads the row groups that it judges and no others. `s3a://`, as Spark says it, is S3; credentials
+are found as the cloud's own tools find them.
+
+What pyarrow has no file system for, Spark's may have: `checkers.runner.mirror` asks that one, from
+the driver.
+"""
+
+import hashlib
+from contextlib import closing
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem, LocalFileSystem
+
+__all__ = ["file_size", "file_system", "is_uri", "local_path", "parquet_file", "sha256"]
+
+_CHUNK_BYTES: Final = 1 << 20
+_ALSO_CALLED: Final = {"s3a": "s3", "s3n": "s3"}
+
+
+def is_uri(text: str) -> bool:
+    """Whether this names a place by scheme, and not by path."""
+    return "://" in text
+
+
+def local_path(uri: str) -> str | None:
+    """The path that a `file://` URI names; None if it is of another scheme, or another machine."""
+    parts = urlsplit(uri)
+    here = parts.scheme == "file" and parts.netloc in ("", "localhost")
+    return unquote(parts.path) if here else None
+
+
+def file_system(uri: str) -> tuple[FileSystem, str]:
+    """The file system of a URI, and the path in it.
+
+    Raises pyarrow.ArrowInvalid for a scheme that pyarrow does not know, OSError if it cannot be
+    reached (libhdfs is missing, say).
+    """
+    scheme, mark, rest = uri.partition("://")
+    found, path = FileSystem.from_uri(f"{_ALSO_CALLED.get(scheme, scheme)}{mark}{rest}")
+    return found, path
+
+
+def parquet_file(location: str, *, words: list[str]) -> Any:
+    """The Parquet file at a path or URI, these columns as dictionaries; closed by its user."""
+    if not is_uri(location):
+        return pq.ParquetFile(location, read_dictionary=words)
+    system, path = file_system(location)
+    return pq.ParquetFile(path, read_dictionary=words, filesystem=system)
+
+
+def file_size(location: str) -> int:
+    """Bytes. Raises OSError if there is no such file, or it cannot be asked for."""
+    system, path = _placed(location)
+    size = system.get_file_info(path).size
+    if size is None:
+        raise FileNotFoundError(f"no file {location}")
+    return int(size)
+
+
+def sha256(location: str) -> str:
+    """The digest of a file, as hexadecimal digits. Raises OSError if it cannot be read."""
+    system, path = _placed(location)
+    digest = hashlib.sha256()
+    with closing(system.open_input_stream(path)) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _placed(location: str) -> tuple[FileSystem, str]:
+    # `from_uri` takes absolute paths as well, but refuses relative ones.
+    return file_system(location) if is_uri(location) else (LocalFileSystem(), location)

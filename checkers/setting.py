@@ -1,0 +1,33 @@
+"""What the operations of a run say beside the records of each key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FinalRead", "Setting"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinalRead:
+    """A final read of a key that is complete; it may have returned nothing at all."""
+
+    operation: int
+    key: str
+    call_ns: int
+    return_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What must be known beside the records of a key to judge it."""
+
+    idempotent: bool = True
+    """Producers were promised that a retry adds nothing and that order is kept."""
+    consume: str = "assign"
+    """How consumers got their keys: "assign", "subscribe" or "both"."""
+    final_reads: tuple[FinalRead, ...] = ()
+    """The complete ones, of all keys."""
+    info_polls: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    """Operation indices, ascending, of polls whose records may have been lost, by process."""

@@ -1,0 +1,124 @@
+"""The pass over tables of the cluster: the kernels of whole tables, as tasks.
+
+To read a tape and to replay a log takes longer than most checks do. So the calls that one worker
+makes share what they read, but for the tables of a bucket.
+
+A kernel that crashes is unknown for its call and check; so is a table that cannot be read, and a
+call that ends its worker.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+
+from checkers.anomaly import Found
+from checkers.check_group import CheckGroup, GroupAnswers, Question
+from checkers.entry import Entry
+from checkers.facts import Facts, facts_of
+from checkers.finding_rows import findings_table, found_row
+from checkers.metadata.view import View
+from checkers.results import FileAnswers, anomalies_found, result_of
+from checkers.runner.tables import SealedFile, byte_count, row_count, rows_in
+from checkers.runner.tasks import Answer
+from checkers.table_check import TableCheck
+from checkers.verdict import CheckResult
+from history.cluster_schema import METADATA_LOG
+from history.schema import RECORD_BUCKET_COUNT
+
+__all__ = ["table_group"]
+
+_BUCKETED: Final = ("records", "replica_records")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One call of a kernel."""
+
+    check: TableCheck
+    files: Mapping[str, SealedFile]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """What makes the calls: what it has read and replayed serves all of them."""
+
+    facts: Facts
+    shelf: dict[SealedFile, pa.Table] = field(default_factory=dict)
+    views: dict[SealedFile | None, View] = field(default_factory=dict)
+
+    def __call__(self, call: _Call) -> list[tuple[str, Found]]:
+        tables = {name: self._read(name, file) for name, file in call.files.items()}
+        file = call.files.get("metadata_log")
+        if file not in self.views:
+            # Of no log, where the kernel does not ask for one.
+            log = METADATA_LOG.empty_table() if file is None else tables["metadata_log"]
+            self.views[file] = View(facts=self.facts, metadata_log=log)
+        return list(call.check.kernel(tables, self.views[file]))
+
+    def _read(self, name: str, file: SealedFile) -> pa.Table:
+        if name in _BUCKETED:
+            return rows_in(file, name)
+        if file not in self.shelf:
+            self.shelf[file] = rows_in(file, name)
+        return self.shelf[file]
+
+
+def table_group(checks: Sequence[TableCheck]) -> CheckGroup:
+    """These checks as a group."""
+
+    def answer(question: Question) -> GroupAnswers:
+        asked = [check for check in checks if check.entry.name in question.checks]
+        calls = [call for check in asked for call in _calls(check, question)]
+        of_buckets = (
+            byte_count(file)
+            for call in calls
+            for name, file in call.files.items()
+            if name in _BUCKETED
+        )
+        judge = _Judge(facts=facts_of(question.manifest))
+        answers = question.each(calls, judge, bytes_in_all=sum(of_buckets))
+        told = [
+            _told(check.entry, [one for one in answers if one.task.check is check])
+            for check in asked
+        ]
+        return GroupAnswers(
+            results=tuple(result for result, _ in told),
+            anomalies=pa.concat_tables([table for _, table in told]),
+        )
+
+    return CheckGroup(name="tables", entries=tuple(check.entry for check in checks), answer=answer)
+
+
+def _calls(check: TableCheck, question: Question) -> Iterable[_Call]:
+    for bucket in _buckets(question) if check.by_bucket else (0,):
+        files = {name: question.file(name, bucket=bucket) for name in check.given}
+        yield _Call(check=check, files=files)
+
+
+def _buckets(question: Question) -> tuple[int, ...]:
+    """Those that hold anything, or that cannot be read: few keys fill few buckets."""
+    return tuple(
+        bucket
+        for bucket in range(RECORD_BUCKET_COUNT)
+        if any(row_count(question.file(name, bucket=bucket)) != 0 for name in _BUCKETED)
+    )
+
+
+def _told(
+    entry: Entry, answers: Sequence[Answer[_Call, list[tuple[str, Found]]]]
+) -> tuple[CheckResult, pa.Table]:
+    findings = findings_table(
+        [
+            found_row(entry.name, found) | {"path": entry.name, "key": key, "seconds": 0.0}
+            for answer in answers
+            for key, found in answer.content or ()
+        ]
+    )
+    # A check that cannot read one tape in sixteen calls has one reason and not sixteen.
+    failures = tuple(dict.fromkeys(answer.failure for answer in answers if answer.failure))
+    seconds = sum(answer.seconds for answer in answers)
+    files = FileAnswers(record_count=0, unreadable=failures, seconds=seconds)
+    result = result_of(entry, findings, files=files, broken=frozenset(), died="")
+    return replace(result, seconds=seconds), anomalies_found(entry.name, findings)

@@ -1,0 +1,79 @@
+"""Prepares and builds clusters of Apache Kafka."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from clusters.abilities import Route
+from clusters.hosts.place import Host
+from clusters.kafka.cluster import KafkaCluster
+from clusters.kafka.preparation import prepare
+from clusters.kafka.prepared import Prepared
+from clusters.kafka.upgrade_preparation import with_levels, with_release
+from clusters.kafka_port import KafkaSpec
+from clusters.system import Wanted
+from history.clock import Clock
+from history.failure import HarnessError, SpecError, UsageError
+
+__all__ = ["DRIVER", "KafkaDriver"]
+
+
+class KafkaDriver:
+    """`clusters.system.Driver`."""
+
+    cluster = KafkaCluster
+
+    def prepare(self, spec: KafkaSpec, wanted: Wanted, say: Callable[[str], None]) -> Prepared:
+        """Its release, and each release and metadata.version that the play comes to."""
+        try:
+            ready = prepare(spec, say)
+            for step, name in wanted.releases:
+                with _placed(step):
+                    ready = with_release(ready, name, spec=spec, progress=say)
+            # Which levels a metadata.version implies is asked of the newest release of them all.
+            for step, name in wanted.levels:
+                with _placed(step):
+                    ready = with_levels(ready, name, spec=spec, progress=say)
+        except (SpecError, UsageError):
+            raise
+        except HarnessError as error:
+            more = "(--cluster reference needs no release of Kafka)"
+            raise HarnessError(f"{error}\n{more}") from error
+        return ready
+
+    def build(
+        self,
+        spec: KafkaSpec,
+        prepared: Prepared,
+        *,
+        host: Host,
+        directory: Path,
+        clock: Clock,
+        rules_off: Sequence[str],
+        port_base: int | None,
+        route: Route,
+    ) -> KafkaCluster:
+        """The cluster, with nothing of it running yet."""
+        assert not rules_off, "refused before"
+        return KafkaCluster(
+            spec,
+            prepared=prepared,
+            host=host,
+            directory=directory,
+            clock=clock,
+            port_base=port_base,
+            route=route,
+        )
+
+
+DRIVER: Final = KafkaDriver()
+
+
+@contextmanager
+def _placed(step: int) -> Iterator[None]:
+    """What cannot be is the fault of this step of the play."""
+    try:
+        yield
+    except UsageError as error:
+        raise SpecError(("play", step), str(error)) from error

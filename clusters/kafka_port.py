@@ -1,0 +1,259 @@
+"""What Kafka's clusters have beside what every cluster has, of whatever release and make.
+
+Controllers that decide, brokers that clients talk to, topics with partitions and replicas. Kafka's
+own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import ClassVar, Final, Protocol, runtime_checkable
+
+from clusters.port import KEY, Cluster, ClusterSpec, NodeName, NodeRole, role_name
+from history.failure import Mistakes
+
+__all__ = [
+    "Administers",
+    "BitFlips",
+    "BrokerCluster",
+    "ClusterView",
+    "FlippedPart",
+    "KafkaSpec",
+    "LogEnds",
+    "PartitionView",
+    "Quorum",
+    "Role",
+    "TopicSpec",
+    "of_kafka",
+    "role_of",
+]
+
+
+_BROKERS_MAX: Final = 9
+"""One digit, one machine."""
+
+
+class Role(StrEnum):
+    """What a node is; also the first part of its name."""
+
+    CONTROLLER = "controller"
+    BROKER = "broker"
+
+
+def role_of(node: NodeName) -> Role:
+    """The role that a node's name states."""
+    return Role(role_name(node))
+
+
+class Quorum(StrEnum):
+    """How controllers know each other as voters."""
+
+    STATIC = "static"
+    """By node id, from the configuration: whoever has the id votes, whatever it lost."""
+    DYNAMIC = "dynamic"
+    """By node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
+
+
+class FlippedPart(StrEnum):
+    """Where on a node's disk a bit is flipped."""
+
+    SEGMENT = "segment"
+    """The records of a replica's active segment."""
+    INDEX = "index"
+    """The offset index of a replica's active segment."""
+    METADATA = "metadata"
+    """The records of the metadata log's active segment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSpec:
+    """A topic to create: `assignment` (by partition, broker numbers, leader first) or counts."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = 3
+    assignment: tuple[tuple[int, ...], ...] | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The topic's keys, `name-partition`, in order."""
+        count = self.partitions if self.assignment is None else len(self.assignment)
+        return tuple(f"{self.name}-{partition}" for partition in range(count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSpec(ClusterSpec):
+    """A cluster to build: how many nodes, of what, with which settings."""
+
+    controllers: int = 1
+    brokers: int = 3
+    release: str = field(default="4.3.1", metadata={KEY: "kafka"})
+    """A release of Apache Kafka ("4.3.1"), or `path:DIR` of a build of the user's own."""
+    quorum: Quorum = Quorum.STATIC
+    """Dynamic: from 3.9 on."""
+    spare_controllers: int = 0
+    """Beside them: nodes that are no members until they are added. Of a dynamic quorum."""
+    spare_brokers: int = 0
+    metadata_version: str | None = None
+    """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings of every node, by Kafka's property names. They win over the harness's defaults."""
+    controller_settings: Mapping[str, str] = field(default_factory=dict)
+    broker_settings: Mapping[str, str] = field(default_factory=dict)
+    java_options: tuple[str, ...] = ()
+    """Extra options of each node's JVM."""
+
+    roles: ClassVar[tuple[NodeRole, ...]] = (
+        NodeRole(name=Role.CONTROLLER, decides=True),
+        NodeRole(name=Role.BROKER, serves_clients=True),
+    )
+
+    @property
+    def protocol_level(self) -> str | None:
+        """The metadata.version."""
+        return self.metadata_version
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many nodes there are of each role, spare ones too."""
+        return {
+            Role.CONTROLLER: self.controllers + self.spare_controllers,
+            Role.BROKER: self.brokers + self.spare_brokers,
+        }
+
+    @property
+    def member_ids(self) -> tuple[int, ...]:
+        """Kafka's ids of all brokers."""
+        return tuple(range(1, self.counts[Role.BROKER] + 1))
+
+    @property
+    def spares(self) -> frozenset[NodeName]:
+        """The nodes of either role with the highest numbers."""
+        first = replace(self, spare_controllers=0, spare_brokers=0)
+        return frozenset(self.nodes) - frozenset(first.nodes)
+
+    @property
+    def fixed(self) -> frozenset[NodeName]:
+        """The voters of a static quorum."""
+        if self.quorum is not Quorum.STATIC:
+            return frozenset()
+        return frozenset(node for node in self.nodes if role_of(node) is Role.CONTROLLER)
+
+    def check(self) -> None:
+        """Raise SpecError, with the paths of the keys, for a cluster that cannot be."""
+        mistakes = Mistakes()
+        if self.controllers not in (1, 3):
+            mistakes.note(("controllers",), f"1 or 3 controllers, found {self.controllers}")
+        if not 1 <= self.brokers <= _BROKERS_MAX:
+            mistakes.note(("brokers",), f"1 to {_BROKERS_MAX} brokers, found {self.brokers}")
+        spare_max = max(0, _BROKERS_MAX - self.brokers)
+        for key, most in (("spare_controllers", 4), ("spare_brokers", spare_max)):
+            if not 0 <= getattr(self, key) <= most:
+                mistakes.note((key,), f"0 to {most} of them, found {getattr(self, key)}")
+        if self.spare_controllers and self.quorum is Quorum.STATIC:
+            found = "the voters of a static quorum are fixed: dynamic"
+            mistakes.note(("spare_controllers",), found)
+        mistakes.refuse()
+
+
+def of_kafka(spec: ClusterSpec) -> KafkaSpec:
+    """The spec, which is one of a cluster of Kafka's kind: topics and brokers say so."""
+    assert isinstance(spec, KafkaSpec), spec
+    return spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionView:
+    """A partition as one broker's metadata shows it. Ids are Kafka's broker ids."""
+
+    leader: int | None
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """What a metadata read showed. A fenced broker is not in `brokers`."""
+
+    time_ns: int
+    brokers: frozenset[int]
+    serving: frozenset[int]
+    """Brokers that answered this look themselves, and list themselves. Right after a restart the
+    others still list a broker, by the registration of its dead predecessor: this tells them apart.
+    """
+    partitions: Mapping[str, PartitionView]
+    """By key, `topic-partition`."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Topic names by their ids, where the cluster has such."""
+
+    def is_whole(self, members: frozenset[int]) -> bool:
+        """Whether every member is unfenced, and every partition has a leader and its full ISR."""
+        return self.brokers & self.serving >= members and all(
+            partition.leader is not None and set(partition.isr) == set(partition.replicas)
+            for partition in self.partitions.values()
+        )
+
+
+@runtime_checkable
+class BrokerCluster(Cluster, Protocol):
+    """A cluster of brokers under controllers. `start` returns once a topic can be created."""
+
+    @property
+    def spec(self) -> KafkaSpec:
+        """What it was built from."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect: `host:port,…`, every broker."""
+
+    def broker_id(self, node: NodeName) -> int:
+        """Kafka's id of this node (broker or controller)."""
+
+    def node_of(self, broker_id: int) -> NodeName:
+        """The node with this id of Kafka's."""
+
+    def create_topics(self, topics: Sequence[TopicSpec]) -> None:
+        """Create topics and wait until every unfenced broker knows them."""
+
+    def view(self) -> ClusterView:
+        """The metadata as an unfenced broker shows it, within a second or two.
+
+        Raises HarnessError if no broker answers.
+        """
+
+    def controller_leader(self) -> NodeName | None:
+        """The active controller as the quorum describes itself, or None if nobody could say."""
+
+
+@runtime_checkable
+class Administers(Protocol):
+    """Can be asked what an operator asks. Each returns evidence in words, or HarnessError."""
+
+    def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
+        """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
+
+    def move_leader(self, key: str, leader: int, *, within_s: float) -> str:
+        """Make this broker the preferred replica and have it elected; returns once it leads."""
+
+    def reassign(self, key: str, replicas: tuple[int, ...], *, within_s: float) -> str:
+        """Give the key these replicas; returns once the reassignment is over."""
+
+
+@runtime_checkable
+class BitFlips(Protocol):
+    """Can flip a bit of what a node has on its disk."""
+
+    def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
+        """Flip one bit, drawn from the seed, on the disk of a node that is down.
+
+        Returns the file, the place, and the byte before and after, in words.
+        """
+
+
+@runtime_checkable
+class LogEnds(Protocol):
+    """Can look at the ends of its replicas' logs, whatever state their nodes are in."""
+
+    def log_end(self, node: NodeName, key: str) -> int | None:
+        """The log end offset on the broker's disk; None if it has no replica of the key."""

@@ -1,0 +1,220 @@
+"""One look at a cluster and its clients, and the conditions that every system's plays may await.
+
+A condition is a pure question about one observation. What a system shows of itself is its own
+(`View`); the conditions that ask about that are its own, too.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Protocol
+
+from clusters.port import NodeName, NodeState
+from clusters.stage import Stage
+from history.failure import SpecError
+
+__all__ = [
+    "CONDITIONS",
+    "Acknowledged",
+    "AllRecovered",
+    "Condition",
+    "Down",
+    "Held",
+    "LogEnds",
+    "Observation",
+    "Parse",
+    "Seen",
+    "View",
+    "count_of",
+    "node_of",
+]
+
+LogEnds = Mapping[tuple[str, NodeName], int]
+"""Log end offsets by key and broker, as they lie on the disks."""
+
+
+class View(Protocol):
+    """What a system showed of itself."""
+
+    def is_whole(self, members: frozenset[int]) -> bool:
+        """Whether it lacks nothing, with these members by their ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One look at the whole: what the system, the host and the clients' segments say."""
+
+    view: Any
+    """A `View` of the system's own; None: no node showed anything."""
+    active_controller: NodeName | None
+    """The node that leads the others, where one does."""
+    states: Mapping[NodeName, NodeState]
+    broker_ids: Mapping[NodeName, int]
+    """The ids, in views, of the nodes that serve clients."""
+    acknowledged_count: int
+    """Sends acknowledged since the await began."""
+    held_counts: Mapping[str, int] = field(default_factory=dict)
+    """Frames held ever, by the name of the rule that is laid."""
+    matched_counts: Mapping[str, int] = field(default_factory=dict)
+    """Frames that a rule concerned, by its name."""
+    registrations: Mapping[NodeName, int] = field(default_factory=dict)
+    """Registrations that were granted to each broker since the await began."""
+    log_ends: LogEnds = field(default_factory=dict)
+    outsiders: frozenset[NodeName] = frozenset()
+    """Nodes that are no members of the cluster now: they are not waited for."""
+
+    @property
+    def member_ids(self) -> frozenset[int]:
+        """The ids of the members that serve clients."""
+        ids = self.broker_ids
+        return frozenset(ids[node] for node in ids if node not in self.outsiders)
+
+
+class Condition(Protocol):
+    """A question that one observation answers. What nobody showed holds in no way."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules of the wire that it asks about."""
+
+    def holds(self, now: Observation) -> bool:
+        """Whether it holds in this observation."""
+
+    def data(self) -> object:
+        """As a play writes it."""
+
+
+Parse = Callable[[str, object, Stage], Condition]
+"""From a word, what stands behind it, and what a play may name. Raises SpecError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """The node has no process."""
+
+    node: NodeName
+    rules: ClassVar[tuple[str, ...]] = ()
+
+    def holds(self, now: Observation) -> bool:
+        """Whether it holds in this observation."""
+        return now.states[self.node] is NodeState.DOWN
+
+    def data(self) -> object:
+        """As a play writes it."""
+        return {"down": str(self.node)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """So many more sends were acknowledged since the await began."""
+
+    count: int
+    rules: ClassVar[tuple[str, ...]] = ()
+
+    def holds(self, now: Observation) -> bool:
+        """Whether it holds in this observation."""
+        return now.acknowledged_count >= self.count
+
+    def data(self) -> object:
+        """As a play writes it."""
+        return {"acknowledged": self.count}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The rule of this name has held so many frames since it was laid."""
+
+    name: str
+    count: int = 1
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Its own."""
+        return (self.name,)
+
+    def holds(self, now: Observation) -> bool:
+        """Whether it holds in this observation."""
+        return now.held_counts.get(self.name, 0) >= self.count
+
+    def data(self) -> object:
+        """As a play writes it."""
+        return {"held": self.name if self.count == 1 else {self.name: self.count}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The rule of this name has concerned so many frames since it was laid."""
+
+    name: str
+    count: int = 1
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Its own."""
+        return (self.name,)
+
+    def holds(self, now: Observation) -> bool:
+        """Whether it holds in this observation."""
+        return now.matched_counts.get(self.name, 0) >= self.count
+
+    def data(self) -> object:
+        """As a play writes it."""
+        return {"seen": self.name if self.count == 1 else {self.name: self.count}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllRecovered:
+    """Every node runs, and the system shows that it lacks nothing."""
+
+    rules: ClassVar[tuple[str, ...]] = ()
+
+    def holds(self, now: Observation) -> bool:
+        """Whether it holds in this observation."""
+        running = all(
+            state is NodeState.RUNNING
+            for node, state in now.states.items()
+            if node not in now.outsiders
+        )
+        return running and now.view is not None and now.view.is_whole(now.member_ids)
+
+    def data(self) -> object:
+        """As a play writes it."""
+        return "recovered"
+
+
+def node_of(value: object, stage: Stage, *, role: str = "") -> NodeName:
+    """The node of this name, of this role if one is asked for."""
+    fitting = [node for node in stage.nodes if node.startswith(role)]
+    for node in fitting:
+        if node == value:
+            return node
+    raise SpecError((), f"no such node: {value!r}; allowed: {', '.join(fitting)}")
+
+
+def count_of(value: object) -> int:
+    """A count of 1 or more."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise SpecError((), f"expected a count of 1 or more, found {value!r}")
+    return value
+
+
+def _named_count(operand: object) -> tuple[str, int]:
+    if isinstance(operand, str):
+        return operand, 1
+    if not isinstance(operand, dict) or len(operand) != 1:
+        raise SpecError((), f"expected a rule's name, or {{name: count}}, found {operand!r}")
+    name, count = next(iter(operand.items()))
+    return str(name), count_of(count)
+
+
+def _of_frames(word: str, operand: object, _stage: Stage) -> Condition:
+    name, count = _named_count(operand)
+    return Held(name=name, count=count) if word == "held" else Seen(name=name, count=count)
+
+
+CONDITIONS: Final[Mapping[str, Parse]] = {
+    "down": lambda _word, operand, stage: Down(node=node_of(operand, stage)),
+    "acknowledged": lambda _word, operand, _stage: Acknowledged(count=count_of(operand)),
+    "held": _of_frames,
+    "seen": _of_frames,
+}
+"""Those of every system, by their words; beside them stands `recovered`."""

@@ -1,0 +1,31 @@
+"""What a play may name: the nodes, keys and replicas that will exist."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from clusters.port import NodeName, NodeRole
+
+__all__ = ["Stage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """The cast of a play, known before anything starts."""
+
+    nodes: tuple[NodeName, ...]
+    system: str = "kafka"
+    """The name of the cluster's system, whose conditions a play may await."""
+    roles: tuple[NodeRole, ...] = ()
+    """What they are; of what none is, plays cannot say anything."""
+    keys: tuple[str, ...] = ()
+    broker_ids: tuple[int, ...] = ()
+    replicas: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Of the keys whose replicas the scenario states: by key, broker numbers."""
+    spares: frozenset[NodeName] = frozenset()
+    """The nodes that are no members until they are added."""
+    fixed: frozenset[NodeName] = frozenset()
+    """Those that can be neither added nor removed: the voters of a static quorum."""
+    release: str = ""
+    """Which every node starts on; empty: nobody says, and every other is taken for possible."""
+    metadata_version: str = ""
+    """Which the cluster starts at; empty: the release's own."""

@@ -1,0 +1,130 @@
+"""A system that Fencepost can break: what its clusters are, who makes them, what its runs hold.
+
+Everything here is read with a scenario, before anything heavy is imported; a make's driver is
+imported when a cluster of it is prepared. `clusters.systems` is the registry.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from clusters.abilities import Route
+from clusters.hosts.place import Host
+from clusters.observation import Parse
+from clusters.port import Cluster, ClusterSpec
+from clusters.provision.java import Java
+from history.clock import Clock
+
+__all__ = ["Driver", "Make", "Prepared", "System", "Wanted"]
+
+Say = Callable[[str], None]
+
+
+class Prepared(Protocol):
+    """All that has to be there before a cluster's first process starts."""
+
+    @property
+    def java(self) -> Java:
+        """For the checks, and for nodes that are JVMs."""
+
+    @property
+    def version(self) -> str:
+        """The release whose expectations hold of it."""
+
+    @property
+    def level(self) -> int | None:
+        """The protocol's level that a cluster of our own starts with; None: it is not our own."""
+
+    @property
+    def files_read(self) -> tuple[Path, ...]:
+        """What nodes read of this machine beside their own directories: containers get it."""
+
+    @property
+    def carried(self) -> tuple[Path, ...]:
+        """What a node on another machine is given, beside a Java."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a play comes to beside what its cluster starts with, each with the step's number."""
+
+    releases: Sequence[tuple[int, str]] = ()
+    levels: Sequence[tuple[int, str]] = ()
+
+
+class Driver(Protocol):
+    """Prepares and builds the clusters of one make. Heavy to import."""
+
+    @property
+    def cluster(self) -> type[Cluster]:
+        """What it builds: its abilities are known before it is built."""
+
+    def prepare(self, spec: Any, wanted: Wanted, say: Say) -> Prepared:
+        """Fetch, format and train what is not in the cache yet.
+
+        Raises SpecError for what a step of the play asks for and there is not, UsageError for what
+        the spec does, and HarnessError if it cannot be had.
+        """
+
+    def build(
+        self,
+        spec: Any,
+        prepared: Any,
+        *,
+        host: Host,
+        directory: Path,
+        clock: Clock,
+        rules_off: Sequence[str],
+        port_base: int | None,
+        route: Route,
+    ) -> Cluster:
+        """The cluster, with nothing of it running yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Make:
+    """What the nodes of a system's cluster are made of."""
+
+    name: str
+    """As in `--cluster NAME`."""
+    driver_module: str
+    """The module whose `DRIVER` builds its clusters."""
+    title: str
+    """In sentences: "Kafka 4.3.1", "the reference cluster"; `{release}` is the spec's."""
+    in_virtual_time: bool = False
+    """Its nodes and clients are no processes."""
+    of_our_own: bool = False
+    """Its nodes run on this Python, keep leases, and can be told to keep a rule no more."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def driver(self) -> Driver:
+        """Imported now."""
+        driver: Driver = import_module(self.driver_module).DRIVER
+        return driver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A kind of cluster: `cluster: {system: NAME, …}` in a scenario."""
+
+    name: str
+    spec: type[ClusterSpec]
+    """Its fields are the other keys under `cluster`, its roles the nodes that plays may name."""
+    makes: tuple[Make, ...]
+    """The first is what `--cluster` need not name."""
+    tables: tuple[str, ...]
+    """The tables of evidence that each run of it sets out to record."""
+    conditions: Mapping[str, Parse]
+    """What plays may await beside what they may of every system, by their words."""
+    keyed: bool = True
+    """Its clients write to the partitions of topics, which its scenarios list."""
+
+    @property
+    def by_name(self) -> Mapping[str, Make]:
+        """Its makes."""
+        return {make.name: make for make in self.makes}

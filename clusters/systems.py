@@ -1,0 +1,70 @@
+"""The registry of systems: one entry each, and how a scenario and a command line name them."""
+
+from typing import Final
+
+from clusters.kafka_conditions import CONDITIONS
+from clusters.kafka_port import KafkaSpec
+from clusters.port import ClusterSpec, NodeName, NodeRole, role_name
+from clusters.system import Make, System
+
+__all__ = [
+    "KAFKA",
+    "MAKES",
+    "REFERENCE",
+    "ROLES",
+    "SIMULATED",
+    "SYSTEMS",
+    "kind_of_node",
+    "system_of",
+]
+
+KAFKA: Final = Make(name="kafka", driver_module="clusters.kafka.driver", title="Kafka {release}")
+"""A release of Apache Kafka, as processes."""
+REFERENCE: Final = Make(
+    name="reference",
+    driver_module="clusters.reference.driver",
+    title="the reference cluster",
+    of_our_own=True,
+)
+"""The reference cluster, as processes."""
+SIMULATED: Final = Make(
+    name="simulated",
+    driver_module="clusters.reference.simulated.driver",
+    title="the reference cluster in virtual time",
+    in_virtual_time=True,
+    of_our_own=True,
+)
+"""The reference cluster and its clients in one process and in virtual time."""
+
+SYSTEMS: Final[dict[str, System]] = {
+    system.name: system
+    for system in (
+        System(
+            name="kafka",
+            spec=KafkaSpec,
+            makes=(KAFKA, REFERENCE, SIMULATED),
+            conditions=CONDITIONS,
+            tables=(
+                *("describes", "metadata_offsets", "quorum_claims"),
+                *("metadata_log", "replicas", "replica_records", "node_settings", "log_findings"),
+            ),
+        ),
+    )
+}
+"""By the name in `cluster: {system: NAME}`; the first is what a scenario need not name."""
+MAKES: Final = {make.name: make for system in SYSTEMS.values() for make in system.makes}
+"""By the name in `--cluster NAME`."""
+
+
+ROLES: Final = {role.name: role for system in SYSTEMS.values() for role in system.spec.roles}
+"""By the first part of their nodes' names, which means the same in every system."""
+
+
+def kind_of_node(node: NodeName) -> NodeRole:
+    """What a node is."""
+    return ROLES[role_name(node)]
+
+
+def system_of(spec: ClusterSpec) -> System:
+    """The system whose clusters such a spec describes."""
+    return next(system for system in SYSTEMS.values() if system.spec is type(spec))

@@ -1,0 +1,147 @@
+"""`fencepost run --dry-run`: the plan of a run, as people and as programs read it."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import yaml
+
+from clusters.kafka_port import TopicSpec
+from clusters.port import role_name
+from clusters.systems import system_of
+from harness.cli.options import emit_json
+from harness.prepare.abilities import needs
+from harness.prepare.plan import Plan, planned
+from harness.prepare.projection import projected
+from harness.progress import Progress, terminal_progress
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import Scenario
+from nemesis.play import step_data
+from nemesis.words import duration_text
+from workloads.registry import kind_of
+
+__all__ = ["plan_data", "show_plans"]
+
+_COLUMNS: Final = 74
+"""YAML ends a line only after the word that passes its width, and few are longer than 26."""
+_DRAWN: Final = 100
+_AS_IF: Final = (
+    "as drawn if each fault is over once it is healed and each partition is led by its first "
+    "replica; a run draws on from what its cluster does"
+)
+
+
+def show_plans(
+    scenario: Scenario, options: Callable[[Progress], Iterable[RunOptions]], *, as_json: bool
+) -> int:
+    """Print the plan of each run. UsageError or HarnessError for what a run would refuse."""
+    with terminal_progress() as progress:
+        plans = [planned(scenario, one, progress.say) for one in options(progress)]
+    found = [plan_data(plan) for plan in plans]
+    if as_json:
+        emit_json(found)
+    else:
+        # Lists and steps of plain words are a line each, as scenarios have them.
+        dumped = yaml.safe_dump_all(
+            found, sort_keys=False, allow_unicode=True, width=_COLUMNS, default_flow_style=None
+        )
+        click.echo(dumped, nl=False)
+    return 0
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """The plan, in the words of scenarios and flags."""
+    scenario, options, expected = plan.scenario, plan.options, plan.expectation
+    found: dict[str, Any] = {
+        "scenario": scenario.name,
+        "title": scenario.title,
+        "seed": options.seed,
+        "repeat": options.command,
+        "results": options.results / scenario.name,
+        "cluster": _cluster(plan),
+        "topics": [_topic(topic) for topic in scenario.topics],
+        "workload": [{"kind": kind_of(spec).word, **_stated(spec)} for spec in scenario.workloads],
+        "time_limit": duration_text(scenario.time_limit_s),
+        "recovery_limit": duration_text(scenario.recovery_limit_s),
+        **_faults(plan),
+        "needs": needs(scenario, plan.there),
+        "require": scenario.require.as_data(),
+        "expect": None
+        if expected is None
+        else {"verdict": expected.validity, "anomalies": expected.anomalies},
+    }
+    return {key: _plain(value) for key, value in found.items() if value is not None}
+
+
+def _cluster(plan: Plan) -> dict[str, object]:
+    spec, options = plan.scenario.cluster, plan.options
+    nodes: dict[str, list[str]] = {}
+    for node in spec.nodes:
+        nodes.setdefault(role_name(node), []).append(node)
+    of_options = {
+        "host": options.host,
+        "image": options.image,
+        "inventory": options.inventory,
+        "proxy": options.wire,
+        "clients_through_proxy": options.wire and plan.scenario.wires_clients,
+        "without_rules": options.without_rules,
+    }
+    given = {key: value for key, value in of_options.items() if value not in (None, ())}
+    made = {"system": system_of(spec).name, "make": str(options.cluster)}
+    found = {**made, "nodes": nodes, **given, **_stated(spec)}
+    if plan.level is not None:  # it runs no release of Kafka
+        del found["release"]
+        found |= {"metadata_version": plan.level, "expected_as": plan.release}
+    return found
+
+
+def _topic(topic: TopicSpec) -> dict[str, object]:
+    """As a scenario has it."""
+    found = _stated(topic)
+    if topic.assignment is None:
+        return found
+    replicas = {"replicas": found["assignment"]}
+    counted = ("partitions", "replication_factor", "assignment")
+    return {key: found[key] for key in found if key not in counted} | replicas
+
+
+def _faults(plan: Plan) -> dict[str, object]:
+    """What goes wrong: the steps of a play, or what a mix draws."""
+    scenario = plan.scenario
+    if scenario.trial is not None:
+        return {"trial": scenario.trial}
+    if scenario.play is not None:
+        return {"play": [step_data(step) for step in scenario.play]}
+    if scenario.mix is None:
+        return {"faults": "none"}
+    drawn = projected(scenario, plan.options.seed)
+    steps = [{"at": duration_text(at_s), **step_data(step)} for at_s, step in islice(drawn, _DRAWN)]
+    further = "" if next(drawn, None) is None else f"; these are the first {_DRAWN} steps"
+    return {"nemesis": scenario.mix, "drawn": {"note": f"{_AS_IF}{further}", "steps": steps}}
+
+
+def _stated(spec: Any) -> dict[str, object]:
+    """The fields of a spec that say something."""
+    found = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    return {name: value for name, value in found.items() if value not in (None, (), {})}
+
+
+def _plain(value: object) -> Any:
+    """The value as YAML and JSON have it."""
+    match value:
+        case Enum() | Path():
+            return str(value)
+        case Mapping():
+            return {str(key): _plain(one) for key, one in value.items()}
+        case tuple() | list():
+            return [_plain(one) for one in value]
+        case str():
+            return str(value)
+        case _ if is_dataclass(value):
+            return _plain(_stated(value))
+        case _:
+            return value

@@ -1,0 +1,150 @@
+"""What `fencepost reproduce` and `fencepost track-record` do."""
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clusters.systems import KAFKA
+from harness.cli.options import emit_json
+from harness.cli.running import host_words, options_from
+from harness.cli.series_table import found_lines, reproduction_json, series_table
+from harness.cli.tables import console
+from harness.progress import terminal_progress
+from harness.scenario.expectation import tried_releases
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario, library
+from harness.seeds import SEED_MAX, new_seed
+from harness.series.reproduce import Subject, planned
+from harness.series.reproduce import reproduce as run_series
+from harness.series.reproduction import Reproduction, State
+from harness.series.reproduction_file import new_reproduction_path
+from harness.series.track_record import (
+    add_to_track_record,
+    read_track_record,
+    table,
+    with_table,
+    without_series,
+)
+from history.failure import UsageError
+
+__all__ = ["reproduce", "track_record"]
+
+
+_INTERRUPTED = 255
+
+
+def reproduce(
+    scenario: str, kafka: str | None, runs: int, seed: int | None, as_json: bool, **flags: Any
+) -> int:
+    """Run SCENARIO again and again, release by release, and say how often its bug shows."""
+    # What is compared is releases.
+    flags["cluster"] = flags["cluster"] or str(KAFKA)
+    first = seed if seed is not None else new_seed()
+    seeds = [(first + number - 1) % SEED_MAX + 1 for number in range(runs)]
+    releases = _tried(scenario) if kafka is None else _listed(kafka)
+    subjects = [_subject(scenario, release, seeds, flags) for release in releases]
+    words = ["fencepost", "reproduce", scenario, "--kafka", ",".join(releases)]
+    words += ["--runs", str(runs), "--seed", str(first)]
+    plan = planned(subjects, command=_command(words, flags))
+    path = new_reproduction_path(flags["results"], plan.scenario, datetime.now(UTC))
+    with terminal_progress() as progress:
+        done = run_series(plan, subjects, path=path, progress=progress)
+    _say(done, path, aside=as_json)
+    if as_json:
+        emit_json(reproduction_json(done, path))
+    return _INTERRUPTED if done.state is State.INTERRUPTED else done.exit_code
+
+
+def track_record(
+    add: tuple[Path, ...], write: Path | None, missing: bool, results: Path, as_json: bool
+) -> int:
+    """Show what reproductions found: the newest series of each scenario and release."""
+    directory = results / "track-record"
+    for path in add:
+        click.echo(add_to_track_record(path, directory), err=True)
+    recorded = read_track_record(directory)
+    if missing:
+        return _show_missing(recorded, as_json=as_json)
+    if write is not None:
+        with_table(write, table(recorded))
+        click.echo(write, err=True)
+    if as_json:
+        emit_json([reproduction_json(one, None) for one in recorded])
+    elif write is None:
+        click.echo(table(recorded), nl=False)
+    return 0
+
+
+def _show_missing(recorded: Sequence[Reproduction], *, as_json: bool) -> int:
+    scenarios = (load_scenario(path, []) for path in library().values())
+    commands = [
+        f"fencepost reproduce {scenario.name} --kafka {release} --runs 10"
+        for scenario, release in without_series(scenarios, recorded)
+    ]
+    if as_json:
+        emit_json(commands)
+    else:
+        click.echo("".join(f"{command}\n" for command in commands), nl=False)
+    return 1 if commands else 0
+
+
+def _listed(text: str) -> list[str]:
+    releases = [word.strip() for word in text.split(",")]
+    if "" in releases or len(set(releases)) < len(releases):
+        raise UsageError(f"--kafka: expected different releases, as in 3.4.1,4.3.1; found {text!r}")
+    return releases
+
+
+def _tried(scenario: str) -> list[str]:
+    loaded = load_scenario(find_scenario(scenario), [])
+    return list(tried_releases(loaded.expect)) or [loaded.cluster.release]
+
+
+def _subject(scenario: str, release: str, seeds: list[int], flags: dict[str, Any]) -> Subject:
+    metadata_version = flags["metadata_version"]
+    overrides: list[tuple[tuple[str, ...], object, str]] = [
+        (("cluster", "kafka"), release, "--kafka")
+    ]
+    if metadata_version:
+        overrides += [(("cluster", "metadata_version"), metadata_version, "--metadata-version")]
+    return Subject(
+        release=release,
+        metadata_version=metadata_version,
+        scenario=load_scenario(find_scenario(scenario), overrides),
+        options=[
+            options_from(
+                flags,
+                seed=seed,
+                command=_command(
+                    ["fencepost", "run", scenario, "--kafka", release, "--seed", str(seed)], flags
+                ),
+            )
+            for seed in seeds
+        ],
+    )
+
+
+def _command(words: list[str], flags: dict[str, Any]) -> str:
+    found = [*words]
+    if flags["metadata_version"]:
+        found += ["--metadata-version", flags["metadata_version"]]
+    found += host_words(flags)
+    if flags.get("no_wire"):
+        found.append("--no-wire")
+    if flags["results"] != Path("results"):
+        found += ["--results", str(flags["results"])]
+    return shlex.join(found)
+
+
+def _say(done: Reproduction, path: Path, *, aside: bool) -> None:
+    out = console(aside=aside)
+    out.print(series_table(done))
+    for line in found_lines(done):
+        out.print(line, markup=False)
+    out.print(done.sentence(), markup=False)
+    out.print(f"stored: {path}", markup=False)
+    out.print(f"repeat: {done.command}", markup=False)

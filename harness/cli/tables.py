@@ -1,0 +1,30 @@
+"""Tables on a terminal, in a pipe and in a log: as wide as it is, or 100 columns, and never cut."""
+
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["console", "table_of"]
+
+_PLAIN_WIDTH: Final = 100
+"""Of what is no terminal, and has no width of its own. Longer cells go on in the next line."""
+
+
+def console(*, aside: bool = False) -> Console:
+    """Where a table goes, and sentences beside it, which are not wrapped.
+
+    `aside`: to standard error, because standard output belongs to a JSON document.
+    """
+    found = Console(stderr=aside, soft_wrap=True, highlight=False)
+    if not found.is_terminal:
+        found.width = _PLAIN_WIDTH
+    return found
+
+
+def table_of(*heads: str) -> Table:
+    """An empty table without lines. A word that is wider than its column is folded, not cut."""
+    table = Table(box=None, pad_edge=False)
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    return table

@@ -1,0 +1,32 @@
+"""The releases that a run on Kafka comes to: those that there are not are refused at once."""
+
+from typing import Final
+
+from clusters.kafka.releases import is_here
+from harness.prepare.upgrades import wanted_by
+from harness.scenario.scenario import Scenario
+from history.failure import Mistakes, SpecError, UsageError
+
+__all__ = ["IN_IMAGE", "refuse_missing_releases"]
+
+IN_IMAGE: Final = "image:"
+"""Before the name of a directory inside the containers' image."""
+
+
+def refuse_missing_releases(scenario: Scenario, *, image: str | None) -> None:
+    """UsageError for a release that there is not, as far as it is known before it is fetched."""
+    name = scenario.cluster.release
+    if not name.startswith(IN_IMAGE):
+        is_here(name)
+    elif image is None:
+        raise UsageError(f"{name} is a place in an image: pass --host docker --image NAME as well")
+    mistakes = Mistakes()
+    for index, wanted in wanted_by(scenario.play).releases:
+        try:
+            is_here(wanted)
+        except UsageError as error:
+            mistakes.note(("play", index), str(error))
+    try:
+        mistakes.refuse()
+    except SpecError as error:
+        raise scenario.document.error(error) from None

@@ -1,0 +1,13 @@
+"""The roles of nodes. A node is named for its role and its number in it: "broker-1"."""
+
+from typing import Final
+
+__all__ = ["BROKER", "CONTROLLER", "role_of"]
+
+BROKER: Final = "broker"
+CONTROLLER: Final = "controller"
+
+
+def role_of(node: str) -> str:
+    """The role of a node; of a client process ("producer-0") what it does."""
+    return node.rpartition("-")[0]

@@ -1,0 +1,104 @@
+"""G4 and G5: what the logs of the nodes say of their processes."""
+
+import pyarrow as pa
+from metadata_logs import asked
+
+from checkers.anomaly import Found
+from checkers.facts import Facts
+from checkers.grounds.node_logs import fatal_faults, sick_processes, unreadable_disks
+from history.schema import FAULTS, TABLES
+
+FACTS = Facts(node_ids={"controller-1": 1001, "broker-1": 1, "broker-2": 2})
+
+
+def tables(
+    *findings: tuple[str, str], faults: tuple[tuple[str, str], ...] = ()
+) -> dict[str, pa.Table]:
+    """Findings as (node, finding); faults as (fault, target)."""
+    rows = [
+        {
+            "node": node,
+            "file": "server.log",
+            "line": 7 + number,
+            "time_ns": 1_500_000_000,
+            "finding": finding,
+            "text": "Encountered it",
+        }
+        for number, (node, finding) in enumerate(findings)
+    ]
+    broken = [
+        {"index": number, "fault": fault, "targets": [target], "begin_ns": 0}
+        for number, (fault, target) in enumerate(faults)
+    ]
+    return {
+        "log_findings": pa.Table.from_pylist(rows, schema=TABLES["log_findings"]),
+        "faults": pa.Table.from_pylist(broken, schema=FAULTS),
+    }
+
+
+def fatal(given: dict[str, pa.Table]) -> dict[str, Found]:
+    return dict(asked(fatal_faults, given, FACTS))
+
+
+def test_a_fatal_fault_is_told_with_its_place() -> None:
+    found = fatal(tables(("broker-1", "fatal-fault")))
+    assert {node: one.never_count for node, one in found.items()} == {
+        "broker-1": 1,
+        "broker-2": 0,
+        "controller-1": 0,
+    }
+    (row,) = found["broker-1"].table.to_pylist()
+    assert row["detail"] == "broker-1 logged at 1.500 s (server.log, line 7): Encountered it"
+
+
+def test_a_node_that_was_killed_or_says_other_things_has_none() -> None:
+    found = fatal(tables(("broker-1", "out-of-memory"), faults=(("kill", "broker-1"),)))
+    assert not any(one.never_count + one.allowed_count for one in found.values())
+
+
+def test_a_fatal_fault_is_allowed_where_its_own_or_a_controller_s_disk_was_changed() -> None:
+    for fault, target, allowed in (
+        ("wipe", "broker-1", True),
+        ("rollback", "controller-1", True),
+        ("wipe", "broker-2", False),
+        ("kill", "controller-1", False),
+    ):
+        one = fatal(tables(("broker-1", "fatal-fault"), faults=((fault, target),)))["broker-1"]
+        assert (one.never_count, one.allowed_count) == (not allowed, allowed), (fault, target)
+
+
+def test_a_fatal_fault_is_allowed_where_its_own_disk_refused_it_alone() -> None:
+    for target, allowed in (("broker-1", True), ("controller-1", False)):
+        given = tables(("broker-1", "fatal-fault"), faults=(("fill_disk", target),))
+        one = fatal(given)["broker-1"]
+        assert (one.never_count, one.allowed_count) == (not allowed, allowed), target
+
+
+def test_a_node_has_to_start_on_what_a_loss_of_power_leaves() -> None:
+    for faults, allowed in (
+        ((), False),
+        ((("wipe", "broker-1"), ("cut_power", "broker-1")), False),
+        ((("cut_power", "broker-1"), ("flip_bit", "broker-1")), True),
+        ((("flip_bit", "broker-2"),), False),
+    ):
+        given = tables(("broker-1", "unreadable-disk"), faults=faults)
+        one = dict(asked(unreadable_disks, given, FACTS))["broker-1"]
+        assert (one.never_count, one.allowed_count) == (not allowed, allowed), faults
+
+
+def test_a_jvm_in_trouble_is_no_ground_for_a_verdict() -> None:
+    given = tables(
+        ("broker-1", "out-of-memory"), ("broker-2", "jvm-crash"), ("broker-2", "fatal-fault")
+    )
+    found = dict(asked(sick_processes, given, FACTS))
+    assert {node: one.never_count for node, one in found.items()} == {
+        "broker-1": 1,
+        "broker-2": 1,
+        "controller-1": 0,
+    }
+
+
+def test_each_node_is_one_case_whatever_its_log_says() -> None:
+    given = tables(("broker-1", "fatal-fault"), ("broker-1", "fatal-fault"))
+    for kernel in (fatal_faults, unreadable_disks, sick_processes):
+        assert [one.case_count for _, one in asked(kernel, given, FACTS)] == [1, 1, 1]

@@ -1,0 +1,142 @@
+"""L1, L3 and L7: who may run, under which id."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+from metadata_logs import FACTS, asked, doubts, said, sentence, tables
+
+from checkers.life_cycle.duplicate_id import duplicate_ids
+from checkers.life_cycle.incarnation_went_back import incarnations_that_went_back
+from checkers.life_cycle.refused_but_running import refused_but_running
+from history.cluster_schema import NODE_SETTINGS
+
+REFUSED = "at 1000 broker-1 register incarnation a -> DUPLICATE_BROKER_REGISTRATION at 1005\n"
+BEAT = "at 2000 broker-1 heartbeat epoch -1 -> ok at 2001"
+LOG = """
+    0 leader 1000 at 0
+    1 register 1 incarnation a at 100
+    2 unfence 1 at 200
+    3 register 1 incarnation b at {}
+"""
+SETTINGS = pa.Table.from_pylist(
+    [{"node": "controller-1", "name": "broker.session.timeout.ms", "value": "3000"}],
+    schema=NODE_SETTINGS,
+)
+
+
+def refused(frames: str) -> list[str]:
+    return said(asked(refused_but_running, tables("0 noop", frames), FACTS)).get("broker-1", [])
+
+
+def duplicates(frames: str, *, log: str = LOG, at_ms: int = 7000) -> list[str]:
+    given_tables = tables(log.format(at_ms), frames, node_settings=SETTINGS)
+    return said(asked(duplicate_ids, given_tables, FACTS)).get("broker 1", [])
+
+
+def went_back(log: str) -> list[str]:
+    return said(asked(incarnations_that_went_back, tables(log), FACTS)).get("broker 1", [])
+
+
+def test_a_refused_broker_goes_on() -> None:
+    assert refused(REFUSED + BEAT) == [
+        sentence(
+            """
+            controller-1 refused to register incarnation a of broker-1 with
+            DUPLICATE_BROKER_REGISTRATION at 1.005 s (frame 0), and without another try it sent a
+            BrokerHeartbeat at 2.000 s (frame 10)
+            """
+        )
+    ]
+    assert refused(REFUSED + "at 2000 broker-1 alter t-0 expecting 5 isr 1 -> ok 6 at 2001")
+    assert not refused(REFUSED)
+
+
+def test_a_refused_broker_may_try_again() -> None:
+    again = "at 1500 broker-1 register incarnation a -> {} at 1505\n"
+    assert not refused(REFUSED + again.format("ok 7") + BEAT)
+    assert refused(REFUSED + again.format("DUPLICATE_BROKER_REGISTRATION") + BEAT)
+
+
+def test_whoever_may_be_registered_is_not_accused() -> None:
+    unanswered = "at 500 broker-1 register incarnation a -> nothing\n"
+    assert not refused(unanswered + REFUSED + BEAT)  # it may have been accepted
+    assert refused(unanswered.replace("500", "500 held") + REFUSED + BEAT)
+    accepted = "at 500 broker-1 register incarnation a -> ok 3 at 505\n"
+    assert not refused(accepted + REFUSED + BEAT)
+    never_heard = REFUSED.replace("1005", "1005 passed never")
+    assert not refused(never_heard + BEAT)
+    assert not refused(REFUSED.replace("at 1005", "at 1005 by the proxy") + BEAT)
+
+
+def test_what_another_process_of_the_node_or_another_node_sent_is_not_its() -> None:
+    old = REFUSED.replace("broker-1", "broker-1 on 7")
+    assert not refused(old + BEAT.replace("broker-1", "broker-1 on 6"))
+    assert refused(old + BEAT.replace("broker-1", "broker-1 on 8"))
+    assert not refused(REFUSED + BEAT.replace("broker-1", "broker-2"))
+
+
+def test_an_id_is_given_away_while_its_holder_lives() -> None:
+    beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    assert duplicates(beat) == [
+        sentence(
+            """
+            incarnation b registered as broker 1 at metadata offset 3 (broker epoch 3), while the
+            session of incarnation a (broker epoch 1) lasted: controller-1 accepted its heartbeat of
+            5.000 s (frame 0)
+            """
+        )
+    ]
+    assert not duplicates(beat, at_ms=8000)
+    assert not duplicates(beat.replace("ok at 5002", "nothing"))
+    assert not duplicates(beat.replace("epoch 1", "epoch 1 asking leave"))
+
+
+def test_the_decision_that_gives_it_away_may_fence_its_holder_first() -> None:
+    beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    log = LOG.replace("    3 reg", "    3 fence 1 at {}\n    4 reg")
+    assert len(duplicates(beat, log=log.format(7000, "{}"))) == 1
+    assert not duplicates(beat, log=log.format(6999, "{}"))
+
+
+def test_an_id_that_is_free_is_given_away() -> None:
+    beat = "at 5000 broker-1 heartbeat epoch 1 -> ok at 5002"
+    assert not duplicates(beat, log=LOG.replace("    3 reg", "    3 fence 1 at 5500\n    4 reg"))
+    assert not duplicates(beat, log=LOG.replace("    3 reg", "    3 stopping 1 at 600\n    4 reg"))
+    assert not duplicates(beat, log=LOG.replace("incarnation b", "incarnation a"))
+    assert not duplicates(
+        beat, log=LOG.replace("    3 reg", "    3 leader 1000 epoch 2 at 6500\n    4 reg")
+    )
+
+
+def test_an_incarnation_comes_back_after_it_was_replaced() -> None:
+    log = "1 register 1 incarnation a\n2 register 1 incarnation {}\n3 register 1 incarnation a"
+    assert went_back(log.format("b")) == [
+        sentence(
+            """
+            incarnation a registered as broker 1 at metadata offset 3, after incarnation b had taken
+            its place at metadata offset 2
+            """
+        )
+    ]
+    assert not went_back(log.format("a"))
+    assert not went_back(log.format("b").replace("3 register 1", "3 register 2"))
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=8))
+def test_an_incarnation_comes_back_where_it_occurs_in_two_stretches(names: list[str]) -> None:
+    log = "\n".join(f"{n} register 1 incarnation {name}" for n, name in enumerate(names, start=1))
+    expected = sum(
+        name in names[:n] and set(names[names.index(name) : n]) != {name}
+        for n, name in enumerate(names)
+    )
+    assert len(went_back(log or "1 noop")) == expected
+
+
+def test_without_tables_no_identity_is_judged() -> None:
+    assert doubts(asked(incarnations_that_went_back, tables(""), FACTS))
+    assert doubts(asked(duplicate_ids, tables("", node_settings=SETTINGS), FACTS))
+    empty = NODE_SETTINGS.empty_table()
+    assert (
+        "settings"
+        in doubts(asked(duplicate_ids, tables("0 noop", node_settings=empty), FACTS))["metadata"]
+    )

@@ -1,0 +1,63 @@
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import checkers.runner.shipping
+from checkers.runner.shipping import PACKAGES, code_archive
+
+pytestmark = pytest.mark.slow
+
+_ELSEWHERE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import checkers.check, checkers.catalogue
+from history.errors import registry
+assert registry()
+print(checkers.check.__file__)
+"""
+
+
+def test_the_same_code_has_the_same_archive_byte_by_byte(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    assert code_archive(one).name == code_archive(two).name
+    assert code_archive(one).read_bytes() == code_archive(two).read_bytes()
+
+
+def test_other_code_has_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "kernel.py").write_text("LIMIT = 1\n")
+    monkeypatch.setattr(checkers.runner.shipping, "files", lambda _: source)
+    before = code_archive(tmp_path)
+    (source / "kernel.py").write_text("LIMIT = 2\n")
+    assert code_archive(tmp_path).name != before.name
+
+
+def test_every_module_and_data_file_is_in_the_archive_and_no_cache_is(tmp_path: Path) -> None:
+    root = Path(checkers.runner.shipping.__file__).parents[2]
+    stored = set(ZipFile(code_archive(tmp_path)).namelist())
+    for package in PACKAGES:
+        for path in (root / package).rglob("*"):
+            name = str(path.relative_to(root))
+            assert (name in stored) == (path.is_file() and "__pycache__" not in name)
+
+
+def test_a_python_that_knows_no_checkout_runs_from_the_archive(tmp_path: Path) -> None:
+    archive = code_archive(tmp_path)
+    # Without `site`, no editable install is seen: what is left is what any executor has.
+    ended = subprocess.run(
+        [sys.executable, "-S", "-c", _ELSEWHERE, str(archive)],
+        cwd=tmp_path,
+        env={"PYTHONPATH": sysconfig.get_path("purelib")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(f"{archive}/checkers/")

@@ -1,0 +1,91 @@
+"""When a timestamp of the metadata log may have been taken, with clocks that were put wrong."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkers.facts import Facts, facts_of
+from history.clock import ClockSkew
+from history.manifest import Manifest, Promises, RunState
+
+S = 1_000_000_000
+MS = 1_000_000
+
+
+def skew(from_s: float, until_s: float, least_s: float, most_s: float) -> ClockSkew:
+    times = (round(time_s * S) for time_s in (from_s, until_s, least_s, most_s))
+    from_ns, until_ns, least_ns, most_ns = times
+    return ClockSkew(
+        node="controller-1",
+        from_ns=from_ns,
+        until_ns=until_ns,
+        ahead_min_ns=least_ns,
+        ahead_max_ns=most_ns,
+    )
+
+
+def spans_s(*skews: ClockSkew, at_s: float) -> tuple[float, float]:
+    """From when to when a clock may have shown this time; the tolerance taken off again."""
+    facts = Facts(node_ids={}, skews=skews)
+    timestamp_ms = round(at_s * 1000)
+    return facts.first_ms(timestamp_ms) / 1000, facts.last_ms(timestamp_ms) / 1000
+
+
+def test_a_right_clock_is_taken_at_its_word() -> None:
+    assert spans_s(at_s=25) == (25, 25)
+
+
+def test_a_clock_behind_makes_an_earlier_time_mean_a_later_one_perhaps() -> None:
+    behind = skew(20, 30, -10, -10)
+    assert spans_s(behind, at_s=15) == (15, 25)
+    assert spans_s(behind, at_s=5) == (5, 5)
+    assert spans_s(behind, at_s=25) == (25, 25)  # it would have been taken at 35
+
+
+def test_a_clock_ahead_makes_a_later_time_mean_an_earlier_one_perhaps() -> None:
+    ahead = skew(20, 30, 10, 10)
+    assert spans_s(ahead, at_s=35) == (25, 35)
+    assert spans_s(ahead, at_s=25) == (25, 25)
+
+
+def test_a_clock_that_drifts_or_strobes_may_have_been_anywhere_between() -> None:
+    first, last = spans_s(skew(20, 30, 0, 4), at_s=32)
+    assert (first, last) == (28, 32)
+    assert spans_s(skew(20, 30, -4, 0), at_s=28) == pytest.approx((28, 30.1), abs=0.1)
+
+
+@given(st.floats(0, 100), st.floats(1, 50), st.floats(-20, 20), st.floats(0, 5), st.floats(0, 1))
+def test_the_time_at_which_it_was_taken_is_never_excluded(
+    from_s: float, for_s: float, least_s: float, more_s: float, share: float
+) -> None:
+    wrong = skew(from_s, from_s + for_s, least_s, least_s + more_s)
+    facts = Facts(node_ids={}, skews=(wrong,))
+    taken_ns = round((from_s + share * for_s) * S)
+    shown_ms = (taken_ns + round((least_s + share * more_s) * S)) // MS
+    assert facts.earliest_ns(shown_ms) <= taken_ns <= facts.latest_ns(shown_ms)
+    assert facts.is_dubious(shown_ms * MS - MS, shown_ms * MS + MS)
+
+
+def test_only_the_clocks_of_controllers_stamp_the_metadata_log() -> None:
+    one = skew(20, 30, 1, 1)
+    manifest = Manifest(
+        run_id="r",
+        state=RunState.RECORDED,
+        scenario="s",
+        title="s",
+        seed=1,
+        started_at="",
+        origin_ns=0,
+        command="",
+        fencepost_version="",
+        promises=Promises(idempotent=True, acks="all", consume="assign"),
+        clock_skews=(one, ClockSkew(**{**_fields(one), "node": "broker-1"})),
+    )
+    assert facts_of(manifest).skews == (one,)
+
+
+def _fields(one: ClockSkew) -> dict[str, Any]:
+    names = ("node", "from_ns", "until_ns", "ahead_min_ns", "ahead_max_ns")
+    return {name: getattr(one, name) for name in names}

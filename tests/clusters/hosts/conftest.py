@@ -1,0 +1,1 @@
+"""Put this folder on the path: the tests of hosts over SSH share its killed runs."""

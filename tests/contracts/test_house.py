@@ -1,0 +1,71 @@
+"""The house: modules and functions of a size that is read at once, and tests where one looks.
+
+Lists of exceptions may shrink and not grow: what is on one and need not be any more fails, too.
+"""
+
+import ast
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+TESTS = ROOT / "tests"
+PACKAGES = tuple(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["packages"])
+MODULE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 50
+"""Of what it does: its parameters and its docstring are read beside it."""
+
+LONGER = {
+    "harness/run/record.py: record",
+}
+UNTESTED_ALONE = {
+    "clusters/node_port": "the border: every node and every shell is tested by it",
+    "clusters/reference/nodes/messages": "values: the codec's round trips have each of them",
+    "harness/virtual": "what both kinds of worlds in virtual time share: tested by their runs",
+}
+"""Packages whose modules are reached through others alone, and through which."""
+
+
+def test_modules_and_functions_are_read_at_once() -> None:
+    assert set(_too_long()) == LONGER
+
+
+def test_every_package_has_its_tests_at_the_same_path() -> None:
+    untested = {one for one in _packages() if not list((TESTS / one).glob("test_*.py"))}
+    assert untested == set(UNTESTED_ALONE)
+
+
+def test_every_test_stands_in_the_folder_of_a_package() -> None:
+    folders = {path.parent.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py")}
+    assert folders - set(_packages()) == {"contracts"}
+
+
+def test_no_two_modules_of_tests_have_one_name() -> None:
+    """Folders of tests are no packages: each module is imported by its name alone."""
+    names = Counter(path.name for path in TESTS.rglob("*.py") if path.name != "conftest.py")
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def _modules() -> Iterator[Path]:
+    for package in PACKAGES:
+        yield from sorted((ROOT / package).rglob("*.py"))
+
+
+def _packages() -> list[str]:
+    """Those with modules of their own."""
+    modules = (path for path in _modules() if path.name != "__init__.py")
+    return sorted({path.parent.relative_to(ROOT).as_posix() for path in modules})
+
+
+def _too_long() -> Iterator[str]:
+    for path in _modules():
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        if len(text.splitlines()) > MODULE_LINES_MAX:
+            yield name
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[ast.get_docstring(node) is not None :] or node.body
+                assert node.end_lineno is not None
+                if node.end_lineno - body[0].lineno >= FUNCTION_LINES_MAX:
+                    yield f"{name}: {node.name}"

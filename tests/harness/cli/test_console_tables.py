@@ -1,0 +1,46 @@
+"""Tables in a pipe are 100 columns wide at most, and nothing of them is cut."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli import examining
+from harness.cli.main import main
+from harness.cli.tables import console, table_of
+from harness.doctor.finding import Finding
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_doctor_keeps_to_its_width_and_says_everything(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = "/a/path/" + "that/has/no/place/to/break/it/" * 6
+    finding = Finding(
+        what="a disk", ok=False, found=f"no room at {path}", way_out="make room " * 30, needed=True
+    )
+    monkeypatch.setattr(examining, "examine", lambda *_: [finding])
+    lines = printed(capsys, "doctor", "--results", str(tmp_path))
+    assert max(map(len, lines)) <= 100
+    shown = "".join("".join(line.split()) for line in lines)
+    assert shown.count("makeroom") == 30
+    assert "…" not in shown
+
+
+def test_scenarios_are_listed_within_the_width(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "scenarios")
+    assert max(map(len, lines)) <= 100
+    assert not any("…" in line for line in lines)
+
+
+def test_a_long_word_goes_on_in_the_next_line(capsys: pytest.CaptureFixture[str]) -> None:
+    table = table_of("a", "b")
+    table.add_row("x" * 150, "y" * 150)
+    console().print(table)
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 100
+    assert (out.count("x"), out.count("y")) == (150, 150)

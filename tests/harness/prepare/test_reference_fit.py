@@ -1,0 +1,134 @@
+"""What of a scenario for Kafka the reference cluster performs, and when it is named instead."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.kafka.releases import UnfetchedError
+from clusters.kafka_port import of_kafka
+from clusters.reference.specs import release_like
+from clusters.systems import KAFKA, REFERENCE
+from harness.prepare import default_cluster as default_cluster_module
+from harness.prepare.default_cluster import default_cluster
+from harness.prepare.reference import (
+    fitted_to_reference,
+    refuse_what_is_kafkas,
+    rules_without,
+)
+from harness.progress import Status
+from harness.scenario.options import RunOptions
+from harness.scenario.scenario import load_scenario
+from harness.scenario.sources import find_scenario
+from history.failure import UsageError
+from workloads.produce_poll_spec import Consume, ProducePollSpec
+
+
+class Said:
+    """A progress that remembers."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, line: str) -> None:
+        self.lines.append(line)
+
+    def show(self, status: Status) -> None:
+        raise AssertionError(status)
+
+    def elapsed_s(self) -> float:
+        return 0.0
+
+
+def _options(*rules: str) -> RunOptions:
+    return RunOptions(results=Path("unused"), seed=1, command="", without_rules=rules)
+
+
+def test_a_group_is_replaced_by_consumers_that_assign_and_that_is_said() -> None:
+    said = Said()
+    smoke = load_scenario(find_scenario("smoke"), [])
+    fitted = fitted_to_reference(smoke, _options("one_vote"), said.say)
+    assert isinstance(fitted.workload, ProducePollSpec)
+    assert fitted.workload.consume is Consume.ASSIGN
+    assert fitted.promises.consume == "assign"
+    assert any("every consumer assigns" in line for line in said.lines)
+
+
+def test_what_only_kafka_has_is_refused_with_its_place(tmp_path: Path) -> None:
+    named = load_scenario(find_scenario("smoke"), [(("cluster", "kafka"), "3.9.2", "--kafka")])
+    with pytest.raises(UsageError, match=r"^--kafka: cluster\.kafka: a release of Kafka"):
+        refuse_what_is_kafkas(named)
+    path = tmp_path / "dynamic.yaml"
+    text = (
+        find_scenario("smoke")
+        .read_text()
+        .replace("brokers: 3\n", "brokers: 3\n  quorum: dynamic\n", 1)
+    )
+    path.write_text(text)
+    line = 1 + text.splitlines().index("  quorum: dynamic")
+    with pytest.raises(UsageError, match=rf":{line}: cluster\.quorum: .* static quorum alone$"):
+        refuse_what_is_kafkas(load_scenario(path, []))
+
+
+def test_a_rule_that_is_not_there_is_refused_with_the_nearest_one() -> None:
+    assert not rules_without(["one_vote"]).one_vote
+    with pytest.raises(
+        UsageError, match=r"one_voot: there is no such rule; did you mean 'one_vote'"
+    ):
+        rules_without(["one_voot"])
+
+
+def _unfetched(*_: object, **__: object) -> None:
+    raise UnfetchedError("Kafka 4.3.1 is not in the cache, and there is no network")
+
+
+def test_where_no_release_can_be_fetched_the_reference_cluster_is_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    smoke = load_scenario(find_scenario("smoke"), [])
+    monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
+    monkeypatch.setattr(default_cluster_module, "fetch_release", lambda *_, **__: None)
+    assert default_cluster(smoke, said.append) is KAFKA
+    assert said == []
+    monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
+    assert default_cluster(smoke, said.append) is REFERENCE
+    (line,) = said
+    assert "there is no network: the run is on the reference cluster instead" in line
+
+
+def test_a_plan_says_that_a_release_is_to_be_fetched_and_fetches_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    smoke = load_scenario(find_scenario("smoke"), [])
+    monkeypatch.setattr(default_cluster_module, "is_here", lambda _: False)
+    monkeypatch.delattr(default_cluster_module, "fetch_release")
+    assert default_cluster(smoke, said.append, fetch=False) is KAFKA
+    assert said == ["Kafka 4.3.1 is to be fetched first; if it cannot be: --cluster reference"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "overrides"),
+    [
+        ("transactions", []),
+        ("smoke", [(("cluster", "kafka"), "3.9.2", "--kafka")]),
+        ("kip-903-unfinalised", []),
+        ("reformatted-controller-dynamic", []),
+    ],
+    ids=["transactions", "a-release", "a-level-of-kafka", "a-dynamic-quorum"],
+)
+def test_what_the_reference_cluster_cannot_do_stays_kafkas(
+    scenario: str, overrides: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(default_cluster_module, "fetch_release", _unfetched)
+    loaded = load_scenario(find_scenario(scenario), overrides)
+    assert default_cluster(loaded, pytest.fail) is KAFKA
+
+
+def test_expectations_are_those_of_a_release_with_the_same_rules() -> None:
+    smoke = load_scenario(
+        find_scenario("smoke"), [(("cluster", "metadata_version"), "1", "--metadata-version")]
+    )
+    assert release_like(of_kafka(smoke.cluster)) == "3.4.1"
+    assert release_like(of_kafka(load_scenario(find_scenario("smoke"), []).cluster)) == "4.3.1"

@@ -1,0 +1,44 @@
+"""What clients are promised on nodes of our own."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.prepare.reference import promises_of
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sources import find_scenario
+from workloads.metadata_spec import MetadataSpec
+
+
+def scenario(level: str | None) -> Scenario:
+    found = load_scenario(find_scenario("smoke"), [])
+    return replace(found, cluster=replace(found.cluster, metadata_version=level))
+
+
+@pytest.mark.parametrize(("level", "age_max_ms"), [("1", None), ("2", None), ("3", 0), (None, 0)])
+def test_metadata_is_never_old_where_brokers_hide_what_not_all_have(
+    level: str | None, age_max_ms: float | None
+) -> None:
+    promised = promises_of(scenario(level))
+    assert promised.metadata_age_max_ms == age_max_ms
+    assert promised.leases
+    assert replace(promised, leases=False, metadata_age_max_ms=None) == scenario(level).promises
+
+
+def test_clients_go_on_until_there_are_settled_reads_where_these_are_held_to_an_age() -> None:
+    smoke = scenario(None)
+    metadata = smoke.beside_of(MetadataSpec)
+    assert metadata is not None
+    assert metadata.settled_age_max_ms is not None
+    assert smoke.promises.metadata_settled_age_max_ms == metadata.settled_age_max_ms
+    assert smoke.promises.metadata_settle_ms == metadata.settle_ms
+    assert smoke.clients_after_healing_s > metadata.settle_ms / 1000
+    figures = replace(smoke, beside=(replace(metadata, settled_age_max_ms=None),))
+    assert figures.clients_after_healing_s == replace(smoke, beside=()).clients_after_healing_s
+    assert figures.clients_after_healing_s < metadata.settle_ms / 1000
+    assert not replace(smoke, beside=()).promises.metadata_age_is_bounded
+
+
+@pytest.mark.parametrize("name", ["smoke", "storm", "all-faults", "metadata", "visibility"])
+def test_a_nightly_holds_reads_of_metadata_to_an_age(name: str) -> None:
+    assert load_scenario(find_scenario(name), []).promises.metadata_age_is_bounded

@@ -1,0 +1,230 @@
+from pathlib import Path
+
+import pytest
+
+from checkers.verdict import Validity
+from harness.scenario.requirement import Requirement
+from harness.scenario.scenario import Scenario, load_scenario
+from harness.scenario.sources import find_scenario, library
+from history.failure import UsageError
+from nemesis.mix import MixSpec
+from workloads.metadata_spec import MetadataSpec
+
+GOOD = """\
+name: trial
+title: A trial
+cluster:
+  kafka: 3.9.2
+  brokers: 3
+  settings: {replica.lag.time.max.ms: 3000, auto.leader.rebalance.enable: false}
+topics:
+  - name: t
+    partitions: 2
+  - {name: u, replicas: [[1, 2], [2, 3]]}
+workload:
+  kind: produce-poll
+  rate: 500
+nemesis:
+  faults: [kill, pause]
+  gap: [1s, 2s]
+  duration: 3s
+time_limit: 30s
+expect:
+  - {kafka: "<3.5", invalid: [lost-write]}
+  - valid: true
+"""
+
+
+NEMESIS = """\
+nemesis:
+  faults: [kill, pause]
+  gap: [1s, 2s]
+  duration: 3s
+"""
+DEMANDING = GOOD.replace(
+    "expect:", "require: {faults: [kill, pause], judged: [lost-write]}\nexpect:"
+)
+
+
+def load(tmp_path: Path, text: str, *overrides: tuple[tuple[str, ...], object, str]) -> Scenario:
+    path = tmp_path / "trial.yaml"
+    path.write_text(text)
+    return load_scenario(path, overrides)
+
+
+def test_a_scenario_is_read_as_written(tmp_path: Path) -> None:
+    scenario = load(tmp_path, GOOD)
+    assert scenario.cluster.release == "3.9.2"
+    assert scenario.cluster.settings["auto.leader.rebalance.enable"] == "false"
+    assert scenario.keys == ("t-0", "t-1", "u-0", "u-1")
+    assert scenario.topics[1].replication_factor == 2
+    assert scenario.workload.rate == 500
+    assert scenario.mix == MixSpec(
+        faults=("kill", "pause"), gap_s=(1.0, 2.0), duration_s=(3.0, 3.0)
+    )
+    assert scenario.time_limit_s == 30
+    assert [e.validity for e in scenario.expect] == [Validity.INVALID, Validity.VALID]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("rate: 500", "rte: 500", "trial.yaml:13: workload.rte: unknown key 'rte'; did you mean"),
+        ("rate: 500", "rate: fast", "trial.yaml:13: workload.rate: Input should be a valid number"),
+        ("kind: produce-poll", "kind: chat", "trial.yaml:12: workload.kind: unknown workload"),
+        ("[kill, pause]", "[kill, poison]", "nemesis.faults[1]: unknown fault 'poison'; allowed"),
+        ("gap: [1s, 2s]", "gap: [2s, 1s]", "trial.yaml:16: nemesis.gap: the first duration"),
+        ("gap: [1s, 2s]", "targets: [broker-9]", "'broker-9' is no target here"),
+        ("brokers: 3", "brokers: 2", "trial.yaml:10: topics[1].replicas[1]: different brokers"),
+        ("brokers: 3", "brokers: 3\n  controllers: 2", "1 or 3 controllers, found 2"),
+        ("brokers: 3", "brokers: 3\n  quorum: elastic", "'static' or 'dynamic', found 'elastic'"),
+        ("kafka: 3.9.2", "kafka: 3.9", "quote it: '3.9'"),
+        ("partitions: 2", "partitions: 0", "trial.yaml:9: topics[0].partitions: 1 or more"),
+        ("name: t\n", "name: u\n", "topic 'u' stands here twice"),
+        ("title: A trial", "titel: A trial", "trial.yaml:2: titel: unknown key 'titel'"),
+        ("name: trial", "name: My Trial", "trial.yaml:1: name: a name is of a-z"),
+        ("time_limit: 30s", "time_limit: later", "trial.yaml:18: time_limit: 'later' is not a"),
+        ("time_limit: 30s", "play: []", "trial.yaml:18: play: a scenario has a nemesis or a play"),
+        ("[lost-write]", "[lost-rite]", "unknown anomaly 'lost-rite'; did you mean 'lost-write'"),
+        ('kafka: "<3.5"', 'kafka: "old"', "expect[0].kafka: 'old' is no range of versions"),
+        ("title: A trial", "name: again", "trial.yaml:2: 'name' stands here a second time"),
+        ("title: A trial", "title: [A trial", "trial.yaml:3: not YAML"),
+        ("  rate: 500", "  idempotence: true\n  acks: 1", "idempotence needs acks: all"),
+    ],
+)
+def test_what_cannot_be_is_one_line_with_its_place(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    assert old in GOOD
+    with pytest.raises(UsageError) as refused:
+        load(tmp_path, GOOD.replace(old, new))
+    message = str(refused.value)
+    assert says in message
+    assert "trial.yaml:" in message
+    assert "\n" not in message
+
+
+def test_a_flag_wins_over_the_file_and_is_named_when_it_is_wrong(tmp_path: Path) -> None:
+    scenario = load(tmp_path, GOOD, (("cluster", "kafka"), "4.3.1", "--kafka"))
+    assert scenario.cluster.release == "4.3.1"
+    with pytest.raises(UsageError, match=r"^--nemesis: nemesis.faults\[0\]: unknown fault 'kil'"):
+        load(tmp_path, GOOD, (("nemesis", "faults"), ["kil"], "--nemesis"))
+
+
+def test_what_is_run_is_written_down_with_its_flags(tmp_path: Path) -> None:
+    assert load(tmp_path, GOOD).document.resolved() == GOOD
+    changed = load(tmp_path, GOOD, (("time_limit",), "10s", "--time-limit"))
+    again = load(tmp_path, changed.document.resolved())
+    assert again.time_limit_s == 10
+    assert again.mix == changed.mix
+
+
+TWO_WORKLOADS = """\
+name: two
+topics: [{name: t}]
+workload:
+  - {kind: metadata}
+  - {kind: produce-poll, rate: 500}
+"""
+
+
+def test_a_flag_for_the_workload_is_about_the_one_of_records(tmp_path: Path) -> None:
+    scenario = load(tmp_path, TWO_WORKLOADS, (("workload", "rate"), 70, "--rate"))
+    assert scenario.workload.rate == 70
+    assert [type(spec) for spec in scenario.beside] == [MetadataSpec]
+    assert load(tmp_path, scenario.document.resolved()).workload.rate == 70
+    with pytest.raises(UsageError, match=r"^--rate: workload\[1\]\.rate: Input should be"):
+        load(tmp_path, TWO_WORKLOADS, (("workload", "rate"), "x", "--rate"))
+
+
+def test_a_control_is_the_same_scenario_without_faults(tmp_path: Path) -> None:
+    control = load(tmp_path, GOOD).without_faults()
+    assert control.mix is None
+    again = load(tmp_path, control.document.resolved())
+    assert (again.mix, again.play, again.expect) == (None, None, ())
+    assert again.workload == control.workload
+
+
+def test_every_scenario_of_the_distribution_can_be_found_by_name_and_read() -> None:
+    assert {"smoke", "unclean-election", "acks-1", "last-replica"} <= set(library())
+    for name, path in library().items():
+        assert load_scenario(find_scenario(name), []).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("require", "says"),
+    [
+        ("[kill]", "trial.yaml:19: require: expected keys and values"),
+        ("{fault: [kill]}", "require.fault: unknown key 'fault'; did you mean 'faults'?"),
+        ("{faults: kill}", "require.faults: expected a list, e.g. [kill]; found 'kill'"),
+        (
+            "{faults: [kill, pawse]}",
+            "require.faults[1]: unknown fault 'pawse'; did you mean 'pause'",
+        ),
+        ("{faults: [wipe]}", "require.faults[0]: 'wipe' is never begun here; allowed: kill, pause"),
+        ("{served: [wipe]}", "require.served[0]: 'wipe' is never begun here; allowed: kill, pause"),
+        (
+            "{judged: [lost-rite]}",
+            "judged[0]: unknown anomaly 'lost-rite'; did you mean 'lost-write'",
+        ),
+        ("{judged: [evidence]}", "require.judged[0]: unknown anomaly 'evidence'"),
+    ],
+)
+def test_what_cannot_be_demanded_is_refused_with_its_place(
+    tmp_path: Path, require: str, says: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        load(tmp_path, DEMANDING.replace("{faults: [kill, pause], judged: [lost-write]}", require))
+    assert says in str(refused.value)
+
+
+def test_a_scenario_demands_kinds_of_fault_and_checks(tmp_path: Path) -> None:
+    scenario = load(tmp_path, DEMANDING)
+    assert scenario.require == Requirement(faults=("kill", "pause"), judged=("lost-write",))
+    assert (scenario.asked_faults, scenario.drawn) == (("kill", "pause"), True)
+    assert load(tmp_path, GOOD).require == Requirement()
+    some = load(tmp_path, DEMANDING.replace("{faults: [kill, pause],", "{served: [],"))
+    assert some.require == Requirement(served=(), judged=("lost-write",))
+
+
+def test_a_flag_for_other_faults_leaves_of_the_demand_what_is_still_asked_for(
+    tmp_path: Path,
+) -> None:
+    other = load(tmp_path, DEMANDING, (("nemesis", "faults"), ["pause", "restart"], "--nemesis"))
+    assert other.require == Requirement(faults=("pause",), judged=("lost-write",))
+    # What is stored is what was run: a replay reads it, and finds nothing that is never begun.
+    (tmp_path / "again.yaml").write_text(other.document.resolved())
+    assert load_scenario(tmp_path / "again.yaml", []).require == other.require
+    assert other.without_faults().require == Requirement()
+    assert other.without_faults().asked_faults == ()
+
+
+def test_who_takes_time_from_drawn_faults_can_demand_nothing_of_them(tmp_path: Path) -> None:
+    limit = ("time_limit",)
+    assert load(tmp_path, DEMANDING, (limit, "20s", "--time-limit")).require == Requirement()
+    longer = load(tmp_path, DEMANDING, (limit, "2m", "--time-limit"))
+    assert longer.require.faults == ("kill", "pause")
+    play = "play: [{kill: broker-1}, {start: broker-1}]\n"
+    of_play = DEMANDING.replace(", pause], j", "], j").replace(NEMESIS, play)
+    assert load(tmp_path, of_play, (limit, "20s", "--time-limit")).require.faults == ("kill",)
+
+
+def test_every_scenario_of_the_distribution_demands_the_kinds_of_fault_that_it_is_about() -> None:
+    for path in library().values():
+        scenario = load_scenario(path, [])
+        assert scenario.require.faults, path
+        assert set(scenario.require.faults) <= set(scenario.asked_faults)
+        # What is drawn may never come, but for what comes first.
+        assert scenario.mix is None or scenario.mix.demanded == scenario.require.faults, path
+
+
+def test_an_unknown_scenario_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match="no scenario 'smok': did you mean 'smoke'"):
+        find_scenario("smok")
+
+
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="a scenario is a mapping"):
+        load(tmp_path, "- kill\n")
+    with pytest.raises(UsageError, match="cannot read it"):
+        load_scenario(tmp_path / "none.yaml", [])

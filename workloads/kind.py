@@ -1,0 +1,105 @@
+"""What is known of a kind of workload before any of its clients is imported.
+
+A module `workloads/*_spec.py` has the keys that scenarios may state, as a dataclass, and a `KIND`;
+the registry finds it there.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from clusters.hosts.warden import Warden
+from clusters.kafka_port import KafkaSpec, TopicSpec
+from clusters.port import ClusterSpec
+from clusters.system import Prepared
+from history.clock import Clock
+from history.manifest import Promises
+from history.run_directory import RunDirectory
+from workloads.port import Workload
+
+__all__ = ["Setup", "SimulatedSetup", "WorkloadKind"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What the workload of a run is built with."""
+
+    cluster: Any
+    """Of the system that the kind is for."""
+    prepared: Prepared
+    topics: Sequence[TopicSpec]
+    warden: Warden
+    run: RunDirectory
+    clock: Clock
+    seed: int
+    first_process: int
+    """The first number of its logical clients."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all topics, in order."""
+        return tuple(key for topic in self.topics for key in topic.keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedSetup:
+    """What it is built with in virtual time."""
+
+    cluster: Any
+    topics: Sequence[TopicSpec]
+    run: RunDirectory
+    seed: int
+    first_process: int
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of all topics, in order."""
+        return tuple(key for topic in self.topics for key in topic.keys)
+
+
+def _as_it_is(_spec: Any, promises: Promises) -> Promises:
+    return promises
+
+
+def _anywhere(_spec: Any, _cluster: Any, _topics: Sequence[TopicSpec]) -> None:
+    """Nothing is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadKind:
+    """A kind of workload, by its word under `kind`."""
+
+    word: str
+    spec: type[Any]
+    module: str
+    """It has `build(spec, Setup)`, and is imported when a run of it is set up."""
+    simulated: str | None = None
+    """Likewise `build(spec, SimulatedSetup)`; None: it has no clients in virtual time."""
+    for_clusters: type[ClusterSpec] = KafkaSpec
+    """The clusters that its clients can talk to."""
+    beside: bool = False
+    """It goes beside a workload that writes and reads records, and has nothing to read back."""
+    first_process: int = 0
+    """Of its logical clients: no other kind in a scenario may have the same numbers."""
+    tables: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
+    """The tables of the cluster that it sets out to record."""
+    check: Callable[[Any, Any, Sequence[TopicSpec]], None] = _anywhere
+    """Raises SpecError for what cannot be on this cluster; no topics: they could not be read."""
+    promised: Callable[[Any, Promises], Promises] = _as_it_is
+    """What clients are promised, with it beside those to whom the second argument is."""
+    settling_s: Callable[[Any], float] = lambda _spec: 0.0
+    """How long clients have to go on when everything is healed."""
+    moves_replicas: bool = False
+    """Any broker may come to be a replica of a key."""
+
+    def build(self, spec: Any, setup: Setup) -> Workload:
+        """The workload of a run, not started yet."""
+        built: Workload = import_module(self.module).build(spec, setup)
+        return built
+
+    def build_simulated(self, spec: Any, setup: SimulatedSetup) -> Workload:
+        """The workload in virtual time, not started yet."""
+        assert self.simulated is not None, "refused before"
+        built: Workload = import_module(self.simulated).build(spec, setup)
+        return built
