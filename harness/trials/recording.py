@@ -21,7 +21,13 @@ from clusters.reference.simulated.witness import AppendTimes
 from harness.manifest import note
 from harness.trials.plan import TrialPlan
 from harness.trials.write_book import WriteBook
-from harness.virtual.evidence import ORIGIN_UTC_NS, SimulatedTime, recorded_tables, stamps, testify
+from harness.virtual.evidence import (
+    ORIGIN_UTC_NS,
+    SimulatedTime,
+    recorded_tables,
+    stamps,
+    testify,
+)
 from history.journal import FaultJournal, SampleJournal
 from history.run_directory import RunDirectory
 from nemesis.play import step_data
