@@ -11,7 +11,7 @@ from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from clusters.observation import Observable
 from clusters.port import KEY, ClusterSpec, NodeName, NodeRole, role_name
-from history.failure import Mistakes
+from history.failure import Mistakes, UsageError
 
 __all__ = [
     "Administers",
@@ -26,6 +26,7 @@ __all__ = [
     "Role",
     "TopicSpec",
     "of_kafka",
+    "refuse_unplaceable",
     "role_of",
 ]
 
@@ -156,6 +157,16 @@ class KafkaSpec(ClusterSpec):
             found = "the voters of a static quorum are fixed: dynamic"
             mistakes.note(("spare_controllers",), found)
         mistakes.refuse()
+
+
+def refuse_unplaceable(topics: Sequence[TopicSpec], *, brokers: int) -> None:
+    """Raise UsageError for a topic that asks for more replicas than there are brokers."""
+    for topic in topics:
+        if topic.assignment is None and topic.replication_factor > brokers:
+            raise UsageError(
+                f"topic {topic.name} asks for {topic.replication_factor} replicas of each "
+                f"partition, but there are {brokers} brokers"
+            )
 
 
 def of_kafka(spec: ClusterSpec) -> KafkaSpec:

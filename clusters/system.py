@@ -5,19 +5,20 @@ imported when a cluster of it is prepared. `clusters.systems` is the registry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from clusters.abilities import Route
+from clusters.abilities import Links, Route
 from clusters.hosts.place import Host
-from clusters.observation import Parse
-from clusters.port import Cluster, ClusterSpec
+from clusters.observation import Observable, Parse
+from clusters.port import Cluster, ClusterSpec, NodeName
 from clusters.provision.java import Java
 from history.clock import Clock
 
-__all__ = ["Driver", "Make", "Prepared", "System", "Wanted"]
+__all__ = ["Driver", "Make", "Prepared", "Recorded", "System", "Testimony", "Wanted"]
 
 Say = Callable[[str], None]
 
@@ -44,6 +45,32 @@ class Prepared(Protocol):
     @property
     def carried(self) -> tuple[Path, ...]:
         """What a node on another machine is given, beside a Java."""
+
+
+class Testimony(Protocol):
+    """What the disks of stopped nodes held, once it is written down."""
+
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """What could not be read, a sentence each."""
+
+    @property
+    def summary(self) -> str:
+        """How much was read, in words."""
+
+
+class Recorded(Observable, Links, Protocol):
+    """What a run asks of its cluster, beside the abilities that its faults take."""
+
+    @property
+    def node_ids(self) -> Mapping[NodeName, int]:
+        """By what number its own records call each node."""
+
+    def watch(self, raw: Path, *, topics: Sequence[str]) -> AbstractContextManager[object]:
+        """Record in `raw`, while entered, what the nodes show."""
+
+    def testify(self, raw: Path, *, topics: Sequence[str]) -> Testimony:
+        """Record in `raw` what the disks of the stopped nodes hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +106,7 @@ class Driver(Protocol):
         rules_off: Sequence[str],
         port_base: int | None,
         route: Route,
-    ) -> Cluster:
+    ) -> Recorded:
         """The cluster, with nothing of it running yet."""
 
 

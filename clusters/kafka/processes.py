@@ -32,7 +32,14 @@ from clusters.kafka.node_tables import write_log_findings, write_settings
 from clusters.kafka.observation import ask_metadata, best_of, quorum_leader, view_of
 from clusters.kafka.readiness import await_brokers, listed
 from clusters.kafka.topics import create_topics
-from clusters.kafka_port import ClusterView, FlippedPart, KafkaSpec, Role, TopicSpec
+from clusters.kafka_port import (
+    ClusterView,
+    FlippedPart,
+    KafkaSpec,
+    Role,
+    TopicSpec,
+    refuse_unplaceable,
+)
 from clusters.port import CLIENTS, NodeName
 from clusters.processes.cluster import ProcessCluster
 from clusters.processes.node import ProcessNode, Software
@@ -41,7 +48,7 @@ from clusters.witness.bits import flip_bit
 from clusters.witness.live import log_end_offset
 from clusters.witness.witness import WitnessReport, write_witness
 from history.clock import Clock
-from history.failure import HarnessError, UsageError
+from history.failure import HarnessError
 
 __all__ = ["BrokerProcesses"]
 
@@ -120,6 +127,11 @@ class BrokerProcesses(ProcessCluster):
         )
 
     @property
+    def node_ids(self) -> Mapping[NodeName, int]:
+        """Kafka's ids of all nodes."""
+        return {name: self.broker_id(name) for name in self._nodes}
+
+    @property
     def view_ids(self) -> Mapping[NodeName, int]:
         """Kafka's ids of the brokers."""
         return {name: self.broker_id(name) for name in self._names(Role.BROKER)}
@@ -146,12 +158,7 @@ class BrokerProcesses(ProcessCluster):
         Brokers in an assignment are named by their number. Raises UsageError if Kafka finds a
         topic impossible, HarnessError if it exists already or is not there within 30 s.
         """
-        for topic in topics:
-            if topic.assignment is None and topic.replication_factor > self._spec.brokers:
-                raise UsageError(
-                    f"topic {topic.name} asks for {topic.replication_factor} replicas of each "
-                    f"partition, but there are {self._spec.brokers} brokers"
-                )
+        refuse_unplaceable(topics, brokers=self._spec.brokers)
         create_topics(topics, leader=self._leader, brokers=lambda: self._running(Role.BROKER))
 
     def view(self) -> ClusterView:

@@ -54,6 +54,21 @@ class WitnessReport:
     replica_record_count: int = 0
     damages: list[Damage] = field(default_factory=list)
 
+    @property
+    def damaged(self) -> tuple[str, ...]:
+        """What could not be read, a sentence each."""
+        unknown = sum(self.unknown_type_counts.values())
+        words = (f"{unknown} metadata records of unknown types",) if unknown else ()
+        return (*map(str, self.damages), *words)
+
+    @property
+    def summary(self) -> str:
+        """How much was read, in words."""
+        return (
+            f"the disks hold {sum(self.metadata_record_counts.values()):,} metadata records and "
+            f"{self.replica_record_count:,} records in {self.replica_count} replicas"
+        )
+
 
 def write_witness(
     node_data: Mapping[NodeName, Path],

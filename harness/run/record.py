@@ -6,21 +6,22 @@ What happens in between is `recording`'s.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from clusters.abilities import Route, direct
 from clusters.evolution import ChangesReleases
 from clusters.hosts.ledger import Ledger
 from clusters.hosts.place import Host, LeadsLinks
 from clusters.hosts.warden import Warden
-from clusters.kafka.processes import BrokerProcesses
+from clusters.kafka_port import BrokerCluster
 from clusters.port import Cluster, Disks
-from clusters.system import Prepared
+from clusters.system import Prepared, Recorded
 from clusters.systems import system_of
 from harness.manifest import note
 from harness.prepare.hosts import Needs, host_of
 from harness.prepare.wiring import links_of, wired_route
 from harness.progress import Progress
-from harness.run.clients import tables_of, together
+from harness.run.clients import Together, tables_of, together
 from harness.run.recording import Recording
 from harness.scenario.options import HostKind, RunOptions
 from harness.scenario.scenario import Scenario
@@ -30,7 +31,8 @@ from history.manifest import read_manifest
 from history.run_directory import RunDirectory
 from nemesis.wire.rules import Link
 from nemesis.wire.wire import Wire
-from workloads.kind import Setup
+from workloads.kind import Setup, WorkloadKind
+from workloads.port import Workload
 
 __all__ = ["record", "unread"]
 
@@ -68,27 +70,13 @@ def record(
         )
         stack.enter_context(_started(cluster, progress))
         _note_cluster(run, cluster, scenario, options)
-        cluster.create_topics(scenario.topics)
+        if isinstance(cluster, BrokerCluster):
+            cluster.create_topics(scenario.topics)
         if wire is not None:
-            wire.name_topics(cluster.view().topic_ids)
+            wire.name_topics(cluster.view().names_of_ids)
         stack.enter_context(cluster.watch(run.raw, topics=[t.name for t in scenario.topics]))
-        workload = together(
-            scenario,
-            lambda kind, spec, seed: kind.build(
-                spec,
-                Setup(
-                    cluster=cluster,
-                    prepared=prepared,
-                    topics=scenario.topics,
-                    warden=warden,
-                    run=run,
-                    clock=clock,
-                    seed=seed,
-                    first_process=kind.first_process,
-                ),
-            ),
-            seed=options.seed,
-            time=RealTime(),
+        workload = _workload(
+            scenario, cluster, prepared, warden=warden, run=run, clock=clock, seed=options.seed
         )
         Recording(
             scenario=scenario,
@@ -105,6 +93,34 @@ def record(
         _testify(cluster, scenario, run, progress)
 
 
+def _workload(
+    scenario: Scenario,
+    cluster: Recorded,
+    prepared: Prepared,
+    *,
+    warden: Warden,
+    run: RunDirectory,
+    clock: Clock,
+    seed: int,
+) -> Together:
+    """The clients of the run, none of them started."""
+
+    def build(kind: WorkloadKind, spec: Any, seed: int) -> Workload:
+        setup = Setup(
+            cluster=cluster,
+            prepared=prepared,
+            topics=scenario.topics,
+            warden=warden,
+            run=run,
+            clock=clock,
+            seed=seed,
+            first_process=kind.first_process,
+        )
+        return kind.build(spec, setup)
+
+    return together(scenario, build, seed=seed, time=RealTime())
+
+
 def _placed(
     scenario: Scenario,
     options: RunOptions,
@@ -113,7 +129,7 @@ def _placed(
     host: Host,
     directory: Path,
     clock: Clock,
-) -> tuple[BrokerProcesses, Route]:
+) -> tuple[Recorded, Route]:
     """The cluster, with nothing of it running yet, and how its nodes find each other."""
     route: Route = direct
     if options.wire:
@@ -128,7 +144,6 @@ def _placed(
         port_base=options.port_base,
         route=route,
     )
-    assert isinstance(cluster, BrokerProcesses)
     return cluster, route
 
 
@@ -156,13 +171,13 @@ def _wire(
 
 
 def _note_cluster(
-    run: RunDirectory, cluster: BrokerProcesses, scenario: Scenario, options: RunOptions
+    run: RunDirectory, cluster: Recorded, scenario: Scenario, options: RunOptions
 ) -> None:
     """Have the manifest say what runs, where, and what is to be recorded of it."""
     note(
         run,
         versions=dict(cluster.versions) | _where(options, scenario.cluster.disks),
-        node_ids={node: cluster.broker_id(node) for node in cluster.nodes},
+        node_ids=dict(cluster.node_ids),
         recorded=_tables(scenario, wired=options.wire),
         stuck_isr_limit_s=scenario.recovery_limit_s,
     )
@@ -188,7 +203,7 @@ def _tables(scenario: Scenario, *, wired: bool) -> tuple[str, ...]:
 
 
 def _testify(
-    cluster: BrokerProcesses,
+    cluster: Recorded,
     scenario: Scenario,
     run: RunDirectory,
     progress: Progress,
@@ -197,16 +212,9 @@ def _testify(
     if isinstance(cluster, ChangesReleases):
         note(run, changes=cluster.changes())
     report = cluster.testify(run.raw, topics=[topic.name for topic in scenario.topics])
-    damages = tuple(map(str, report.damages))
-    unknown = sum(report.unknown_type_counts.values())
-    if unknown:
-        damages += (f"{unknown} metadata records of unknown types",)
     shortfalls = read_manifest(run.manifest_path).shortfalls
-    note(run, damages=damages, shortfalls=(*shortfalls, *unread(damages)))
-    progress.say(
-        f"the disks hold {sum(report.metadata_record_counts.values()):,} metadata records and "
-        f"{report.replica_record_count:,} records in {report.replica_count} replicas"
-    )
+    note(run, damages=report.damaged, shortfalls=(*shortfalls, *unread(report.damaged)))
+    progress.say(report.summary)
 
 
 def unread(damages: Sequence[str]) -> tuple[str, ...]:

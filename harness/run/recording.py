@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from clusters.abilities import Explains, Skews
-from clusters.kafka_port import BrokerCluster
+from clusters.observation import Observable
 from clusters.port import NodeName
 from harness.interpreter.books import PerformedPlay
 from harness.interpreter.client_faults import ClientFaults
@@ -47,7 +47,7 @@ class Recording:
     """One run of clients and faults on a cluster that is up. `go` performs it."""
 
     scenario: Scenario
-    cluster: BrokerCluster
+    cluster: Observable
     workload: Together
     wire: BreaksNetwork | None
     links: Collection[Link]
@@ -169,7 +169,7 @@ class Recording:
         )
 
 
-def _end_of(cluster: BrokerCluster, node: NodeName) -> str:
+def _end_of(cluster: Observable, node: NodeName) -> str:
     if isinstance(cluster, Explains):
         return cluster.obituary(node).removeprefix(f"{node} ")
     return f"see {cluster.logs(node)[0]}"

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from clusters.abilities import LinkEnd
 from clusters.compiled import is_compiled
-from clusters.kafka_port import ClusterView, KafkaSpec, Role, TopicSpec, role_of
+from clusters.kafka_port import ClusterView, KafkaSpec, Role, TopicSpec, refuse_unplaceable, role_of
 from clusters.node_port.effects import Node
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.port import NodeName, NodeState
@@ -32,7 +32,7 @@ from clusters.reference.specs import DEFAULTS, level_of, own_settings
 from clusters.simulation.host import Host, HostState
 from clusters.simulation.network import Latency
 from clusters.simulation.world import World
-from history.failure import HarnessError, UsageError
+from history.failure import HarnessError
 
 __all__ = ["CLIENTS_FROM", "HARNESS_FROM", "SimulatedCluster", "build"]
 
@@ -193,12 +193,8 @@ class SimulatedCluster:
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
         """Create topics; return when every unfenced broker shows a leader for each partition."""
+        refuse_unplaceable(topics, brokers=self._spec.brokers)
         for topic in topics:
-            if topic.assignment is None and topic.replication_factor > self._spec.brokers:
-                raise UsageError(
-                    f"topic {topic.name} asks for {topic.replication_factor} replicas of each "
-                    f"partition, but there are {self._spec.brokers} brokers"
-                )
             self._administration.create_topic(topic, via=None, within_s=30.0)
         keys = {key for topic in topics for key in topic.keys}
         self._until(
