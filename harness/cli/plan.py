@@ -15,9 +15,9 @@ from clusters.port import role_name
 from clusters.systems import system_of
 from harness.cli.options import emit_json
 from harness.prepare.abilities import needs
-from harness.prepare.plan import Plan, planned
 from harness.prepare.projection import projected
 from harness.progress import Progress, terminal_progress
+from harness.run.plan import Plan, planned
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import Scenario
 from nemesis.play import step_data

@@ -177,7 +177,7 @@ def _run_one(
 ) -> "RunOutcome | HarnessError":
     progress.say(f"{scenario.title} (repeat: {options.command})")
     try:
-        from harness.prepare.plan import planned
+        from harness.run.plan import planned
 
         plan = planned(scenario, options, progress.say)
         from harness.cli.verdicts import say_verdict

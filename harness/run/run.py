@@ -21,13 +21,13 @@ from clusters.provision.java import Java
 from clusters.system import Prepared, Wanted
 from harness.manifest import first_manifest
 from harness.prepare.hosts import with_release_of_image
-from harness.prepare.plan import Plan, planned
 from harness.prepare.reference import rules_without
 from harness.prepare.upgrades import wanted_by
 from harness.progress import Progress
 from harness.run.judge import judge
 from harness.run.lock import only_run
 from harness.run.outcome import RunOutcome
+from harness.run.plan import Plan, planned
 from harness.run.record import record
 from harness.run.reports import write_page
 from harness.run.simulated import prepare_simulated, record_simulated

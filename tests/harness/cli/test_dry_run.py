@@ -12,8 +12,8 @@ from clusters.systems import MAKES
 from harness.cli.main import main
 from harness.cli.plan import plan_data
 from harness.prepare import default_cluster as default_cluster_module
-from harness.prepare.plan import planned
 from harness.run import run as run_module
+from harness.run.plan import planned
 from harness.scenario.options import RunOptions
 from harness.scenario.scenario import load_scenario
 from harness.scenario.sources import find_scenario, library
