@@ -12,7 +12,7 @@ from clusters.node_port import effects as border
 from clusters.node_port.storage import META_PROPERTIES, MetaProperties
 from clusters.reference.nodes.configuration import MS
 from clusters.simulation.disk import Disk
-from clusters.simulation.host import EVERY_TICK, Host, HostState, Link
+from clusters.simulation.host import Host, HostState, Link
 from clusters.simulation.network import KIND_COUNT, Latency, open_key
 from clusters.simulation.world import World as Simulation
 
@@ -37,7 +37,7 @@ class Tapped:
     """A node whose effects are looked at before the world performs them."""
 
     def __init__(self, node: Any, tap: Callable[[border.Effects], None]) -> None:
-        self.node, self.alarm = node, getattr(node, "alarm", EVERY_TICK)
+        self.node, self.alarm = node, node.alarm
         self._tap = tap
 
     def handle(
@@ -91,7 +91,8 @@ class NodeWorld:
 
         def tap(effects: border.Effects) -> None:
             for effect in effects:
-                self.tap(node_id, effect)
+                if effect[0] != border.SEND:
+                    self.tap(node_id, effect)
 
         self.ids = (*self.ids, node_id)
         self.simulation.add(node_id, f"node-{node_id}", lambda: Tapped(build(), tap))
@@ -198,7 +199,9 @@ class NodeWorld:
         """Perform what a node was made to ask for by hand."""
         for effect in effects:
             self.tap(node_id, effect)
-        self.simulation._perform(self.host(node_id), self.now, effects)
+        host = self.host(node_id)
+        self.simulation._perform(host, self.now, effects)
+        self.simulation._set_tick(host, self.now, self.now, border.NOTE)
 
     def ask(self, target: int, request: Any, *, limit_ns: int = 20_000 * MS) -> Any:
         """Ask as a client; return the answer, or CLOSED."""

@@ -11,7 +11,7 @@ from typing import Any
 from node_world import NodeWorld
 
 from clusters.node_port.alarm import Alarm
-from clusters.node_port.effects import START, TICK_NS, Effects
+from clusters.node_port.effects import START, TICK, TICK_NS, Effects
 from clusters.node_port.notes import QUORUM_LEADER
 from clusters.reference.nodes.configuration import MS, Configuration
 from clusters.reference.nodes.quorum.observer import Observer
@@ -56,10 +56,13 @@ class Part:
 
     def __init__(self, configuration: Configuration, rules: Rules) -> None:
         kind = Voter if configuration.is_controller else Observer
-        self.part: Any = kind(configuration, rules, Alarm())
+        self.alarm = Alarm()
+        self.part: Any = kind(configuration, rules, self.alarm)
         self.replayer = Replayer()
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
+        if kind == TICK:
+            self.alarm.reset()
         if kind == START:
             self.part.start(now, message, effects)
         else:
