@@ -164,7 +164,7 @@ class TrialRecording:
         if crash:
             shortfalls.append(f"the simulation failed: {crash}")
         self._close()
-        testify(self._cluster, self._topics, self._times, run=self._run, say=_nobody_hears)
+        testify(self._cluster, self._topics, self._times, run=self._run, say=lambda _words: None)
         written = ("metadata_writes",) if self.writes is not None else ()
         note(
             self._run,
@@ -204,7 +204,3 @@ def timed_data(step: Step) -> dict[str, object]:
 
 def _keys(plan: TrialPlan) -> tuple[str, ...]:
     return tuple(key for topic in plan.topics for key in topic.keys)
-
-
-def _nobody_hears(_words: str) -> None:
-    pass

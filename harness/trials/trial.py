@@ -199,9 +199,9 @@ class _Trial:
         is_whole = self._recover()
         if self._recording is not None:
             self._recording.healed()
-            self._run(0 if is_whole else _STILL_BROKEN_NS)
+            self.cluster.run(0 if is_whole else _STILL_BROKEN_NS)
         workload.stop(timeout_s=20.0)
-        self._run(_QUIET_NS)
+        self.cluster.run(_QUIET_NS)
         if not self.oracle.findings:
             self.oracle.finish(self._world.now_ns)
 
@@ -339,7 +339,7 @@ class _Trial:
                 named = ", ".join(sorted(missing))
                 self._found(f"{named} not whole {self._plan.recovery_s:g} s after healing")
                 return False
-            self._run(5 * _TICK_NS)
+            self.cluster.run(5 * _TICK_NS)
         return False
 
     def _unregistered(self) -> frozenset[NodeName]:
@@ -356,9 +356,6 @@ class _Trial:
     def _found(self, words: str) -> None:
         now_ns = self._world.now_ns
         self.oracle.findings.append(Finding(anomaly=STUCK, time_ns=now_ns, node=-1, words=words))
-
-    def _run(self, for_ns: int) -> None:
-        self.cluster.run(for_ns)
 
 
 def _configured(own: Configuration, plan: TrialPlan) -> Configuration:

@@ -136,11 +136,6 @@ def _vote(message: quorum.VoteRequest) -> Parts:
     return {}, [{**_METADATA, **candidate, "detail": ends}]
 
 
-def _voted(message: quorum.VoteResponse) -> Parts:
-    said = "granted" if message.granted else "refused"
-    return {"error": "NONE"}, [{**_METADATA, **_led(message), "detail": said}]
-
-
 def _epoch_request(message: Any) -> Parts:
     return {}, [{**_METADATA, **_led(message)}]
 
@@ -180,10 +175,6 @@ def _snapshot_fetch(message: quorum.FetchSnapshotRequest) -> Parts:
     named = f"snapshot {message.end_offset}-{message.snapshot_epoch}"
     item = {**_METADATA, "leader_epoch": message.epoch, "detail": named}
     return {"broker_id": message.replica_id}, [item]
-
-
-def _snapshot_fetched(message: quorum.FetchSnapshotResponse) -> Parts:
-    return {"error": _error(message.error)}, [{**_METADATA, **_led(message)}]
 
 
 def _registration(message: control.BrokerRegistrationRequest) -> Parts:
@@ -259,16 +250,6 @@ def _reassign(message: control.AlterReassignmentsRequest) -> Parts:
     ]
 
 
-def _elect(message: control.ElectLeadersRequest) -> Parts:
-    items = [{"topic": t, "partition": p} for t, p in message.partitions or ()]
-    return {"detail": "unclean" if message.unclean else "preferred"}, items
-
-
-def _producer_ids(message: control.AllocateProducerIdsResponse) -> Parts:
-    given = f"{message.length} producer ids"
-    return {"error": _error(message.error), "producer_id": message.start, "detail": given}, ()
-
-
 def _fetch(message: data.FetchRequest) -> Parts:
     columns: dict[str, Any] = {"broker_id": message.replica_id, "session_epoch": _NO_SESSION}
     if message.version >= _EPOCHS_FROM:
@@ -298,14 +279,12 @@ def _produce(message: data.ProduceRequest) -> Parts:
     ]
 
 
-def _offered(message: client.ApiVersionsResponse) -> Parts:
-    said = f"finalized: metadata.version {message.level}"
-    return {"error": "NONE", "metadata_version": message.level, "detail": said}, ()
-
-
 _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     quorum.VoteRequest.kind: _vote,
-    quorum.VoteResponse.kind: _voted,
+    quorum.VoteResponse.kind: lambda it: (
+        {"error": "NONE"},
+        [{**_METADATA, **_led(it), "detail": "granted" if it.granted else "refused"}],
+    ),
     quorum.BeginQuorumEpochRequest.kind: _epoch_request,
     quorum.BeginQuorumEpochResponse.kind: _epoch_response,
     quorum.EndQuorumEpochRequest.kind: _epoch_request,
@@ -313,7 +292,7 @@ _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     quorum.MetadataFetchRequest.kind: _metadata_fetch,
     quorum.MetadataFetchResponse.kind: _metadata_fetched,
     quorum.FetchSnapshotRequest.kind: _snapshot_fetch,
-    quorum.FetchSnapshotResponse.kind: _snapshot_fetched,
+    quorum.FetchSnapshotResponse.kind: lambda it: (_row(["error"], it), [_METADATA | _led(it)]),
     control.BrokerRegistrationRequest.kind: _registration,
     control.BrokerRegistrationResponse.kind: _as_named("error broker_epoch"),
     control.BrokerHeartbeatRequest.kind: _heartbeat,
@@ -332,15 +311,28 @@ _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     control.AlterReassignmentsResponse.kind: _as_named(
         "error", "topic partition error detail", of="moves"
     ),
-    control.ElectLeadersRequest.kind: _elect,
+    control.ElectLeadersRequest.kind: lambda it: (
+        {"detail": "unclean" if it.unclean else "preferred"},
+        [{"topic": topic, "partition": partition} for topic, partition in it.partitions or ()],
+    ),
     control.ElectLeadersResponse.kind: _as_named("error", "topic partition error", of="partitions"),
     control.AllocateProducerIdsRequest.kind: _as_named("broker_id broker_epoch"),
-    control.AllocateProducerIdsResponse.kind: _producer_ids,
+    control.AllocateProducerIdsResponse.kind: lambda it: (
+        {"error": _error(it.error), "producer_id": it.start, "detail": f"{it.length} producer ids"},
+        (),
+    ),
     control.UpdateFeaturesResponse.kind: _as_named("error"),
     data.FetchRequest.kind: _fetch,
     data.FetchResponse.kind: _fetched,
     data.ProduceRequest.kind: _produce,
     data.ProduceResponse.kind: _as_named("", "key error", of="partitions"),
     data.InitProducerIdResponse.kind: _as_named("error producer_id producer_epoch"),
-    client.ApiVersionsResponse.kind: _offered,
+    client.ApiVersionsResponse.kind: lambda it: (
+        {
+            "error": "NONE",
+            "metadata_version": it.level,
+            "detail": f"finalized: metadata.version {it.level}",
+        },
+        (),
+    ),
 }
