@@ -231,7 +231,6 @@ class Interpreter:
         is_counted = isinstance(condition, Acknowledged | Registered)
 
         def reached(now: Observation) -> bool:
-            return condition.holds(self._with_log_ends(_since(now, before), condition))
             asked = _since(now, before) if is_counted else self._with_log_ends(now, condition)
             return condition.holds(asked)
 

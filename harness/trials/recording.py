@@ -116,20 +116,17 @@ class TrialRecording:
 
     def faults_end(self) -> None:
         """The play ends: everything is mended."""
-        self._play_on(self._time.now_ns(), Heal())
+        self.play_on(self._time.now_ns(), Heal())
         self._begin_ns = None
 
     def note(self, step: Step) -> None:
         """Something is done to the cluster: `harness.interpreter.books.Played`."""
         if not isinstance(step, Wait | Await):
             for one in self._awaited(step):
-                self._play_on(self._time.now_ns(), one)
+                self.play_on(self._time.now_ns(), one)
 
-    def tried(self, now: int, step: Step) -> None:
-        """A node was started as it should not be, and ended again."""
-        self._play_on(now, step)
-
-    def _play_on(self, now: int, step: Step) -> None:
+    def play_on(self, now: int, step: Step) -> None:
+        """Write a line of the play, if it is under way."""
         if self._begin_ns is not None:
             self._play.append(timed_data(replace(step, at_s=(now - self._begin_ns) / 1e9)))
 

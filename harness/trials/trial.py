@@ -324,7 +324,7 @@ class _Trial:
             wipe = Wipe(target=NamedNodes(nodes=(node,)))
             self._interpreter.performer.found(wipe, (node,), "its disk is new, and not formatted")
         if self._recording is not None and not is_allowed:
-            self._recording.tried(now_ns, step)
+            self._recording.play_on(now_ns, step)
         return step if is_allowed else None
 
     def _recover(self) -> bool:
