@@ -38,10 +38,7 @@ _TRIAL: Final = Policy(
 
 
 def why_not_tried(step: Step) -> str | None:
-    """Why no trial can do this step; None if trials do it. Of a block, its steps are asked about.
-
-    It is asked beside what the cluster can do (`harness.prepare.abilities`): trials do less.
-    """
+    """Why no trial can do this step, though its cluster can; None if trials do it, or a block."""
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 
 

@@ -40,7 +40,6 @@ from harness.trials.schedule import Schedule
 from harness.virtual.evidence import Overheard
 from history.failure import HarnessError
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Play
 from nemesis.steps import flat as flat_steps
 from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
@@ -160,7 +159,7 @@ class _Trial:
         )
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
-        self._has_rules = plan.storm in _WIRED or _lays(plan.play or ()) or _delays(plan)
+        self._has_rules = _lays_rules(plan)
         self._wire = self._laid_wire()
         if recording is not None:
             recording.begin(self.cluster)
@@ -372,12 +371,11 @@ def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
     return own
 
 
-def _lays(play: Play) -> bool:
-    return any(isinstance(step, Lay) for step in flat_steps(play))
-
-
-def _delays(plan: TrialPlan) -> bool:
-    return plan.storm is Storm.MIX and plan.mix is not None and "delay" in plan.mix.faults
+def _lays_rules(plan: TrialPlan) -> bool:
+    if plan.storm is Storm.MIX and plan.mix is not None and "delay" in plan.mix.faults:
+        return True
+    laid = any(isinstance(step, Lay) for step in flat_steps(plan.play or ()))
+    return laid or plan.storm in _WIRED
 
 
 def _told(error: Exception) -> str:
