@@ -43,7 +43,6 @@ _COMPILED: Final = (
     "nemesis/chaos.py",
     "clusters/kafka_conditions.py",
     "clusters/observation.py",
-    "nemesis/simulated/frames.py",
     "nemesis/simulated/parties.py",
     "nemesis/simulated/wire.py",
     "nemesis/wire/rulebook.py",

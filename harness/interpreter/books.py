@@ -38,9 +38,8 @@ class Played(Protocol):
 class Unwritten:
     """Books in which nothing is written: `FaultBook` and `Played`."""
 
-    def begin(self, fault: str, targets: Sequence[str], *, kind: str | None = None) -> int:
+    def begin(self, *_: object, **__: object) -> int:
         """Open no row."""
-        del fault, targets, kind
         return 0
 
     def effect(self, index: int, evidence: str) -> None:

@@ -24,7 +24,7 @@ from harness.interpreter.books import Played
 from harness.interpreter.client_faults import ClientFaults
 from harness.interpreter.network import Network
 from harness.interpreter.observer import Looks, whole_nodes
-from harness.interpreter.performer import Performer
+from harness.interpreter.performer import Performer, deed_of
 from harness.interpreter.policy import Policy
 from harness.timing import RealTime, Time
 from history.failure import HarnessError
@@ -37,7 +37,7 @@ from nemesis.verbs.members import RemoveNodes
 from nemesis.verbs.on_clients import OnClients
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import OnNodes, Step
-from nemesis.verbs.verb import Deed, OnClient
+from nemesis.verbs.verb import OnClient
 from nemesis.verbs.wait import Wait
 
 __all__ = ["Interpreter"]
@@ -180,13 +180,13 @@ class Interpreter:
         nodes: Sequence[NodeName] = ()
         with suppress(*self.policy.left):
             nodes = resolve(step.target, self.observer.scene(), self.draw)
-        if _deed(step).parts is not None:
+        if deed_of(verb_of(step)).parts is not None:
             return self._in_turn(step, nodes)
         self._do(step, nodes)
         return True
 
     def _do(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
-        deed = _deed(step)
+        deed = deed_of(verb_of(step))
         bounded = deed.draws(self.policy.bounded(step), self.draw)
         if self.policy.demands_evidence:
             self.performer.perform(bounded, nodes, now_s=self._now_s())
@@ -206,7 +206,7 @@ class Interpreter:
 
     def _parts(self, step: OnNodes, node: NodeName) -> Sequence[OnNodes]:
         """The step as one, which has evidence, or as those that can be repeated one by one."""
-        parts = _deed(step).parts
+        parts = deed_of(verb_of(step)).parts
         if self.policy.demands_evidence or parts is None:
             return (step,)
         return parts(replace(step, target=NamedNodes(nodes=(node,))))
@@ -231,7 +231,6 @@ class Interpreter:
         is_counted = isinstance(condition, Acknowledged | Registered)
 
         def reached(now: Observation) -> bool:
-            return condition.holds(self._with_log_ends(_since(now, before), condition))
             asked = _since(now, before) if is_counted else self._with_log_ends(now, condition)
             return condition.holds(asked)
 
@@ -288,12 +287,6 @@ class Interpreter:
 
     def _now_s(self) -> float:
         return self.time.now_s() - self._begin_s
-
-
-def _deed(step: OnNodes) -> "Deed[Any]":
-    deed = verb_of(step).deed
-    assert deed is not None, "it is done to nodes"
-    return deed
 
 
 def _since(now: Observation, before: Observation) -> Observation:

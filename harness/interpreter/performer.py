@@ -22,7 +22,7 @@ from nemesis.verbs.start import Start
 from nemesis.verbs.step import OnNodes
 from nemesis.verbs.verb import Deed, Healing, Verb
 
-__all__ = ["OpenFault", "Performer"]
+__all__ = ["OpenFault", "Performer", "deed_of"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +62,8 @@ class Performer:
     def perform(self, step: OnNodes, nodes: Sequence[NodeName], *, now_s: float) -> None:
         """Do it to the nodes and see its effect. HarnessError if that was not to be seen."""
         self._played.note(replace(step, target=NamedNodes(nodes=tuple(nodes)), at_s=now_s))
-        verb, deed = _verb_and_deed(step)
+        verb = verb_of(step)
+        deed = deed_of(verb)
         if verb.fault:
             self._break(step, nodes)
         elif deed.heals is not None:
@@ -127,7 +128,7 @@ class Performer:
         )
 
     def _break(self, step: OnNodes, nodes: Sequence[NodeName]) -> None:
-        deed = _deed(verb_of(step))
+        deed = deed_of(verb_of(step))
         opened = self._opened(step, nodes)
         self._journal.effect(opened.index, deed.do(self._cluster, nodes, step))
         if deed.mends_itself:
@@ -159,7 +160,7 @@ class Performer:
                 fault.late.add(node)
                 fault.mended.append(f"{node} ended after it was mended")
                 again = fault.healed_by.step(target=NamedNodes(nodes=(node,)))
-                _deed(fault.healed_by).do(self._cluster, (node,), again)
+                deed_of(fault.healed_by).do(self._cluster, (node,), again)
 
     def _overtake(self, word: str, nodes: Sequence[NodeName]) -> None:
         """End the faults that were mended on these nodes, which nobody will see whole again."""
@@ -170,7 +171,8 @@ class Performer:
                 self._end(fault, f"mended; {word} came before it was seen to be back")
 
     def _mend(self, step: OnNodes, node: NodeName) -> None:
-        verb, deed = _verb_and_deed(step)
+        verb = verb_of(step)
+        deed = deed_of(verb)
         shown = deed.do(self._cluster, (node,), step)
         if (
             self._policy.demands_evidence
@@ -205,18 +207,14 @@ class Performer:
         self.open_faults.remove(fault)
 
 
-def _verb_and_deed(step: OnNodes) -> "tuple[Verb[Any], Deed[Any]]":
-    verb = verb_of(step)
-    return verb, _deed(verb)
-
-
-def _deed(verb: "Verb[Any]") -> "Deed[Any]":
+def deed_of(verb: "Verb[Any]") -> "Deed[Any]":
+    """The effect on nodes of a verb that is done to them."""
     assert verb.deed is not None, f"{verb.word} is done to nodes"
     return verb.deed
 
 
 def _healing(verb: "Verb[Any]") -> Healing:
-    healing = _deed(verb).heals
+    healing = deed_of(verb).heals
     assert healing is not None, f"{verb.word} heals"
     return healing
 

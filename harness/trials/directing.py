@@ -7,10 +7,11 @@ trial can do is refused before the first one (`why_not_tried`), and never left o
 
 import math
 import random
+from collections.abc import Collection
 from typing import Final
 
 from clusters.kafka_port import Role, role_of
-from clusters.port import NodeName
+from clusters.port import CLIENTS, NodeName
 from clusters.reference.oracle.oracle import Oracle
 from clusters.reference.simulated.cluster import SimulatedCluster
 from harness.interpreter.books import FaultBook, Played
@@ -19,7 +20,6 @@ from harness.interpreter.interpreter import Interpreter
 from harness.interpreter.network import Network
 from harness.interpreter.performer import Performer
 from harness.interpreter.policy import Policy
-from harness.virtual.cutting import WorldCutter
 from harness.virtual.evidence import SimulatedTime
 from harness.virtual.looks import SimulatedLooks
 from nemesis.simulated.wire import SimulatedWire
@@ -28,6 +28,7 @@ from nemesis.targets import NamedNodes
 from nemesis.verbs.partition import Means
 from nemesis.verbs.registry import verb_of
 from nemesis.verbs.step import OnNodes, Step
+from nemesis.wire.rules import Flow
 
 __all__ = ["interpreter_of", "why_not_tried"]
 
@@ -37,10 +38,7 @@ _TRIAL: Final = Policy(
 
 
 def why_not_tried(step: Step) -> str | None:
-    """Why no trial can do this step; None if trials do it. Of a block, its steps are asked about.
-
-    It is asked beside what the cluster can do (`harness.prepare.abilities`): trials do less.
-    """
+    """Why no trial can do this step, though its cluster can; None if trials do it, or a block."""
     return None if isinstance(step, Repeat | Choose) else verb_of(step).why_not_tried(step)
 
 
@@ -58,7 +56,7 @@ def interpreter_of(
     network = Network(
         cluster,
         wire=wire,
-        cutters={Means.PROXY: WorldCutter(cluster)},
+        cutters={Means.PROXY: _WorldCutter(cluster)},
         journal=journal,
         played=told,
     )
@@ -111,3 +109,26 @@ class _Told:
             for node, number in self._ids.items()
             if number in brokers
         }
+
+
+class _WorldCutter:
+    """Cuts in the network of the world, where no frame has to be looked at: `Cutter`."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+
+    def cut(self, name: str, flows: Collection[Flow]) -> str:
+        """Let nothing pass in these flows."""
+        del name
+        self._cluster.world.network.block(self._numbers(flows))
+        return "nothing is passed on"
+
+    def mend(self, name: str, freed: Collection[Flow], *, others: Collection[Flow]) -> str:
+        """Deliver in order what waited."""
+        del name, others
+        self._cluster.world.network.unblock(self._numbers(freed))
+        return "frames are passed on again"
+
+    def _numbers(self, flows: Collection[Flow]) -> list[tuple[int, int]]:
+        number = self._cluster.broker_id
+        return [(number(a), number(b)) for a, b in sorted(flows) if CLIENTS not in (a, b)]

@@ -116,20 +116,17 @@ class TrialRecording:
 
     def faults_end(self) -> None:
         """The play ends: everything is mended."""
-        self._play_on(self._time.now_ns(), Heal())
+        self.play_on(self._time.now_ns(), Heal())
         self._begin_ns = None
 
     def note(self, step: Step) -> None:
         """Something is done to the cluster: `harness.interpreter.books.Played`."""
         if not isinstance(step, Wait | Await):
             for one in self._awaited(step):
-                self._play_on(self._time.now_ns(), one)
+                self.play_on(self._time.now_ns(), one)
 
-    def tried(self, now: int, step: Step) -> None:
-        """A node was started as it should not be, and ended again."""
-        self._play_on(now, step)
-
-    def _play_on(self, now: int, step: Step) -> None:
+    def play_on(self, now: int, step: Step) -> None:
+        """Write a line of the play, if it is under way."""
         if self._begin_ns is not None:
             self._play.append(timed_data(replace(step, at_s=(now - self._begin_ns) / 1e9)))
 
@@ -164,7 +161,7 @@ class TrialRecording:
         if crash:
             shortfalls.append(f"the simulation failed: {crash}")
         self._close()
-        testify(self._cluster, self._topics, self._times, run=self._run, say=_nobody_hears)
+        testify(self._cluster, self._topics, self._times, run=self._run, say=lambda _words: None)
         written = ("metadata_writes",) if self.writes is not None else ()
         note(
             self._run,
@@ -204,7 +201,3 @@ def timed_data(step: Step) -> dict[str, object]:
 
 def _keys(plan: TrialPlan) -> tuple[str, ...]:
     return tuple(key for topic in plan.topics for key in topic.keys)
-
-
-def _nobody_hears(_words: str) -> None:
-    pass

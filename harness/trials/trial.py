@@ -40,7 +40,6 @@ from harness.trials.schedule import Schedule
 from harness.virtual.evidence import Overheard
 from history.failure import HarnessError
 from nemesis.simulated.wire import SimulatedWire
-from nemesis.steps import Play
 from nemesis.steps import flat as flat_steps
 from nemesis.targets import NamedNodes
 from nemesis.topology import Flows
@@ -160,7 +159,7 @@ class _Trial:
         )
         self._draw = random.Random(f"schedule/{plan.seed}")  # noqa: S311  # to be repeated
         self._misfits = Misfits(plan, self.cluster, random.Random(f"misfits/{plan.seed}"))  # noqa: S311
-        self._has_rules = plan.storm in _WIRED or _lays(plan.play or ()) or _delays(plan)
+        self._has_rules = _lays_rules(plan)
         self._wire = self._laid_wire()
         if recording is not None:
             recording.begin(self.cluster)
@@ -199,9 +198,9 @@ class _Trial:
         is_whole = self._recover()
         if self._recording is not None:
             self._recording.healed()
-            self._run(0 if is_whole else _STILL_BROKEN_NS)
+            self.cluster.run(0 if is_whole else _STILL_BROKEN_NS)
         workload.stop(timeout_s=20.0)
-        self._run(_QUIET_NS)
+        self.cluster.run(_QUIET_NS)
         if not self.oracle.findings:
             self.oracle.finish(self._world.now_ns)
 
@@ -324,7 +323,7 @@ class _Trial:
             wipe = Wipe(target=NamedNodes(nodes=(node,)))
             self._interpreter.performer.found(wipe, (node,), "its disk is new, and not formatted")
         if self._recording is not None and not is_allowed:
-            self._recording.tried(now_ns, step)
+            self._recording.play_on(now_ns, step)
         return step if is_allowed else None
 
     def _recover(self) -> bool:
@@ -339,7 +338,7 @@ class _Trial:
                 named = ", ".join(sorted(missing))
                 self._found(f"{named} not whole {self._plan.recovery_s:g} s after healing")
                 return False
-            self._run(5 * _TICK_NS)
+            self.cluster.run(5 * _TICK_NS)
         return False
 
     def _unregistered(self) -> frozenset[NodeName]:
@@ -357,9 +356,6 @@ class _Trial:
         now_ns = self._world.now_ns
         self.oracle.findings.append(Finding(anomaly=STUCK, time_ns=now_ns, node=-1, words=words))
 
-    def _run(self, for_ns: int) -> None:
-        self.cluster.run(for_ns)
-
 
 def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
     """What a node starts with. Where many leaders of the quorum fall, each is soon missed."""
@@ -375,12 +371,11 @@ def _configured(own: Configuration, plan: TrialPlan) -> Configuration:
     return own
 
 
-def _lays(play: Play) -> bool:
-    return any(isinstance(step, Lay) for step in flat_steps(play))
-
-
-def _delays(plan: TrialPlan) -> bool:
-    return plan.storm is Storm.MIX and plan.mix is not None and "delay" in plan.mix.faults
+def _lays_rules(plan: TrialPlan) -> bool:
+    if plan.storm is Storm.MIX and plan.mix is not None and "delay" in plan.mix.faults:
+        return True
+    laid = any(isinstance(step, Lay) for step in flat_steps(plan.play or ()))
+    return laid or plan.storm in _WIRED
 
 
 def _told(error: Exception) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from operator import is_not
-from typing import Final, Self
+from typing import Final
 
 from clusters.observation import Observation
 from clusters.port import NodeName, NodeState
@@ -37,12 +37,6 @@ class SimulatedLooks:
         self._impaired: tuple[tuple[object, ...], list[NodeState], frozenset[NodeName]]
         self._impaired = ((), [], frozenset())
         """Of the latest look: what was shown, the states of the nodes, and who was not whole."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """It has nothing to end."""
 
     def latest(self) -> Observation:
         """The latest look, with the states of processes as they are now."""

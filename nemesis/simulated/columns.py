@@ -15,9 +15,16 @@ from clusters.reference.nodes.errors import ERROR_NAMES
 from clusters.reference.nodes.levels import LEVEL_VISIBILITY
 from clusters.reference.nodes.messages import client, control, data, quorum
 from clusters.reference.nodes.states import BrokerState
+from clusters.simulation.host import Link
+from nemesis.wire.apis import API_KEYS, FETCH, TAPED
 from nemesis.wire.decoding.columns import METADATA_TOPIC, METADATA_TOPIC_ID, Parts
+from nemesis.wire.decoding.entities import Decoded
+from nemesis.wire.frame import Frame, TopicNames
+from nemesis.wire.frames import Header
+from nemesis.wire.rules import Direction
+from nemesis.wire.rules import Link as WireLink
 
-__all__ = ["APIS", "ReadsTypes", "parts_of", "version_of"]
+__all__ = ["APIS", "TAPED_KINDS", "ReadsTypes", "direction_of", "frame_of", "kinds_of"]
 
 _NO_SESSION: Final = -1
 _EPOCHS_FROM: Final = 15
@@ -56,6 +63,54 @@ APIS: Final[Mapping[int, tuple[str, int]]] = {
     client.OffsetFetchRequest.kind: ("OffsetFetch", 8),
 }
 """Kafka's name of each request, by its kind, and the version where the message states none."""
+
+
+_KEYS: Final = {kind: API_KEYS[name] for kind, (name, _) in APIS.items()}
+TAPED_KINDS: Final = frozenset(
+    one
+    for kind, key in _KEYS.items()
+    if key in TAPED or (key == FETCH and kind != data.FetchRequest.kind)
+    for one in (kind, kind + 1)
+)
+"""Of data the tape has those fetches of followers that tell something new (`Fetches`)."""
+
+
+def frame_of(
+    link: Link, party: WireLink, message: Any, request: Any, *, time_ns: int, names: TopicNames
+) -> Frame:
+    """Return the frame of a message on its way; `request`: what it answers, or None."""
+    asked = message if request is None else request
+    header = Header(
+        api_key=_KEYS[asked.kind],
+        api_version=version_of(asked),
+        correlation_id=message.correlation,
+        client_id=(link.sender if request is None else link.receiver).name,
+        answered=message.correlation >= 0,
+    )
+    frame = Frame(
+        connection=link.connection,
+        link=party,
+        direction=direction_of(link),
+        header=header,
+        data=b"",
+        time_ns=time_ns,
+        names=names,
+    )
+    (columns, items), entity = parts_of(message)
+    # What a frame says is decoded when it is asked for; here it is known already.
+    frame.__dict__["decoded"] = Decoded(columns, tuple(items), entity)
+    return frame
+
+
+def direction_of(link: Link) -> Direction:
+    """Whether requests or answers go over the link."""
+    return Direction.REQUEST if link.answers is None else Direction.RESPONSE
+
+
+def kinds_of(api: str | None, direction: Direction) -> Sequence[int]:
+    """List the kinds of messages of an API, or of all."""
+    more = 0 if direction is Direction.REQUEST else 1
+    return [kind + more for kind, (name, _) in APIS.items() if api is None or name == api]
 
 
 class ReadsTypes:
@@ -136,11 +191,6 @@ def _vote(message: quorum.VoteRequest) -> Parts:
     return {}, [{**_METADATA, **candidate, "detail": ends}]
 
 
-def _voted(message: quorum.VoteResponse) -> Parts:
-    said = "granted" if message.granted else "refused"
-    return {"error": "NONE"}, [{**_METADATA, **_led(message), "detail": said}]
-
-
 def _epoch_request(message: Any) -> Parts:
     return {}, [{**_METADATA, **_led(message)}]
 
@@ -180,10 +230,6 @@ def _snapshot_fetch(message: quorum.FetchSnapshotRequest) -> Parts:
     named = f"snapshot {message.end_offset}-{message.snapshot_epoch}"
     item = {**_METADATA, "leader_epoch": message.epoch, "detail": named}
     return {"broker_id": message.replica_id}, [item]
-
-
-def _snapshot_fetched(message: quorum.FetchSnapshotResponse) -> Parts:
-    return {"error": _error(message.error)}, [{**_METADATA, **_led(message)}]
 
 
 def _registration(message: control.BrokerRegistrationRequest) -> Parts:
@@ -259,16 +305,6 @@ def _reassign(message: control.AlterReassignmentsRequest) -> Parts:
     ]
 
 
-def _elect(message: control.ElectLeadersRequest) -> Parts:
-    items = [{"topic": t, "partition": p} for t, p in message.partitions or ()]
-    return {"detail": "unclean" if message.unclean else "preferred"}, items
-
-
-def _producer_ids(message: control.AllocateProducerIdsResponse) -> Parts:
-    given = f"{message.length} producer ids"
-    return {"error": _error(message.error), "producer_id": message.start, "detail": given}, ()
-
-
 def _fetch(message: data.FetchRequest) -> Parts:
     columns: dict[str, Any] = {"broker_id": message.replica_id, "session_epoch": _NO_SESSION}
     if message.version >= _EPOCHS_FROM:
@@ -298,14 +334,12 @@ def _produce(message: data.ProduceRequest) -> Parts:
     ]
 
 
-def _offered(message: client.ApiVersionsResponse) -> Parts:
-    said = f"finalized: metadata.version {message.level}"
-    return {"error": "NONE", "metadata_version": message.level, "detail": said}, ()
-
-
 _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     quorum.VoteRequest.kind: _vote,
-    quorum.VoteResponse.kind: _voted,
+    quorum.VoteResponse.kind: lambda it: (
+        {"error": "NONE"},
+        [{**_METADATA, **_led(it), "detail": "granted" if it.granted else "refused"}],
+    ),
     quorum.BeginQuorumEpochRequest.kind: _epoch_request,
     quorum.BeginQuorumEpochResponse.kind: _epoch_response,
     quorum.EndQuorumEpochRequest.kind: _epoch_request,
@@ -313,7 +347,7 @@ _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     quorum.MetadataFetchRequest.kind: _metadata_fetch,
     quorum.MetadataFetchResponse.kind: _metadata_fetched,
     quorum.FetchSnapshotRequest.kind: _snapshot_fetch,
-    quorum.FetchSnapshotResponse.kind: _snapshot_fetched,
+    quorum.FetchSnapshotResponse.kind: lambda it: (_row(["error"], it), [_METADATA | _led(it)]),
     control.BrokerRegistrationRequest.kind: _registration,
     control.BrokerRegistrationResponse.kind: _as_named("error broker_epoch"),
     control.BrokerHeartbeatRequest.kind: _heartbeat,
@@ -332,15 +366,28 @@ _READERS: Final[Mapping[int, Callable[[Any], Parts]]] = {
     control.AlterReassignmentsResponse.kind: _as_named(
         "error", "topic partition error detail", of="moves"
     ),
-    control.ElectLeadersRequest.kind: _elect,
+    control.ElectLeadersRequest.kind: lambda it: (
+        {"detail": "unclean" if it.unclean else "preferred"},
+        [{"topic": topic, "partition": partition} for topic, partition in it.partitions or ()],
+    ),
     control.ElectLeadersResponse.kind: _as_named("error", "topic partition error", of="partitions"),
     control.AllocateProducerIdsRequest.kind: _as_named("broker_id broker_epoch"),
-    control.AllocateProducerIdsResponse.kind: _producer_ids,
+    control.AllocateProducerIdsResponse.kind: lambda it: (
+        {"error": _error(it.error), "producer_id": it.start, "detail": f"{it.length} producer ids"},
+        (),
+    ),
     control.UpdateFeaturesResponse.kind: _as_named("error"),
     data.FetchRequest.kind: _fetch,
     data.FetchResponse.kind: _fetched,
     data.ProduceRequest.kind: _produce,
     data.ProduceResponse.kind: _as_named("", "key error", of="partitions"),
     data.InitProducerIdResponse.kind: _as_named("error producer_id producer_epoch"),
-    client.ApiVersionsResponse.kind: _offered,
+    client.ApiVersionsResponse.kind: lambda it: (
+        {
+            "error": "NONE",
+            "metadata_version": it.level,
+            "detail": f"finalized: metadata.version {it.level}",
+        },
+        (),
+    ),
 }

@@ -18,7 +18,7 @@ from clusters.simulation.host import Link
 from clusters.simulation.network import KIND_COUNT, NOTHING, table_of
 from clusters.simulation.world import World
 from history.failure import HarnessError, UsageError
-from nemesis.simulated.frames import TAPED_KINDS, direction_of, frame_of, kinds_of
+from nemesis.simulated.columns import TAPED_KINDS, direction_of, frame_of, kinds_of
 from nemesis.simulated.parties import Parties
 from nemesis.simulated.refusals import refusal, why_no_such_rule
 from nemesis.wire.fetches import Fetches
