@@ -106,7 +106,7 @@ def drawn_plan(seed: int, *, levels: Sequence[int] = (2, 3)) -> TrialPlan:
             gap_s=(0.2, 1.0),
             duration_s=(0.3, 4.0),
             overlap=draw.random() < 0.5,  # noqa: PLR2004
-            down={Role.BROKER: draw.choice((1, 2))},
+            down={Role.CONTROLLER: 1, Role.BROKER: draw.choice((1, 2))},
         ),
         loss=draw.choice(_LOSSES.get(storm, (0.0, 0.0, 0.0, 0.01))),
         drift_ppm=_drifts(draw, cluster),

@@ -397,10 +397,6 @@ def _samples(spec: RunSpec) -> pa.Table:
 def _write_anomalies(run: RunDirectory, anomalies: Sequence[Anomaly]) -> None:
     for check in dict.fromkeys(anomaly.check for anomaly in anomalies):
         run.anomalies.mkdir(exist_ok=True)
-        rows = [
-            {name: getattr(anomaly, name) for name in ANOMALIES.names}
-            for anomaly in anomalies
-            if anomaly.check == check
-        ]
+        rows = [anomaly.row() for anomaly in anomalies if anomaly.check == check]
         table = pa.Table.from_pylist(rows, schema=ANOMALIES)
         pq.write_table(table, run.anomalies / f"{check}.parquet")
