@@ -1,4 +1,4 @@
-"""What some clusters can do and others cannot: each ability a small Protocol of its own.
+"""The abilities that some clusters have and others lack, each a small Protocol of its own.
 
 Asked for with `isinstance`, so that a play that needs an ability which a cluster lacks is refused
 before anything starts. What every cluster can do is `clusters.port.Cluster`.
@@ -48,7 +48,7 @@ class Stops(Protocol):
     """Can stop a node gracefully."""
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
-        """SIGTERM, and wait; kill -9 after `timeout_s`. True if it went by itself."""
+        """Send SIGTERM and wait; kill -9 after `timeout_s`. True if it ended on SIGTERM."""
 
 
 @runtime_checkable
@@ -136,7 +136,7 @@ class Snapshots(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skew:
-    """How a wall clock is wrong: by a jump, or by its pace, or back and forth. Default: right."""
+    """The error of a wall clock: a jump, a wrong pace, or a swing back and forth. Default: none."""
 
     jump_s: float = 0.0
     """So much ahead; negative: behind."""
@@ -147,7 +147,7 @@ class Skew:
     every_s: float = 0.1
 
     def bounds_s(self, passed_s: float) -> tuple[float, float]:
-        """How far ahead it is at least and at most in so many seconds from its beginning."""
+        """Return the least and the most that it is ahead, in the first `passed_s` seconds."""
         steady = self.jump_s
         wrong = (steady, steady + self.strobe_s, steady + (self.rate - 1) * passed_s)
         return min(wrong), max(wrong)
@@ -167,7 +167,7 @@ class Skews(Protocol):
         """Put it right; returns what the node itself then says."""
 
     def clock_skews(self) -> tuple[ClockSkew, ...]:
-        """Whose clock was wrong, when, and by how much at most."""
+        """Return which clocks were wrong, when, and by how much at most."""
 
 
 @runtime_checkable
@@ -214,9 +214,9 @@ class LinkEnd:
     """A node, or "clients"."""
     target: NodeName
     port: int
-    """What the target listens on."""
+    """The port on which the target listens."""
     address: str = "127.0.0.1"
-    """Where it does."""
+    """The address on which it listens."""
 
 
 @runtime_checkable
@@ -232,22 +232,22 @@ class DisturbsPackets(Protocol):
     """Can do things to the packets of its nodes, if each has a network of its own."""
 
     def why_no_packets(self) -> str | None:
-        """Why it cannot be done where the nodes run, with the way out; None if it can."""
+        """Return why it cannot be done where the nodes run, with the way out; None if it can."""
 
     def drop_packets(self, name: str, flows: Collection[tuple[NodeName, NodeName]]) -> None:
         """Drop what is sent from the first to the second of each, until `pass_packets`."""
 
     def pass_packets(self, name: str) -> int:
-        """Drop no more for that name; so many packets were dropped."""
+        """Stop dropping packets for that name; return the number dropped."""
 
     def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request gets its answer that is sent on the way that the source takes.
+        """Check whether a request on the way that the source takes gets its answer.
 
-        The source is a node or "clients"; one that has no network just now reaches nobody.
+        The source is a node or "clients"; one without a network at the moment reaches no target.
         """
 
     def answers(self, node: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request from this machine, on no link, gets its answer."""
+        """Check whether a request from this machine, on no link, gets its answer."""
 
     def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
         """Bound what the node sends; returns the rate that was measured then, in bits a second."""
@@ -261,12 +261,12 @@ class Explains(Protocol):
     """Can say why a node died."""
 
     def obituary(self, node: NodeName) -> str:
-        """How the process of a node that is down ended, and the last it said, in one line."""
+        """Return how the process of a node that is down ended, and its last words, in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUsage:
-    """What a node's process uses at this moment."""
+    """The resources that a node's process uses at this moment."""
 
     rss_bytes: int
     cpu_s: float

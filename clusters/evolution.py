@@ -1,4 +1,4 @@
-"""What may change about a cluster while it runs: releases, feature levels, members.
+"""The changes that a cluster may undergo while it runs: releases, feature levels, members.
 
 Abilities like those of `clusters.port`: each a small Protocol, asked for with `isinstance`.
 """
@@ -20,7 +20,7 @@ class ChangesReleases(Protocol):
         """Have a node that is down run this release from its next start on; evidence in words."""
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed of the versions under test so far, in order."""
+        """Return the changes of the versions under test so far, in order."""
 
 
 @runtime_checkable
@@ -68,5 +68,5 @@ def members_of(cluster: Cluster) -> tuple[NodeName, ...]:
 
 @cache
 def _changes_members(kind: type[Cluster]) -> bool:
-    """Whether clusters of this kind do: asked at every look, so that it is looked up once."""
+    """Return whether clusters of this kind change members; cached, since every look asks."""
     return issubclass(kind, ChangesMembers)

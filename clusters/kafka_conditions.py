@@ -1,4 +1,4 @@
-"""What plays may await of a cluster of Kafka's kind: ISRs, leaders, fencing, registrations, logs.
+"""The conditions on a Kafka-like cluster: ISRs, leaders, fencing, registrations, logs.
 
 `{isr: {t-0: [1]}}`, `{unfenced: broker-2}`, `{log_end: {t-0: {broker-2: 100}}}`.
 """
@@ -33,7 +33,7 @@ class Isr:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         return view is not None and all(
             key in view.partitions and frozenset(view.partitions[key].isr) == wanted
@@ -54,7 +54,7 @@ class IsrMember:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         return view is not None and all(
             key in view.partitions and (member in view.partitions[key].isr) is self.inside
@@ -74,7 +74,7 @@ class Leader:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         return view is not None and all(
             key in view.partitions and view.partitions[key].leader == wanted
@@ -95,7 +95,7 @@ class Fenced:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         if view is None:
             return False
@@ -117,7 +117,7 @@ class ActiveController:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.active_controller == self.node
 
     def data(self) -> object:
@@ -133,7 +133,7 @@ class Registered:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.registrations.get(self.node, 0) > 0
 
     def data(self) -> object:
@@ -151,7 +151,7 @@ class LogEnd:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.log_ends.get((self.key, self.node), -1) >= self.offset_min
 
     def data(self) -> object:

@@ -1,4 +1,4 @@
-"""What Kafka's clusters have beside what every cluster has, of whatever release and make.
+"""The features that Kafka-like clusters add to every cluster's, of whatever release and make.
 
 Controllers that decide, brokers that clients talk to, topics with partitions and replicas. Kafka's
 own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
@@ -36,7 +36,7 @@ _BROKERS_MAX: Final = 9
 
 
 class Role(StrEnum):
-    """What a node is; also the first part of its name."""
+    """The role of a node; also the first part of its name."""
 
     CONTROLLER = "controller"
     BROKER = "broker"
@@ -48,7 +48,7 @@ def role_of(node: NodeName) -> Role:
 
 
 class Quorum(StrEnum):
-    """How controllers know each other as voters."""
+    """The way in which controllers know each other as voters."""
 
     STATIC = "static"
     """By node id, from the configuration: whoever has the id votes, whatever it lost."""
@@ -57,7 +57,7 @@ class Quorum(StrEnum):
 
 
 class FlippedPart(StrEnum):
-    """Where on a node's disk a bit is flipped."""
+    """The part of a node's disk on which a bit is flipped."""
 
     SEGMENT = "segment"
     """The records of a replica's active segment."""
@@ -118,7 +118,7 @@ class KafkaSpec(ClusterSpec):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many nodes there are of each role, spare ones too."""
+        """The number of nodes of each role, spare ones included."""
         return {
             Role.CONTROLLER: self.controllers + self.spare_controllers,
             Role.BROKER: self.brokers + self.spare_brokers,
@@ -186,7 +186,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """What a metadata read showed. A fenced broker is not in `brokers`."""
+    """The content of a metadata read. A fenced broker is not in `brokers`."""
 
     time_ns: int
     brokers: frozenset[int]
@@ -239,7 +239,7 @@ class ClusterView:
         return self.topic_ids
 
     def is_whole(self, members: frozenset[int]) -> bool:
-        """Whether every member is unfenced, and every partition has a leader and its full ISR."""
+        """Return whether all members are unfenced and all partitions have a leader and full ISR."""
         return self.taking_part >= members and not self.incomplete
 
 
@@ -249,11 +249,11 @@ class BrokerCluster(Observable, Protocol):
 
     @property
     def spec(self) -> KafkaSpec:
-        """What it was built from."""
+        """The specification that it was built from."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect: `host:port,…`, every broker."""
+        """The address of every broker, for clients: `host:port,…`."""
 
     def broker_id(self, node: NodeName) -> int:
         """Kafka's id of this node (broker or controller)."""

@@ -34,7 +34,7 @@ LogEnds = Mapping[tuple[str, NodeName], int]
 
 
 class View(Protocol):
-    """What a system showed of itself. Members are named by their ids."""
+    """The state that a system showed of itself. Members are named by their ids."""
 
     @property
     def taking_part(self) -> frozenset[int]:
@@ -50,14 +50,14 @@ class View(Protocol):
 
     @property
     def incomplete(self) -> Sequence[str]:
-        """What is not as it should be of what it replicates, in words."""
+        """The defects of what it replicates, in words."""
 
     @property
     def names_of_ids(self) -> Mapping[str, str]:
         """Names by the ids that frames on the wire carry instead."""
 
     def is_whole(self, members: frozenset[int]) -> bool:
-        """Whether it lacks nothing, with these members."""
+        """Return whether it lacks nothing, with these members."""
 
 
 @runtime_checkable
@@ -69,7 +69,7 @@ class Observable(Cluster, Protocol):
         """The ids, in views, of the nodes that serve clients."""
 
     def view(self) -> View:
-        """What it shows of itself, within a second or two.
+        """Return what it shows of itself, within a second or two.
 
         Raises HarnessError if no node answers.
         """
@@ -109,14 +109,14 @@ class Observation:
 
 
 class Condition(Protocol):
-    """A question that one observation answers. What nobody showed holds in no way."""
+    """A question that one observation answers. It does not hold of anything that no node showed."""
 
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules of the wire that it asks about."""
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
 
     def data(self) -> object:
         """As a play writes it."""
@@ -134,7 +134,7 @@ class Down:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.states[self.node] is NodeState.DOWN
 
     def data(self) -> object:
@@ -144,13 +144,13 @@ class Down:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """So many more sends were acknowledged since the await began."""
+    """At least `count` more sends were acknowledged since the await began."""
 
     count: int
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.acknowledged_count >= self.count
 
     def data(self) -> object:
@@ -160,7 +160,7 @@ class Acknowledged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The rule of this name has held so many frames since it was laid."""
+    """The rule of this name has held at least `count` frames since it was laid."""
 
     name: str
     count: int = 1
@@ -171,7 +171,7 @@ class Held:
         return (self.name,)
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.held_counts.get(self.name, 0) >= self.count
 
     def data(self) -> object:
@@ -181,7 +181,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The rule of this name has concerned so many frames since it was laid."""
+    """The rule of this name has concerned at least `count` frames since it was laid."""
 
     name: str
     count: int = 1
@@ -192,7 +192,7 @@ class Seen:
         return (self.name,)
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.matched_counts.get(self.name, 0) >= self.count
 
     def data(self) -> object:
@@ -207,7 +207,7 @@ class AllRecovered:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         running = all(
             state is NodeState.RUNNING
             for node, state in now.states.items()

@@ -40,27 +40,27 @@ class Prepared(Protocol):
 
     @property
     def files_read(self) -> tuple[Path, ...]:
-        """What nodes read of this machine beside their own directories: containers get it."""
+        """The files of this machine that nodes read outside their directories, for containers."""
 
     @property
     def carried(self) -> tuple[Path, ...]:
-        """What a node on another machine is given, beside a Java."""
+        """The files that a node on another machine is given, besides a Java."""
 
 
 class Testimony(Protocol):
-    """What the disks of stopped nodes held, once it is written down."""
+    """The recorded content of the disks of stopped nodes."""
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """What could not be read, a sentence each."""
+        """What could not be read, one sentence for each item."""
 
     @property
     def summary(self) -> str:
-        """How much was read, in words."""
+        """The amount that was read, in words."""
 
 
 class Recorded(Observable, Links, Protocol):
-    """What a run asks of its cluster, beside the abilities that its faults take."""
+    """The port that a run needs of its cluster, besides the abilities that its faults take."""
 
     @property
     def node_ids(self) -> Mapping[NodeName, int]:
@@ -75,7 +75,7 @@ class Recorded(Observable, Links, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a play comes to beside what its cluster starts with, each with the step's number."""
+    """The releases and levels that a play needs beyond the first ones, with the step numbers."""
 
     releases: Sequence[tuple[int, str]] = ()
     levels: Sequence[tuple[int, str]] = ()
@@ -86,7 +86,7 @@ class Driver(Protocol):
 
     @property
     def cluster(self) -> type[Cluster]:
-        """What it builds: its abilities are known before it is built."""
+        """The class of the clusters that it builds: its abilities are known before one is built."""
 
     def prepare(self, spec: Any, wanted: Wanted, say: Say) -> Prepared:
         """Fetch, format and train what is not in the cache yet.
@@ -112,7 +112,7 @@ class Driver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Make:
-    """What the nodes of a system's cluster are made of."""
+    """The make of a system's cluster: the form that its nodes take."""
 
     name: str
     """As in `--cluster NAME`."""
@@ -147,7 +147,7 @@ class System:
     tables: tuple[str, ...]
     """The tables of evidence that each run of it sets out to record."""
     conditions: Mapping[str, Parse]
-    """What plays may await beside what they may of every system, by their words."""
+    """The conditions that plays may await besides those of every system, by their words."""
     keyed: bool = True
     """Its clients write to the partitions of topics, which its scenarios list."""
 

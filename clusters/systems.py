@@ -61,7 +61,7 @@ ROLES: Final = {role.name: role for system in SYSTEMS.values() for role in syste
 
 
 def kind_of_node(node: NodeName) -> NodeRole:
-    """What a node is."""
+    """Return the role of a node."""
     return ROLES[role_name(node)]
 
 

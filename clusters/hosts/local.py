@@ -50,11 +50,11 @@ class LocalProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How its latest start ended (negative: by which signal); None while it lives."""
+        """The exit code of its latest start (negative: the signal); None while it lives."""
         return None if self._pid is None else self._warden.exit_code(self._pid)
 
     def state(self) -> NodeState:
-        """What the host says, now."""
+        """Return the current state of the process, as the host reports it."""
         if self._pid is None:
             return NodeState.DOWN
         state = self._warden.state(self._pid)
@@ -62,7 +62,7 @@ class LocalProcess:
         return NodeState.DOWN if self.exit_code is not None else state
 
     def usage(self) -> NodeUsage | None:
-        """What it uses now; None if it is down."""
+        """Return what it uses now; None if it is down."""
         if self._pid is None:
             return None
         usage = self._warden.usage(self._pid)
@@ -81,7 +81,7 @@ class LocalProcess:
         )
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+        """Send SIGTERM, wait, kill after `timeout_s`. True if it ended on SIGTERM or was down."""
         if self._pid is None:
             return True
         self._warden.signal(self._pid, SIGTERM)

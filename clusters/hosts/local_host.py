@@ -86,7 +86,7 @@ class LocalPlace:
         return tuple(sorted(self._directory.glob(pattern)))
 
     def size_bytes(self, name: str) -> int:
-        """The size of a file; 0 if there is none."""
+        """Return the size of a file in bytes; 0 if it does not exist."""
         path = self._directory / name
         return path.stat().st_size if path.exists() else 0
 
@@ -115,7 +115,7 @@ class LocalHost:
 
     @property
     def ledger(self) -> Ledger | None:
-        """Where the undo of what is done to the machine is written."""
+        """The ledger in which the undo of changes to the machine is written."""
         return self._ledger
 
     def place(self, node: NodeName, *, directory: Path) -> LocalPlace:

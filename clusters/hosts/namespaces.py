@@ -80,7 +80,7 @@ class NamespaceHost:
 
     @property
     def ledger(self) -> Ledger:
-        """Where the undo of what is done to the machine is written."""
+        """The ledger in which the undo of changes to the machine is written."""
         return self._ledger
 
     def __enter__(self) -> Self:

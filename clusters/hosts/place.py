@@ -48,19 +48,19 @@ class NodeProcess(Protocol):
 
     @property
     def exit_code(self) -> int | None:
-        """How its latest start ended (negative: by which signal); None while it lives."""
+        """The exit code of its latest start (negative: the signal); None while it lives."""
 
     def state(self) -> NodeState:
-        """What the host says, now."""
+        """Return the current state of the process, as the host reports it."""
 
     def usage(self) -> NodeUsage | None:
-        """What it uses now; None if it is down."""
+        """Return what it uses now; None if it is down."""
 
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Start it inside its directory; it must be down. `env` is added to the usual one."""
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+        """Send SIGTERM, wait, kill after `timeout_s`. True if it ended on SIGTERM or was down."""
 
     def terminate(self) -> None:
         """SIGTERM, without waiting."""
@@ -100,7 +100,7 @@ class Place(Protocol):
         """Delete a directory, if it is there, for certain."""
 
     def copy(self, name: str, to: str) -> None:
-        """Put a copy of the directory `name` in the place of `to`. Nobody may write to it."""
+        """Replace `to` by a copy of the directory `name`, which no process may write to."""
 
     def fetch(self, name: str) -> Path:
         """A path of this machine that holds what `name` holds now, a file or a directory.
@@ -113,7 +113,7 @@ class Place(Protocol):
         """Paths of this machine that hold the files whose names match ("*.log"), by name."""
 
     def size_bytes(self, name: str) -> int:
-        """The size of a file; 0 if there is none."""
+        """Return the size of a file in bytes; 0 if it does not exist."""
 
     def bring(self, source: Path) -> Path:
         """Put a copy of this machine's file into the directory; its path as the node sees it."""

@@ -54,7 +54,7 @@ class Orphan:
 
 
 def process_state(pid: int) -> NodeState:
-    """Paused only if *every* thread is stopped; down if there is none, or only a zombie."""
+    """Return its state: paused only if *every* thread is stopped; down if gone or a zombie."""
     states = set(_thread_states(pid)) - _GONE
     if not states:
         return NodeState.DOWN
@@ -62,7 +62,7 @@ def process_state(pid: int) -> NodeState:
 
 
 def process_usage(pid: int) -> NodeUsage | None:
-    """What a process uses, all its threads together; None if there is none."""
+    """Return what a process uses, all its threads together; None if it does not exist."""
     try:
         fields = _stat_fields(_PROC / str(pid))
         resident_pages = int((_PROC / str(pid) / "statm").read_text().split()[1])

@@ -66,11 +66,11 @@ class Warden(WardenClient):
         return self._server.pid
 
     def state(self, pid: int) -> NodeState:
-        """Of a process: paused only if *every* thread is; down if there is none, or a zombie."""
+        """Return a process's state: paused only if *every* thread is; down if gone or a zombie."""
         return process_state(pid)
 
     def usage(self, pid: int) -> NodeUsage | None:
-        """What a process uses, all its threads together; None if there is none."""
+        """Return what a process uses, all its threads together; None if it does not exist."""
         return process_usage(pid)
 
     def close(self) -> None:

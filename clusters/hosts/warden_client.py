@@ -94,11 +94,11 @@ class WardenClient(ABC):
 
     @abstractmethod
     def state(self, pid: int) -> NodeState:
-        """Of a process: paused only if *every* thread is; down if there is none, or a zombie."""
+        """Return a process's state: paused only if *every* thread is; down if gone or a zombie."""
 
     @abstractmethod
     def usage(self, pid: int) -> NodeUsage | None:
-        """What a process uses, all its threads together; None if there is none."""
+        """Return what a process uses, all its threads together; None if it does not exist."""
 
     @abstractmethod
     def close(self) -> None:

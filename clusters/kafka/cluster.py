@@ -105,7 +105,7 @@ class KafkaCluster(BrokerProcesses):
         return self._upgrades.change_release(node, release, use)
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed of the versions under test so far, in order."""
+        """Return the changes of the versions under test so far, in order."""
         return self._upgrades.changes()
 
     def finalise(self, version: str, *, within_s: float) -> str:

@@ -114,7 +114,7 @@ class BrokerProcesses(ProcessCluster):
 
     @property
     def spec(self) -> KafkaSpec:
-        """What it was built from."""
+        """The specification that it was built from."""
         return self._spec
 
     @property
@@ -254,7 +254,7 @@ class BrokerProcesses(ProcessCluster):
         return {} if leader is None else {leader: self._address(leader)}
 
     def _address(self, node: NodeName) -> Address:
-        """Where the harness itself finds a node: always directly."""
+        """Return the address at which the harness finds a node: always the direct one."""
         own = self._listed[node]
         listener = Listener.CLIENT if own.role is Role.BROKER else Listener.CONTROLLER
         return (own.address, own.ports[listener])

@@ -46,7 +46,7 @@ class Upgrades:
         self._changes: list[Change] = []
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed of the versions under test so far, in order."""
+        """Return the changes of the versions under test so far, in order."""
         return tuple(self._changes)
 
     def change_release(self, node: NodeName, release: str, use: Callable[[Prepared], str]) -> str:

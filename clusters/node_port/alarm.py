@@ -1,4 +1,4 @@
-"""When a node next has something to do that no message makes it do.
+"""The time at which a node next has something to do that no message makes it do.
 
 A shell gives its node ticks (TICK), at which all deadlines are looked at. Mostly there is nothing
 to be seen, and a simulator would spend a third of its events on that. So whoever sets a deadline

@@ -1,4 +1,4 @@
-"""What a node keeps: logs of batches and a few small files, as values.
+"""The storage of a node: logs of batches and a few small files, as values.
 
 A *log* is named METADATA or by its partition's key, a *file* by one of the names below. A batch is
 never changed once it exists: leaders, followers, disks and messages share it.
@@ -84,7 +84,7 @@ class MetadataBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
-    """Who a formatted disk belongs to."""
+    """The identity of the node and cluster to which a formatted disk belongs."""
 
     cluster_id: str
     node_id: int
@@ -95,11 +95,11 @@ class MetaProperties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumState:
-    """What a voter must not forget: the epoch it is in, and whom it voted for there."""
+    """The state that a voter must not forget: its epoch, and its vote there."""
 
     epoch: int
     voted_for: int
-    """-1: nobody yet."""
+    """-1: no vote yet."""
     leader_id: int
     """-1: not known."""
 
@@ -124,6 +124,6 @@ class Contents:
     topics: dict[PartitionKey, str] = field(default_factory=dict)
     """The names of the topics of the partitions' logs."""
     log_starts: dict[LogName, int] = field(default_factory=dict)
-    """Where a log begins, if not at 0."""
+    """The offsets at which logs begin, if not at 0."""
     incarnation_id: int = 0
     """Drawn by the shell for this start: no other start of any node has it."""

@@ -37,7 +37,7 @@ class FollowedDisks:
         self._followers[node].settle()
 
     def let_go(self, node: NodeName) -> None:
-        """Nobody waits for it."""
+        """Do nothing: no process waits for such a disk."""
 
     def cut_power(self, names: Sequence[NodeName], *, torn_seed: int | None) -> str:
         """As `LosesPower` has it: all stand still, all are ended, what they had not synced goes."""

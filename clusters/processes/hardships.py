@@ -1,4 +1,4 @@
-"""What makes it hard for the nodes of a cluster: clocks that are wrong, bounds that press.
+"""The hardships of a cluster's nodes: clocks that are wrong, bounds that press.
 
 A hardship is the node's, not its process's: whoever starts the node again starts it under it.
 """
@@ -105,7 +105,7 @@ class Hardships:
 
 
 class HeldBack:
-    """What a cluster with hardships can do to its nodes, whatever they run.
+    """The hardships that a cluster can put on its nodes, whatever they run.
 
     `clusters.abilities.Throttles` and `Squeezes`.
     """

@@ -63,7 +63,7 @@ class Field:
     tagged: Versions
     tag: int | None
     flexible: Versions | None
-    """Where it differs from its message's."""
+    """The flexible versions of a field, where they differ from its message's."""
     default: Any
     """As the definition states it; None: the type's own."""
 

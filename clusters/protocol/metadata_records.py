@@ -50,7 +50,7 @@ class MetadataRecord:
 
     @property
     def known(self) -> bool:
-        """Whether it could be decoded."""
+        """True if it could be decoded."""
         return self.type != UNKNOWN
 
 

@@ -75,12 +75,12 @@ class Batch(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """How its records are compressed. Raises RecordError for a codec without a name."""
+        """The compression of its records. Raises RecordError for a codec without a name."""
         return compression_of(self.attributes & _COMPRESSION)
 
     @property
     def compressed(self) -> bool:
-        """Whether its records are compressed at all."""
+        """True if its records are compressed at all."""
         return self.attributes & _COMPRESSION != 0
 
     @property
@@ -90,24 +90,24 @@ class Batch(NamedTuple):
 
     @property
     def transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """True if it is part of a transaction."""
         return self.attributes & _TRANSACTIONAL != 0
 
     @property
     def control(self) -> bool:
-        """Whether it holds a record of the log itself: a marker, a leader change."""
+        """True if it holds a record of the log itself: a marker, a leader change."""
         return self.attributes & _CONTROL != 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Why a scan ended before the end of its bytes."""
+    """The reason why a scan ended before the end of its bytes."""
 
     reason: str
     torn: bool
     """A batch may begin here, of which bytes are missing at the end."""
     missing_bytes: int = 0
-    """How many more would complete it, as far as can be told."""
+    """The number of further bytes that would complete it, as far as can be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Scan:
 
     batches: tuple[Batch, ...]
     end: int
-    """Where the last of them ends."""
+    """The position at which the last of them ends."""
     stop: Stop | None
     """None: they filled all bytes."""
 

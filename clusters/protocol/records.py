@@ -36,13 +36,13 @@ class Records:
     data: bytes
     """Their bytes, decompressed, record after record."""
     content_starts: NDArray[np.int64]
-    """Where key and value begin in `data`: the key's length, key, the value's length, value."""
+    """The start of key and value in `data`: the key's length, key, the value's length, value."""
     value_starts: NDArray[np.int64]
     value_lengths: NDArray[np.int64]
     """-1 for null."""
     value_ends: NDArray[np.int64]
     damage: str | None
-    """Why the batch after the last of `batches` could not be read."""
+    """The reason why the batch after the last of `batches` could not be read."""
 
     def __len__(self) -> int:
         return len(self.offsets)

@@ -1,4 +1,4 @@
-"""What is kept between runs: releases, archives, trust stores. Everything in it can be made again.
+"""The cache kept between runs: releases, archives, trust stores. All of it can be made again.
 
 Entries are directories. They appear whole or not at all (built beside, then renamed), and one
 process at a time makes one: a second waits for it, with a bound.
@@ -135,7 +135,7 @@ def built_beside(target: Path) -> Iterator[Path]:
 
 
 def abandoned_drafts() -> tuple[Path, ...]:
-    """What is half made in the cache, and nobody is making any more."""
+    """Return the half-made entries of the cache that no process is making any more."""
     drafts = sorted(path for path in cache_dir().glob("*/.*.*") if path.is_dir())
     return tuple(draft for draft in drafts if _is_abandoned(draft))
 

@@ -100,7 +100,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _said(command: list[str], *, environment: dict[str, str]) -> str:
-    """What a command writes to its standard output. Raises HarnessError if it fails."""
+    """Return what a command writes to its standard output. Raises HarnessError if it fails."""
     try:
         done = subprocess.run(
             command,

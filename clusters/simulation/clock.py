@@ -21,11 +21,11 @@ class Clock:
         self.drift_ppm = drift_ppm
 
     def read(self, now_ns: int) -> int:
-        """What it shows at this time of the world."""
+        """Return the time that it shows at this time of the world."""
         return now_ns + self.offset_ns + now_ns * self.drift_ppm // _MILLION
 
     def lasts(self, shown_ns: int) -> int:
-        """How much of the world's time passes until it shows so much more, or a bit less."""
+        """Return the world's time until it shows `shown_ns` more, or a little less."""
         if not self.drift_ppm:
             return shown_ns
         return shown_ns * _MILLION // (_MILLION + self.drift_ppm) - 1

@@ -1,4 +1,4 @@
-"""What tells two runs of a world apart: a digest of its events; and proofs of what nobody may do.
+"""The digest of events that tells two runs of a world apart; and proofs of forbidden changes.
 
 A digest is over integers alone (times, hosts, kinds), so that it is the same under any hash seed.
 `Witnessed` is for debugging, and takes several times as long: it has a copy of every message made

@@ -50,7 +50,7 @@ WAKE: Final = 100
 
 
 class Watcher(Protocol):
-    """Who is told at once what happens, and changes nothing. Hosts are named by their numbers."""
+    """An observer that is told at once what happens. Hosts are named by their numbers."""
 
     def started(self, node: int) -> None:
         """A new incarnation starts."""
@@ -75,7 +75,7 @@ _IDS: Final = 1 << 128
 class World:
     """Build it, add hosts, start them, and `run`.
 
-    `witnessed`: prove of every message that nobody changes it, and have the digest tell what they
+    `witnessed`: prove of every message that no host changes it, and have the digest tell what they
     say; several times as slow. `digest`: whether there is to be one.
     """
 
@@ -147,7 +147,7 @@ class World:
         self._end(host)
 
     def cut_power(self, host: Host) -> None:
-        """End the machine: a part of what was not synced is lost, and nobody hears of it."""
+        """End the machine: a part of what was not synced is lost, and no other host is told."""
         assert host.state is not HostState.DOWN, host
         host.silent = True
         self._end(host)
@@ -206,7 +206,7 @@ class World:
         heappush(self._heap, (at_ns, self._sequence, host, incarnation, source, kind, message))
 
     def new_id(self) -> int:
-        """An id of 128 bits that nobody else has."""
+        """Return an id of 128 bits that is used nowhere else."""
         return self._starts.randrange(1, _IDS)
 
     def digest(self) -> str:
@@ -303,7 +303,7 @@ class World:
             else:
                 request = link.answers.open.pop(message.correlation << 8 | kind - 1, None)
                 if request is None:
-                    continue  # nobody waits for this answer any more
+                    continue  # this answer is not awaited any more
             if link.wanted[kind] or self._witnessed is not None:
                 self._sequence = sequence
                 is_sent = self._look_at(link, message, request)

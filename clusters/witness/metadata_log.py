@@ -113,7 +113,7 @@ def _snapshots(directory: Path) -> list[_Snapshot]:
 
 
 def _damage_of(snapshot: _Snapshot, definitions: Definitions) -> str | None:
-    """Why a snapshot cannot be used. A whole one ends with its footer."""
+    """Return why a snapshot cannot be used; None if it is whole, that is, ends with its footer."""
     last: Piece | None = None
     for piece in read_batches_file(snapshot.path):
         if piece.damage is not None:

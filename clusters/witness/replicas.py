@@ -33,7 +33,7 @@ _DIGEST_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """Where a replica lies, and what its broker noted of it elsewhere."""
+    """The place of a replica, and what its broker noted of it elsewhere."""
 
     node: NodeName
     key: str
@@ -52,7 +52,7 @@ class FoundReplicas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    """What was found in a replica's directory."""
+    """The state found in a replica's directory."""
 
     row: dict[str, Any]
     """Of REPLICAS."""

@@ -34,7 +34,7 @@ class Piece:
 
     records: Records
     damage: str | None
-    """Why nothing comes after it, if it does not end with its file; with the file's name."""
+    """The reason, with the file's name, why nothing follows it before the end of its file."""
 
     @property
     def batches(self) -> tuple[Batch, ...]:

@@ -62,7 +62,7 @@ class ContainerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How its latest start ended (negative: by which signal); None while it lives."""
+        """The exit code of its latest start (negative: the signal); None while it lives."""
         if self._process is None:
             return self._exit_code
         if self._process.lives():
@@ -80,7 +80,7 @@ class ContainerProcess:
         return NodeState.DOWN if self._process is None else self._process.state()
 
     def usage(self) -> NodeUsage | None:
-        """What it uses now; None if it is down."""
+        """Return what it uses now; None if it is down."""
         return None if self._process is None else self._process.usage()
 
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
@@ -105,7 +105,7 @@ class ContainerProcess:
         self._hold()
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+        """Send SIGTERM, wait, kill after `timeout_s`. True if it ended on SIGTERM or was down."""
         self.terminate()
         if self._process is None or self._process.await_end(timeout_s=timeout_s):
             return True

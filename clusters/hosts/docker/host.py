@@ -62,7 +62,7 @@ class DockerHost:
 
     @property
     def ledger(self) -> Ledger:
-        """Where the undo of what is done to the machine is written."""
+        """The ledger in which the undo of changes to the machine is written."""
         return self._ledger
 
     def place(self, node: NodeName, *, directory: Path) -> ContainerPlace:

@@ -42,7 +42,7 @@ class Follower:
         self._settled_pid: int | None = None
 
     def prepare(self) -> Mapping[str, str]:
-        """What every start adds to the environment; call it before the first."""
+        """Return what every start adds to the environment; call it before the first start."""
         library = self._place.bring(follow_library())
         return environment(library, followed=Path(self._followed), follower=Path(self._home))
 

@@ -72,7 +72,7 @@ class RemoteWarden(WardenClient):
         self._pinger.start()
 
     def state(self, pid: int) -> NodeState:
-        """Paused only if *every* thread is stopped; down if there is none, or only a zombie."""
+        """Return its state: paused only if *every* thread is stopped; down if gone or a zombie."""
         threads = self.ask(op="look", pid=pid)["threads"]
         assert isinstance(threads, list)
         states = set(threads) - _GONE
@@ -81,7 +81,7 @@ class RemoteWarden(WardenClient):
         return NodeState.PAUSED if states <= _STOPPED else NodeState.RUNNING
 
     def usage(self, pid: int) -> NodeUsage | None:
-        """What a process uses, all its threads together; None if there is none."""
+        """Return what a process uses, all its threads together; None if it does not exist."""
         answer = self.ask(op="look", pid=pid)
         rss_bytes, cpu_s = answer["rss_bytes"], answer["cpu_s"]
         assert isinstance(rss_bytes, int)

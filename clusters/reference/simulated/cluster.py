@@ -92,7 +92,7 @@ class SimulatedCluster:
 
     @property
     def spec(self) -> KafkaSpec:
-        """What it was built from."""
+        """The specification that it was built from."""
         return self._spec
 
     @property
@@ -246,7 +246,7 @@ class SimulatedCluster:
         self.world.start(self._hosts[node])
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
+        """Send SIGTERM and wait; kill it after `timeout_s`. True if it ended on SIGTERM."""
         if self.state(node) is NodeState.DOWN:
             return True
         self.world.stop(self._hosts[node])
