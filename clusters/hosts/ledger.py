@@ -116,7 +116,7 @@ _SETTLED: Final = _Settled()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Left:
-    """What a file says is not undone yet, in the order of the deeds."""
+    """The deeds that a file says are not undone yet, in their order."""
 
     run_id: str
     harness: str | None
@@ -156,7 +156,7 @@ def undo_all(path: Path) -> list[str]:
 
 
 def let_go_all(path: Path) -> None:
-    """Let go the processes that deeds of this ledger hold. Until then SIGKILL may end nobody."""
+    """Let go the processes that deeds of this ledger hold. Until then SIGKILL may not end them."""
     with _locked(path) as there:
         if there:
             _let_go(_read(path))
@@ -233,7 +233,7 @@ def _sync_directory(directory: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Hold the file; False if there is none, or no more by the time that it is ours."""
+    """Hold the file; yield False if it does not exist, or is gone by the time that it is ours."""
     try:
         file = path.open("rb")
     except FileNotFoundError:

@@ -44,7 +44,7 @@ class LocalPlace:
 
     @property
     def address(self) -> str:
-        """Where its node listens and is found."""
+        """The address at which its node listens and is found."""
         return self._address
 
     @property
@@ -124,7 +124,7 @@ class LocalHost:
         return LocalPlace(directory, process=process)
 
     def link_address(self, source: int, target: int) -> str:
-        """An address of the loopback that nobody else uses."""
+        """Return an address of the loopback that no other link uses."""
         return local_link_address(source, target)
 
     def __enter__(self) -> Self:

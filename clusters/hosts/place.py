@@ -1,4 +1,4 @@
-"""Where nodes run: a host gives each node of a cluster its place, and a place is all a node needs.
+"""The places where nodes run: a host gives each node its place, and a place is all a node needs.
 
 A place has an address of its own or shares this machine's, a directory as the node itself sees it,
 and a process that is started there again and again. What a cluster does to a node's files and
@@ -33,7 +33,7 @@ LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"
 """A node's data directory, by its name in the place."""
 LOG: Final = "server.log"
-"""What the process writes on stdout and stderr; every start appends to it."""
+"""The file that takes the process's stdout and stderr; every start appends to it."""
 
 
 class NodeProcess(Protocol):
@@ -76,7 +76,7 @@ class NodeProcess(Protocol):
 
 
 class Place(Protocol):
-    """Where one node runs. Every method raises HarnessError if it could not be done."""
+    """The place where one node runs. Every method raises HarnessError if it could not be done."""
 
     @property
     def address(self) -> str:
@@ -135,21 +135,21 @@ class OwnNetwork(Protocol):
         """An address of this machine that the node reaches."""
 
     def namespace(self) -> Path | None:
-        """The file by which the namespace is entered now; None while there is none."""
+        """The file by which the namespace is entered now; None while no namespace exists."""
 
 
 class Host(Protocol):
-    """What the places of one run share: a context manager, left when all nodes have stopped."""
+    """The host that the places of a run share: a context manager, left when all nodes are down."""
 
     @property
     def ledger(self) -> Ledger | None:
-        """Where the undo of what is done to the machine is written; None: nothing may be done."""
+        """The ledger for the undo of what is done to the machine; None: nothing may be done."""
 
     def place(self, node: NodeName, *, directory: Path) -> Place:
         """Make the place of a node; `directory`: the node's own in the run directory, absolute."""
 
     def link_address(self, source: int, target: int) -> str:
-        """Where a proxy on this machine can listen for a link so that its source reaches it.
+        """Return where a proxy on this machine can listen for a link so that its source reaches it.
 
         Parties are numbered: 0 the clients, from 1 on the nodes. No two links share an address.
         """

@@ -1,4 +1,4 @@
-"""What the host says of processes: their state, and which of ours outlived their harness.
+"""The host's view of processes: their state, and which of ours outlived their harness.
 
 Every process of a run carries two marks in its environment: the run's id, and the harness's own
 identity. A pid alone would not do, since pids are used again: the identity adds the start time, and
@@ -93,7 +93,7 @@ def harness_mark() -> str:
 
 
 def harness_lives(mark: str) -> bool:
-    """Whether the harness with this mark lives. Of another pid namespace we cannot say: yes."""
+    """Return whether the harness with this mark lives; in another pid namespace, taken as alive."""
     pid, start_time, namespace = mark.split(":", 2)
     return namespace != _pid_namespace() or _start_time(int(pid)) == start_time
 
@@ -128,7 +128,7 @@ def _stat_fields(directory: Path) -> list[str]:
 
 
 def _start_time(pid: int) -> str | None:
-    """When the process started, in clock ticks since boot; None if there is none (or a zombie)."""
+    """Return when the process started, in clock ticks since boot; None if gone (or a zombie)."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         fields = _stat_fields(_PROC / str(pid))
         if fields[0] not in _GONE:
@@ -171,7 +171,7 @@ def _environment(pid: int) -> dict[str, str]:
 
 
 def _end(orphan: Orphan, *, deadline: float) -> bool:
-    """SIGKILL through a pidfd, so that nobody else who got the number meanwhile is hit."""
+    """Send SIGKILL through a pidfd, so that no other process with the same number is hit."""
     try:
         descriptor = os.pidfd_open(orphan.pid)
     except ProcessLookupError:

@@ -13,7 +13,7 @@ _TIMEOUT_S: Final = 30.0
 
 
 def tool(*argv: str, text: str | None = None) -> str:
-    """What the command printed; `text`: what it reads.
+    """Return the output of the command; `text`: its input.
 
     Raises HarnessError, with the command and the last it said, if it fails, is not there, or has
     not ended after 30 s.

@@ -1,6 +1,6 @@
 """The harness's end of the warden, the one process that is the parent of all that a run starts.
 
-Why not simply start children from here: when the harness is killed with -9, nobody tells its
+Why not simply start children from here: when the harness is killed with -9, no process tells its
 children, and a death signal of theirs would be tied to whichever thread forked them. The warden
 (`warden_server.py`, which says how) outlives the harness by the moment it takes to kill them all.
 """

@@ -34,12 +34,12 @@ import time
 _PR_SET_PDEATHSIG = 1
 _LINE_BYTES_MAX = 1 << 24
 _REAPING_S = 2.0
-"""How long to wait for killed children before the will: one that waits for a disk which the will
+"""The time to wait for killed children before the will: one that waits for a disk which the will
 lets go does not end before."""
 _LAST_REAPING_S = 8.0
 """And after it."""
 _WILL_S = 120.0
-"""How long the last act may take: it undoes a few dozen things, each within a second or two."""
+"""The longest time of the last act: it undoes a few dozen things, each within a second or two."""
 _SURVIVORS_EXIT_CODE = 3
 """Some child was still there after that."""
 

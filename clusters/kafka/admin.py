@@ -1,4 +1,4 @@
-"""What an operator does to a running cluster, each with its end seen.
+"""The acts of an operator on a running cluster, each with its end seen.
 
 The active controller is asked itself, unless somebody else is named. Through a broker a request
 takes as long as the broker's own way to the controller, which a play may be holding.

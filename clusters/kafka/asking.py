@@ -70,7 +70,7 @@ def is_answered(
     timeout_s: float,
     opened: Callable[[], socket.socket] = socket.socket,
 ) -> bool:
-    """Whether an ApiVersions request to this address gets its answer in time."""
+    """Check whether an ApiVersions request to this address gets its answer in time."""
     request = ApiVersionsRequest()
     found = ask({node: address}, request, ApiVersionsResponse, timeout_s=timeout_s, opened=opened)
     return bool(found)

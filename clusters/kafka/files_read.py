@@ -1,4 +1,4 @@
-"""What a node's JVM reads of this machine beside the node's own directory.
+"""The files of this machine that a node's JVM reads outside the node's own directory.
 
 A host whose nodes do not see this machine's files needs to know. A distribution's Java is spread:
 Debian's has its configuration in /etc and its authorities in /etc/ssl, behind symbolic links.
@@ -15,7 +15,7 @@ _RUNNING_PARTS: Final = ("bin", "conf", "lib")
 
 
 def linked_directories(java_home: Path) -> Iterator[Path]:
-    """Where the symbolic links of a Java lead to, outside of it."""
+    """Yield the directories outside of a Java to which its symbolic links lead."""
     for part in _RUNNING_PARTS:
         for link in (java_home / part).rglob("*"):
             target = link.resolve()

@@ -34,7 +34,7 @@ _POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acts:
-    """What a change of members asks of the cluster's nodes."""
+    """The acts on the cluster's nodes that a change of members needs."""
 
     node: Callable[[NodeName], Node]
     state: Callable[[NodeName], NodeState]
@@ -46,7 +46,7 @@ class Acts:
 
 
 class Members:
-    """What `clusters.evolution.ChangesMembers` and `Follows` ask of a cluster of Kafka's."""
+    """The abilities `clusters.evolution.ChangesMembers` and `Follows`, for Kafka's clusters."""
 
     def __init__(
         self, first: Iterable[NodeName], *, cluster_id: str, admin: KafkaAdmin, acts: Acts

@@ -1,4 +1,4 @@
-"""What every broker shows of a run's topics, who leads the quorum, and how far each node is.
+"""The watch on what brokers show of a run's topics, who leads the quorum, and each node's progress.
 
 The harness's own reads: process -1 in `describes`. A broker's answer is recorded when it differs
 from its last one, and once a second; the quorum is asked once a second, each controller itself:

@@ -1,4 +1,4 @@
-"""What the harness itself knows of each node, as tables: its settings, and its log's worst words.
+"""The harness's own knowledge of each node, as tables: its settings, and its log's worst words.
 
 A node's log is prose, and prose is no evidence. A few lines are, since nothing else writes them:
 Kafka's fault handlers say "Encountered fatal fault" (`FaultHandler` in server-common) when

@@ -1,4 +1,4 @@
-"""What the cluster says of itself: Metadata from the brokers, the quorum from the controllers.
+"""The cluster's account of itself: Metadata from the brokers, the quorum from the controllers.
 
 Every node is asked, on a short connection of its own. A client library would pick the broker for
 us, perhaps the one that is paused, and would not say who gave the answer.
@@ -123,13 +123,13 @@ def quorum_leader(controllers: Mapping[NodeName, Address]) -> int | None:
 
 
 def quorum_high_watermark(controllers: Mapping[NodeName, Address]) -> int:
-    """Up to where the metadata log is committed, as the leader knows it; -1 if nobody does."""
+    """Return the end of the committed metadata log, as the leader knows it; -1 without a leader."""
     latest = _described_by_leader(controllers)
     return -1 if latest is None else int(latest.high_watermark)
 
 
 def quorum_log_ends(controllers: Mapping[NodeName, Address]) -> tuple[int, Mapping[int, int]]:
-    """The leader's id, and where the log of each voter ends as far as it knows; -1: nobody leads.
+    """Return the leader's id, and each voter's log end as far as it knows; -1: no leader.
 
     What it says of a voter that was started again a moment ago may be of its predecessor.
     """

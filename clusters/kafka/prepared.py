@@ -38,7 +38,7 @@ class Prepared:
 
     @property
     def files_read(self) -> tuple[Path, ...]:
-        """What its nodes' JVMs read, of every release that a node may come to run.
+        """Return what its nodes' JVMs read, of every release that a node may come to run.
 
         Files and directories that exist, absolute, none inside of another, by name.
         """

@@ -145,7 +145,7 @@ class BrokerProcesses(ProcessCluster):
         return next(name for name, node in self._listed.items() if node.node_id == broker_id)
 
     def port_of(self, node: NodeName, listener: Listener) -> int:
-        """Where a listener of this node is bound on its address; known before the start."""
+        """Return the port to which a listener of this node is bound; known before the start."""
         return self._listed[node].ports[listener]
 
     def links(self) -> tuple[LinkEnd, ...]:
@@ -224,7 +224,7 @@ class BrokerProcesses(ProcessCluster):
         skewed = {skew.node for skew in self._hardships.clock_skews()}
         write_log_findings(raw, logs, clock=self._clock, skewed=skewed)
         return write_witness(
-            # A spare node that nobody needed has nothing to tell.
+            # A spare node that was never started has nothing to tell.
             {name: self.data_of(name) for name in self._nodes if self.pid_of(name) is not None},
             topics=topics,
             definitions=self._definitions(),

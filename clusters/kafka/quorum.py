@@ -69,7 +69,7 @@ class VotersView:
 
 
 def voters_view(controllers: Mapping[NodeName, Address]) -> VotersView | None:
-    """What the latest of those that call themselves the leader says; None if none does.
+    """Return what the latest node that calls itself the leader says; None if no node does.
 
     From 3.9 on: earlier releases do not name directories.
     """

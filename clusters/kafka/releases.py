@@ -87,7 +87,7 @@ def fetch_release(name: str, *, java: Java, warden: Warden, progress: Progress) 
 
 
 def is_here(name: str) -> bool:
-    """Whether it is in the cache, or a build of the user's. False: it is still to be fetched.
+    """Return whether it is in the cache, or a build of the user's. False: it must be fetched.
 
     Raises UsageError if there is no such release or build, as far as the repository answers.
     """
@@ -142,7 +142,7 @@ def _fetch(name: str, *, draft: Path, java: Java, warden: Warden) -> None:
 
 
 def _whole(home: Path) -> Release | None:
-    """The release kept here, or None if there is none or a jar is not what was fetched."""
+    """Return the release kept here, or None if it is missing or a jar is not what was fetched."""
     try:
         index: dict[str, Fingerprint] = json.loads((home / _INDEX).read_text())
         jars = _jars_in(home / "jars")
@@ -164,7 +164,7 @@ def _own_build(name: str) -> Release:
 
 
 def _own_jars(name: str) -> tuple[str, tuple[Path, ...]]:
-    """The version and the jars of a build. UsageError if there is none."""
+    """Return the version and the jars of a build; UsageError if no build is found."""
     root = Path(name.removeprefix(_OWN_BUILD)).expanduser().absolute()
     if ":" in str(root):
         raise UsageError(f'{name}: Java takes the ":" in {root} for the end of a path; rename it')

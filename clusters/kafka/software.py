@@ -1,4 +1,4 @@
-"""What a node of a Kafka cluster runs: a release in a JVM, on a directory formatted for it."""
+"""The software of a Kafka cluster's node: a release in a JVM, on a directory formatted for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

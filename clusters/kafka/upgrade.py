@@ -24,7 +24,7 @@ _POLL_S: Final = 0.05
 
 
 class Upgrades:
-    """What `clusters.evolution.ChangesReleases` and `Finalises` ask of a cluster of Kafka's.
+    """The abilities `clusters.evolution.ChangesReleases` and `Finalises`, for Kafka's clusters.
 
     `prepared`: the release that every node starts on, with all others that the run may come to.
     """

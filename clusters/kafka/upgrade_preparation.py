@@ -1,4 +1,4 @@
-"""What a run needs of each release and metadata.version that its play comes to."""
+"""The preparation of each release and metadata.version that a run's play needs."""
 
 from dataclasses import replace
 

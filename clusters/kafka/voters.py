@@ -20,7 +20,7 @@ from history.failure import HarnessError
 __all__ = ["CHECKPOINT", "Seat", "Voter", "checkpoint_of", "placeholders", "stated"]
 
 CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
-"""Where the snapshot lies in a data directory."""
+"""The path of the snapshot in a data directory."""
 
 _FIRST_PLACEHOLDER_PORT: Final = 65001
 

@@ -1,4 +1,4 @@
-"""Where this machine lets us make control groups: one unified hierarchy (v2), or one a controller.
+"""The place for our control groups: one unified hierarchy (v2), or one for each controller.
 
 Ours are made below a group that the harness is in, or is below, so that whatever bounds hold for
 the harness hold for its nodes as well. In v2 a group that has processes gives its controllers to

@@ -53,13 +53,13 @@ class Memory(Protocol):
         """
 
     def used_bytes(self) -> int:
-        """What is charged to it."""
+        """Return the memory that is charged to it."""
 
     def held_bytes(self) -> int:
         """Of that, what it cannot give back without swap: heaps, stacks, the kernel's own."""
 
     def pressed(self) -> int:
-        """How often it came to its bound."""
+        """Return how often it reached its bound."""
 
 
 def cpu_of(directory: Path, *, version: int) -> Cpu:

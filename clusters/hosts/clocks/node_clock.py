@@ -43,7 +43,7 @@ class NodeClock:
         self._begun: tuple[int, Skew] | None = None
 
     def prepare(self) -> Mapping[str, str]:
-        """What a start adds to the environment; call it before the first start."""
+        """Return what a start adds to the environment; call it before the first start."""
         self._control.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(clock_library(), self._library)
         make_control(self._control)
@@ -66,7 +66,7 @@ class NodeClock:
         return f"{self._node}: its clock is right, {_said(looks[-1])}"
 
     def skews(self) -> tuple[ClockSkew, ...]:
-        """When it was wrong and by how much at most, up to now."""
+        """Return when it was wrong and by how much at most, up to now."""
         return (*self._skews, *self._open_skew())
 
     def _end_skew(self) -> None:

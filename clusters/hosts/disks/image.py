@@ -36,7 +36,7 @@ class ImageDisk:
 
     @property
     def mounted(self) -> bool:
-        """Whether it is there."""
+        """True if it is mounted."""
         return os.path.ismount(self.mount_point)
 
     def make(self, *, size_bytes: int = SIZE_BYTES) -> None:
@@ -70,7 +70,7 @@ class ImageDisk:
         shut_down(self.mount_point)
 
     def unmount(self) -> None:
-        """Take it away; nobody may use it any more. Nothing if it is not there."""
+        """Unmount it; no process may use it any more. Do nothing if it is not mounted."""
         Unmount(directory=str(self.mount_point)).undo()
 
     def renew(self) -> None:
@@ -80,7 +80,7 @@ class ImageDisk:
 
 
 def missing() -> str | None:
-    """Why this machine can have no such disk, in words; None if, as far as one sees, it can."""
+    """Return why this machine can have no such disk; None if, as far as can be seen, it can."""
     if os.geteuid() != 0:
         return "only root may mount"
     if absent := tool_missing("mkfs.ext4", "losetup", "mount", "umount"):

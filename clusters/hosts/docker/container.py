@@ -76,7 +76,7 @@ class ContainerProcess:
         return self._exit_code
 
     def state(self) -> NodeState:
-        """What the machine says, now."""
+        """Return the state of its process now, as the machine reports it."""
         return NodeState.DOWN if self._process is None else self._process.state()
 
     def usage(self) -> NodeUsage | None:
@@ -169,10 +169,10 @@ class ContainerProcess:
 
 
 def exit_code_of(ended: ContainerState) -> int:
-    """As a parent would have it: negative if a signal ended it.
+    """Return the exit code as a parent would have it: negative if a signal ended it.
 
     Docker adds 128 to a signal's number, and so does a JVM that ends orderly upon SIGTERM. Only
-    signals after which nobody ends orderly are told from exit codes.
+    signals after which no process ends orderly are told from exit codes.
     """
     number = ended.exit_code - _BY_SIGNAL
     return -number if number in _FATAL else ended.exit_code

@@ -37,7 +37,7 @@ class ContainerSpec:
     argv: Sequence[str]
     env: Mapping[str, str]
     directory: Path
-    """Where it starts; mounted at the same path, to be written."""
+    """The directory in which it starts; mounted at the same path, to be written."""
     readable: Sequence[Path]
     """Mounted at the same paths, to be read."""
     user: str
@@ -62,7 +62,7 @@ class NetworkSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """What the daemon says of a container's process."""
+    """The daemon's report of a container's process."""
 
     running: bool
     pid: int
@@ -172,7 +172,7 @@ class Daemon:
             self._client.start(name)
 
     def container(self, name: str) -> ContainerState:
-        """What becomes of a container."""
+        """Return the state of a container."""
         with self._asked(f"look at the container {name}"):
             state = self._client.inspect_container(name)["State"]
         return ContainerState(
@@ -232,7 +232,7 @@ def _unanswered() -> type[Exception]:
 
 
 def _refusal(url: str) -> str | None:
-    """Why nobody of this machine answers there; None if somebody does."""
+    """Return why no process of this machine answers there; None if one does."""
     path = url.removeprefix(_UNIX)
     if path == url:
         return f"it must be a socket of this machine ({_SOCKET})"

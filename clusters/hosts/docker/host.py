@@ -121,12 +121,12 @@ class DockerHost:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """What was made is undone by the ledger, the last first."""
+        """Leave the undo of what was made to the ledger, the last first."""
         self._daemon.__exit__(kind, error, traceback)
 
 
 def why_no_containers() -> str | None:
-    """Why this machine cannot have nodes in containers, with the way out; None if it can."""
+    """Return why this machine cannot have nodes in containers, with the way out; None if it can."""
     if os.geteuid() != 0:
         return (
             "containers need root: the network of a run is guarded by routes of this machine's; "
@@ -140,5 +140,5 @@ def why_no_containers() -> str | None:
 
 
 def _bridge(subnet: Subnet) -> str:
-    """At most 15 characters, and nobody else's: no two live runs have the same subnet."""
+    """Return a name of at most 15 characters, unique: no two live runs have the same subnet."""
     return f"fpd-{os.getpid()}-{subnet.network[0].packed[2]}"

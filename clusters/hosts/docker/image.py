@@ -1,4 +1,4 @@
-"""What a container's root directory holds: a small Debian made here, or an image of the user's.
+"""The root directory of a container: a small Debian made here, or an image of the user's.
 
 A node needs little of it, since its release and its Java are this machine's, mounted at their own
 paths: a shell, the C library, and what lies beside it. So the base image is made of Debian's
@@ -32,7 +32,7 @@ _BUILD_TIMEOUT_S: Final = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What the base image is made of."""
+    """The ingredients of the base image."""
 
     suite: str = "bookworm"
     variant: str = "essential"
@@ -83,12 +83,12 @@ def image_named(name: str | None, *, daemon: Daemon, progress: Progress) -> str:
 
 
 def base_archive() -> Path:
-    """Where the base image is kept, outside of the daemon; it may not be there yet."""
+    """Return where the base image is kept, outside of the daemon; it may not be there yet."""
     return _home() / _ARCHIVE
 
 
 def missing_to_make_base() -> str | None:
-    """What is missing on this machine to make the base image; None if nothing is."""
+    """Return what is missing on this machine to make the base image; None if nothing is."""
     if shutil.which("mmdebstrap") is None:
         return "mmdebstrap (apt-get install mmdebstrap)"
     return None

@@ -10,7 +10,7 @@ from clusters.port import NodeState
 __all__ = ["ContainerPlace"]
 
 _INTERFACE: Final = "eth0"
-"""What Docker calls it in every container."""
+"""Docker's name for it in every container."""
 
 
 class ContainerPlace(LocalPlace):

@@ -21,7 +21,7 @@ _FOLLOWER: Final = "followed"
 
 
 def environment(library: PurePath, *, followed: PurePath, follower: PurePath) -> dict[str, str]:
-    """What a process is started with so that it is followed."""
+    """Return the environment in which a process is started so that it is followed."""
     return {
         "LD_PRELOAD": str(library),
         "FENCEPOST_FOLLOWED": str(followed),

@@ -1,4 +1,4 @@
-"""What runs on a machine for the time of a run. Copied there and run as a script, stdlib only.
+"""The agent on a machine for the time of a run. Copied there and run as a script, stdlib only.
 
 It is the far end of the harness's connection: lines of JSON come in on stdin and answers go out on
 stdout. It has a warden (`warden_server.py`, copied beside it) start and signal processes, and does

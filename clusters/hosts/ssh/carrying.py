@@ -1,4 +1,4 @@
-"""What nodes need of this machine's files, carried to another machine once.
+"""The files of this machine that nodes need, carried to another machine once.
 
 A directory that was carried is kept over there under a name that tells its content, so that the
 next run finds it.
@@ -22,7 +22,7 @@ COPY: Final = "copy"
 
 
 def carry(source: Path, *, connection: Connection, home: PurePosixPath) -> PurePosixPath:
-    """Where a directory or file of this machine is over there, copied if it is not there yet.
+    """Return the path over there of a directory or file of this machine; copy it if it is missing.
 
     `home`: our directory over there. Raises HarnessError if it cannot be copied.
     """

@@ -36,7 +36,7 @@ _WINDOW_BYTES: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a command ended over there."""
+    """The exit of a command over there, with its output."""
 
     exit_code: int
     output: str
@@ -58,7 +58,7 @@ class Connection:
 
     @property
     def user(self) -> str:
-        """Who is logged in."""
+        """The user that is logged in."""
         return str(self._transport.get_username())
 
     @property
@@ -111,7 +111,7 @@ class Connection:
             self._finished(channel, f"cannot write {path}")
 
     def read(self, path: PurePosixPath) -> bytes:
-        """The content of a file; empty if there is none."""
+        """Return the content of a file; empty if the file does not exist."""
         words = f"test ! -e {_quoted(path)} || cat {_quoted(path)}"
         with self._session(words, timeout_s=_TRANSFER_TIMEOUT_S) as channel:
             content = b"".join(_chunks(channel.recv))
@@ -195,7 +195,7 @@ class Connection:
 
 
 class _Sending(io.RawIOBase):
-    """What is written goes over a channel, all of it."""
+    """A writer that sends all that is written over a channel."""
 
     def __init__(self, channel: paramiko.Channel) -> None:
         self._channel = channel

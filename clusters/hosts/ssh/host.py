@@ -41,7 +41,7 @@ _TUNNEL: Final = "clusters.hosts.ssh.tunnel"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Luggage:
-    """What nodes need over there."""
+    """The files that nodes need over there."""
 
     java_home: Path
     carried: tuple[Path, ...]
@@ -58,7 +58,7 @@ class _Site:
     """Of the run."""
     address: str
     places: Mapping[Path, PurePosixPath]
-    """Where over there is what of this machine."""
+    """The paths over there, by the paths of this machine."""
     nodes: list[NodeName] = field(default_factory=list)
 
 
@@ -202,7 +202,7 @@ class SshHost:
         self._warden.spawn(command, name="the tunnel", log=self._directory / "tunnel.log")
 
     def _reach(self, site: _Site) -> str:
-        """Where this machine is found from there."""
+        """Return where this machine is found from there."""
         return self._inventory.harness_address or site.connection.own_address
 
     def _own_addresses(self) -> list[str]:

@@ -21,7 +21,7 @@ _CHUNK = 1 << 18
 
 
 class _Tunnel:
-    """What is open to whom."""
+    """The links of a run, open to connections that begin with its token."""
 
     def __init__(self, *, token: str, links: list[list[object]]) -> None:
         self._token = token

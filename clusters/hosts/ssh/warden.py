@@ -39,7 +39,7 @@ class Way:
     far_address: str
     far_port: int
     opening: str = ""
-    """What is said there first: a line."""
+    """The line that is said there first."""
 
 
 class RemoteWarden(WardenClient):
@@ -107,13 +107,13 @@ class RemoteWarden(WardenClient):
             raise HarnessError(f"{self._connection.machine}: {answer['error']}")
 
     def clock_offset_ms(self) -> float:
-        """How far the machine's clock is ahead of this one's, in ms: the best of a few looks."""
+        """Return its clock's lead over this machine's, in ms: the best of a few looks."""
         looks = [self._clock_look() for _ in range(_LOOKS)]
         _, offset_ns = min(looks)
         return offset_ns / 1e6
 
     def _clock_look(self) -> tuple[int, int]:
-        """How long it took, and the offset in the middle of that, in ns."""
+        """Return how long a look took, and the offset in the middle of it, in ns."""
         begin_ns = time.time_ns()
         wall_ns = self.ask(op="ping")["wall_ns"]
         end_ns = time.time_ns()
@@ -157,7 +157,7 @@ class RemoteWarden(WardenClient):
         return f"{self._who()} is gone{said}; every process of the run over there is gone with it"
 
     def _ping(self) -> None:
-        """Show the agent that the harness lives, until nobody is there to be shown."""
+        """Show the agent that the harness lives, until the close or until no answer comes."""
         while not self._closing.wait(_PING_S):
             try:
                 self.ask(op="ping")
