@@ -1,4 +1,4 @@
-"""What docs/reference-cluster.md takes from code: the tables of rules and two state diagrams.
+"""The generated parts of docs/reference-cluster.md: the tables of rules and two state diagrams.
 
 `python -m clusters.reference.pages` writes each anew between its markers; the rest of the page is
 written by hand.
@@ -69,7 +69,7 @@ SECTIONS: Final = {
     "states of a broker": broker_diagram,
     "states of a voter": voter_diagram,
 }
-"""What stands between which markers."""
+"""The functions that write the text between the markers, by the markers' names."""
 
 
 def with_sections(page: str) -> str:

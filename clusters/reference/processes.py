@@ -80,7 +80,7 @@ class ReferenceCluster(BrokerProcesses):
         return definitions()
 
     def _await_quorum(self) -> None:
-        """A broker waits for its controllers by itself."""
+        """Do nothing: a broker waits for its controllers on its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ class _Spot:
 
 
 def flip_bit(data: Path, part: FlippedPart, *, seed: int) -> str:
-    """Flip one bit in a data directory that no process uses; return file, place and bytes, in words.
+    """Flip a bit in a data directory that no process uses; return file, place and bytes, in words.
 
     Raises HarnessError if the directory has nothing of that part.
     """

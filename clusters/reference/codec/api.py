@@ -28,14 +28,14 @@ _NS_OF_MS: Final = 1_000_000
 
 
 class Door(Enum):
-    """What kind of listener a request comes in by."""
+    """The kind of listener by which a request comes in."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
 
 
 class TopicNames(Protocol):
-    """What a metadata image says of topics."""
+    """The topics of a metadata image, by id and by name."""
 
     topics: dict[str, int]
     names: dict[int, str]
@@ -77,7 +77,7 @@ class Asked:
     offered: Iterable["Api"]
     """All that there are at this door."""
     wall_offset_ns: int
-    """What the wall clock (ns since 1970) is ahead of the node's own."""
+    """The lead of the wall clock (ns since 1970) over the node's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

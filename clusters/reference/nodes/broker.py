@@ -72,7 +72,7 @@ _READS: Final = frozenset(
         client.ApiVersionsRequest.kind,
     }
 )
-"""What shows metadata."""
+"""The requests that show metadata."""
 _BROKER: Final = "broker"
 """The first element of this module's sync tokens; the second is why the process ends."""
 

@@ -13,7 +13,7 @@ __all__ = ["TRANSITIONS", "Trigger"]
 
 
 class Trigger(Enum):
-    """What moves a broker from one state to another."""
+    """The triggers that move a broker from one state to another."""
 
     STARTED_CLEAN = "started after a clean stop, or for the first time"
     STARTED_UNCLEAN = "started after a crash"

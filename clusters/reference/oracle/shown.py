@@ -1,4 +1,4 @@
-"""What brokers show of the metadata: lowest acknowledged offsets, reads, writes and API levels.
+"""The metadata that brokers show: lowest acknowledged offsets, reads, writes and API levels.
 
 What is demanded of reads holds once LEVEL_VISIBILITY is in force, which is when some broker was
 told that all have applied it. A write counts as acknowledged from the moment at which the
@@ -99,7 +99,7 @@ class Shown:
 
     @property
     def awaits(self) -> bool:
-        """Whether a write was acknowledged before it was committed."""
+        """True if a write was acknowledged before it was committed."""
         return bool(self._awaited)
 
     def read_began(self, client: int, number: int) -> None:

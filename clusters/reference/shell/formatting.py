@@ -31,7 +31,7 @@ class Directory:
     meta: MetaProperties | None
     """None: it is not formatted."""
     problem: str | None = None
-    """Why what is there cannot be read."""
+    """The reason why what is there cannot be read."""
 
 
 def directories_of(settings: ProcessSettings) -> tuple[Path, ...]:
@@ -40,7 +40,7 @@ def directories_of(settings: ProcessSettings) -> tuple[Path, ...]:
 
 
 def looked_at(path: Path) -> Directory:
-    """What is in a directory."""
+    """Return what is in a directory."""
     if not path.is_dir():
         return Directory(path=path, exists=False, empty=True, meta=None)
     empty = next(path.iterdir(), None) is None

@@ -36,7 +36,7 @@ class Connections:
     _open: dict[int, "_Connection"] = field(default_factory=dict)
 
     def at(self, door: Door) -> Callable[[], asyncio.Protocol]:
-        """What makes a connection at this door."""
+        """Return a function that makes a connection at this door."""
         return lambda: _Connection(self, door)
 
     def answer(self, source: int, response: Any) -> None:
@@ -94,12 +94,12 @@ class _Connection(asyncio.Protocol):
             self.end()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Who asked is gone; what the node still answers goes nowhere."""
+        """Note that the asker is gone; what the node still answers goes nowhere."""
         self._transport = None
         self._connections._open.pop(self._source, None)  # noqa: SLF001
 
     def pause_writing(self) -> None:
-        """Who asks does not read: nothing more is read of it either."""
+        """Stop reading from an asker that does not read its answers."""
         self._is_slow = True
         self._read_or_not()
 

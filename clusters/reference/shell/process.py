@@ -58,7 +58,7 @@ _INCARNATION_BITS: Final = 128
 _LAST_WORDS_S: Final = 0.2
 """At the end: for what was sent, and has not left the process yet."""
 _ANSWER_LATE_NS: Final = 1_000_000_000
-"""How much later than the node itself the process gives up an answer."""
+"""The extra time after which the process gives up an answer, later than the node itself."""
 
 
 def run(settings: ProcessSettings) -> str:

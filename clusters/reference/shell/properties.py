@@ -121,13 +121,13 @@ KNOWN: Final = frozenset((*_NUMBERS, *_ALIASES, *_OTHERS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
-    """What a process is told: its node, and what of the machine it uses."""
+    """The settings of a process: its node, and what of the machine it uses."""
 
     configuration: Configuration
     """Without the cluster's id, which the disk says."""
     rules: Rules
     bound: Mapping[str, Address]
-    """Where it listens, by the listener's name."""
+    """The addresses on which it listens, by the listener's name."""
     controller_listener: str
     replication_listener: str
     """Brokers find each other by it."""

@@ -67,7 +67,7 @@ def meta_text(meta: MetaProperties) -> str:
 
 
 def meta_in(text: str) -> MetaProperties:
-    """Whose disk it is. A file of another generation has no `kip.500.mode`: it is empty then."""
+    """Return whose disk it is. A file of another generation has no `kip.500.mode`: left empty."""
     found = properties_in(text)
     try:
         return MetaProperties(
@@ -134,7 +134,7 @@ def leader_epochs_text(epochs: Iterable[tuple[int, int]]) -> str:
 
 
 def topic_id_text(topic_id: int) -> str:
-    """What a partition's directory says of its topic."""
+    """Return the text by which a partition's directory names its topic."""
     return f"version: 0\ntopic_id: {text_of(topic_id)}"
 
 

@@ -84,7 +84,7 @@ class SimulatedCluster:
         self._names = {host.number: name for name, host in self._hosts.items()}
         self._operator = Operator(world, _OPERATOR)
         self.watch = Watch(self._running)
-        """What looks at the cluster all the time; it starts with the nodes."""
+        """The watch that looks at the cluster all the time; it starts with the nodes."""
         self._watching = world.add(_WATCH, "observer", lambda: self.watch, tick_ns=0)
         self._administration = Administration(
             world, self._operator, leader=self._leader, view=self.view
@@ -112,7 +112,7 @@ class SimulatedCluster:
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What is under test, as a manifest has it; `trace` is the digest of all events so far."""
+        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
         found = {
             "cluster": "simulated",
             "metadata_version": str(self.level),
@@ -131,7 +131,7 @@ class SimulatedCluster:
         return ignored({**spec.settings, **spec.controller_settings, **spec.broker_settings})
 
     def settings(self, node: NodeName) -> Mapping[str, str]:
-        """What a node was told, by Kafka's names."""
+        """Return what a node was told, by Kafka's names."""
         return {
             **DEFAULTS,
             **own_settings(self._spec, role_of(node)),
@@ -188,7 +188,7 @@ class SimulatedCluster:
         return self._names[broker_id]
 
     def state(self, node: NodeName) -> NodeState:
-        """What its host is doing."""
+        """Return the state of its host."""
         return _STATES[self._hosts[node].state]
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
@@ -316,7 +316,7 @@ class SimulatedCluster:
         return self._administration.reassign(key, replicas, within_s=within_s)
 
     def obituary(self, node: NodeName) -> str:
-        """Why the process of a node that is down ended by itself."""
+        """Return why the process of a node that is down ended of its own accord."""
         reason = self._hosts[node].exit_reason
         return f"{node} ended: {'killed' if reason is None else reason or 'cleanly'}"
 
@@ -353,7 +353,7 @@ class SimulatedCluster:
         return host
 
     def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
-        """What formatting a disk writes. `directory_id` 0: a new one."""
+        """Return what formatting a disk writes. `directory_id` 0: a new one."""
         node_id = self.configurations[node].node_id
         drawn = directory_id or self.world.new_id()
         return {

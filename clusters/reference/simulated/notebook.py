@@ -1,4 +1,4 @@
-"""What the observer of a simulated cluster was shown, as the tables that a real one records."""
+"""The notes of a simulated cluster's observer, as the tables that a real one records."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path

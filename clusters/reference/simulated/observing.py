@@ -33,7 +33,7 @@ Running = Callable[[], tuple[tuple[int, ...], tuple[int, ...]]]
 
 
 class Notebook(Protocol):
-    """Where what was answered is written down. Times are the world's."""
+    """The notebook in which answers are written down. Times are the world's."""
 
     def shown(self, broker_id: int, call_ns: int, now_ns: int, response: MetadataResponse) -> None:
         """A broker showed its metadata."""
@@ -59,7 +59,7 @@ class Watch:
         self._running = running
         self._correlation = 0
         self._asked: dict[int, tuple[int, int]] = {}
-        """Who was asked when, by correlation."""
+        """The broker asked and the time, by correlation."""
         self._answers: dict[int, MetadataResponse] = {}
         self._begin_ns = 0
         self._first_ns: int | None = None
@@ -70,7 +70,7 @@ class Watch:
         """By broker, the parts of the answers that the view was made of."""
 
     def notices(self, keys: AbstractSet[str]) -> bool:
-        """Whether every broker that is unfenced showed a leader of each key in the last round."""
+        """Return whether every unfenced broker showed a leader of each key in the last round."""
         unfenced = frozenset() if self.view is None else self.view.brokers
         shown = [
             {
@@ -198,7 +198,7 @@ def view_of(answers: Mapping[int, MetadataResponse], *, time_ns: int) -> Cluster
 def _are_shared(
     parts: Mapping[int, tuple[Any, Any]], before: Mapping[int, tuple[Any, Any]]
 ) -> bool:
-    """Whether these are the very parts that were there before. Equal ones are not looked for."""
+    """Return whether these are the very same parts as before; equal copies do not count."""
     return parts.keys() == before.keys() and all(
         brokers is before[broker][0] and topics is before[broker][1]
         for broker, (brokers, topics) in parts.items()

@@ -101,7 +101,7 @@ class Answers:
             effects.append((CLOSE, held.popleft()[1].source))
 
     def next_due(self) -> int:
-        """When the first of them has been held for long enough."""
+        """Return when the first of them has been held for long enough."""
         return self._held[0][1].deadline if self._held else NEVER_NS
 
     def abandon(self, effects: Effects) -> None:

@@ -13,7 +13,7 @@ __all__ = ["first_features", "updated"]
 
 
 def first_features(view: View) -> tuple[FeatureLevelRecord, ...]:
-    """What the first active controller of a new cluster writes; nothing in an old one."""
+    """Return what the first active controller of a new cluster writes; nothing in an old one."""
     if METADATA_VERSION in view.image.features:
         return ()
     return (FeatureLevelRecord(METADATA_VERSION, view.configuration.level),)

@@ -1,4 +1,4 @@
-"""What a heartbeat asks for, and what becomes of the broker: one table.
+"""The wishes of heartbeats, and what becomes of the broker: one table.
 
 Source: KIP-631, the broker's state machine; Kafka's `BrokerHeartbeatManager`,
 `calculateNextBrokerState`.
@@ -14,7 +14,7 @@ __all__ = ["Step", "state_of", "step_for"]
 
 
 class Step(Enum):
-    """What the controller has to decide for a heartbeat."""
+    """The decision that the controller has to make for a heartbeat."""
 
     NOTHING = "nothing"
     UNFENCE = "unfence"
@@ -53,5 +53,5 @@ def state_of(registration: Registration) -> BrokerState:
 
 
 def step_for(registration: Registration, target_state: int) -> Step:
-    """What a heartbeat with this wish asks for."""
+    """Return what a heartbeat with this wish asks for."""
     return _STEPS.get((state_of(registration), target_state), Step.NOTHING)

@@ -40,7 +40,7 @@ class Leases:
         self.none_before_ns = min(end, self.none_before_ns)
 
     def is_over(self, now: int, broker_id: int) -> bool:
-        """Whether nothing was heard of a broker, fenced or not, for the length of a lease."""
+        """Return whether a broker, fenced or not, was not heard of for the length of a lease."""
         return self._ends.get(broker_id, 0) <= now
 
     def unfenced(self) -> None:

@@ -1,4 +1,4 @@
-"""What administrators ask about partitions: reassignments and elections of leaders.
+"""The requests of administrators about partitions: reassignments and elections of leaders.
 
 Source: KIP-455 (reassignments), KIP-460 (ElectLeaders); Kafka's `ReplicationControlManager`.
 """

@@ -34,7 +34,7 @@ _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
 
 class Sessions:
-    """What is known of brokers beside the log; it begins anew with each active controller."""
+    """The state of brokers that is not in the log; it begins anew with each active controller."""
 
     __slots__ = ("_configuration", "_left_at", "_rules", "_since", "leases", "visibility")
 
@@ -68,7 +68,7 @@ class Sessions:
         self.visibility.update(image)
 
     def is_stale(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:
-        """Whether somebody else than the registered incarnation sends it."""
+        """Return whether a sender other than the registered incarnation sends it."""
         known = image.brokers.get(request.broker_id)
         if known is None:
             return True
@@ -82,7 +82,7 @@ class Sessions:
         self.visibility.update(image)
 
     def wish(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> Step:
-        """What a heartbeat asks for that is not so yet."""
+        """Return what a heartbeat asks for that is not so yet."""
         known = image.brokers[request.broker_id]
         return (
             Step.NOTHING if self._goes_at_once(request) else step_for(known, request.target_state)
@@ -91,7 +91,7 @@ class Sessions:
     def records(
         self, view: View, request: BrokerHeartbeatRequest, committed: int
     ) -> tuple[MetadataRecord, ...]:
-        """What it takes to fulfil the wish of a heartbeat that came when `committed` was the end.
+        """Return the records that fulfil a heartbeat's wish; the log ended at `committed` then.
 
         Nothing, if it is fulfilled, or cannot be yet.
         """

@@ -23,7 +23,7 @@ _Change = tuple[int, str, str, str | None]
 
 
 def is_sound(name: str, value: str | None) -> bool:
-    """Whether a setting may have this value; None is its default."""
+    """Return whether a setting may have this value; None is its default."""
     check = _CHECKS.get(name)
     return bool(name) and (value is None or check is None or check(value))
 

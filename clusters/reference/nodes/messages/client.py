@@ -1,4 +1,4 @@
-"""What any broker answers clients about the cluster and their offsets: kinds 60 to 71."""
+"""The answers of any broker to clients about the cluster and their offsets: kinds 60 to 71."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -82,7 +82,7 @@ class DescribeConfigsResponse:
 
 @dataclass(slots=True)
 class ApiVersionsRequest:
-    """What a node can be asked."""
+    """A request for the APIs that a node offers."""
 
     kind: ClassVar[int] = 64
     correlation: int
@@ -102,7 +102,7 @@ class ApiVersionsResponse:
 
 @dataclass(slots=True)
 class FindCoordinatorRequest:
-    """Who keeps the offsets of these groups; of transactional ids, which nobody keeps."""
+    """A request for the node that keeps these groups' offsets; no node keeps transactional ids."""
 
     kind: ClassVar[int] = 66
     correlation: int

@@ -87,7 +87,7 @@ class BrokerHeartbeatRequest:
 
 @dataclass(slots=True)
 class BrokerHeartbeatResponse:
-    """What the broker has to be now."""
+    """The state that the broker has to be in now."""
 
     kind: ClassVar[int] = 23
     correlation: int
@@ -307,7 +307,7 @@ class ListReassignmentsResponse:
 
 @dataclass(slots=True)
 class DescribeQuorumRequest:
-    """Who leads the quorum, and how far its replicas are."""
+    """A request for the leader of the quorum, and the progress of its replicas."""
 
     kind: ClassVar[int] = 42
     correlation: int
@@ -329,7 +329,7 @@ class DescribeQuorumResponse:
 
 @dataclass(slots=True)
 class NewPartitions:
-    """How many partitions a topic is to have, and by partition the replicas of those added.
+    """The number of partitions a topic is to have, and by partition the replicas of those added.
 
     `assignment` None: as the controller places them.
     """

@@ -1,4 +1,4 @@
-"""What a leader tells the other voters: that it leads, and that it does not any more."""
+"""The announcements of a leader to the other voters: that it leads, and that it resigns."""
 
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import SEND, Effects

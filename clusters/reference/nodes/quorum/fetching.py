@@ -56,7 +56,7 @@ class Fetcher:
 
     @property
     def is_receiving(self) -> bool:
-        """Whether a leader's snapshot is in the file, and the log does not begin at it yet."""
+        """Return whether a leader's snapshot is in the file, and the log still begins before it."""
         return self._arriving is not None
 
     def forget(self) -> None:

@@ -1,4 +1,4 @@
-"""What a voter makes of messages, each with the epoch that it speaks of.
+"""The reaction of a voter to messages, each with the epoch that it speaks of.
 
 An older epoch is refused with the one that holds now, a higher one is followed whoever says so. No
 answer is trusted to be one: an answer counts if it was awaited, and what comes twice counts once.
@@ -215,7 +215,7 @@ class Hearing:
         response: MetadataFetchResponse | FetchSnapshotResponse,
         effects: Effects,
     ) -> bool:
-        """Whether the leader that this voter follows has answered its last fetch."""
+        """Return whether the leader that this voter follows has answered its last fetch."""
         seat, exchange = self._seat, self._seat.fetcher.exchange
         if not exchange.is_answered(response.correlation):
             return False

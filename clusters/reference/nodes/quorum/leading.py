@@ -39,7 +39,7 @@ class Progress:
     """The high watermark that it was answered last."""
     fetched_at: int
     caught_up_at: int
-    """When it had all that the leader had; -1: never."""
+    """The time when it had all that the leader had; -1: never."""
     leader_end: int
     """The leader's end at its last fetch."""
 
@@ -80,7 +80,7 @@ class Leadership:
         self.epoch = epoch
         self.epoch_start = log.end
         self.own_end = 0
-        """What is durable here."""
+        """The durable end of the log here."""
         others = (one for one in configuration.voters if one != configuration.node_id)
         self.voters = {one: Progress(-1, -1, now, -1, log.end) for one in others}
         """The other ones."""
@@ -130,14 +130,14 @@ class Leadership:
         self._parked.clear()
 
     def has_majority(self, now: int) -> bool:
-        """Whether so many voters have fetched lately that this leader can still commit."""
+        """Return whether enough voters have fetched lately for this leader to commit."""
         if now >= self._sure_until_ns:
             self._sure_until_ns = self._majority_until()
             self._alarm.by(self._sure_until_ns)
         return now < self._sure_until_ns
 
     def next_due(self) -> int:
-        """When a fetch has waited for long enough, or the majority may be lost."""
+        """Return when a fetch has waited for long enough, or the majority may be lost."""
         bounds = (bound for bound, _, _ in self._parked.values())
         return min((self._sure_until_ns, *bounds))
 
@@ -151,7 +151,7 @@ class Leadership:
         return {key: one for key, one in self.observers.items() if one.fetched_at > lately}
 
     def _majority_until(self) -> int:
-        """Until when a majority has fetched lately, if nobody fetches again."""
+        """Return until when a majority has fetched lately, if no voter fetches again."""
         needed = (len(self.voters) + 1) // 2  # beside this one
         if not needed:
             return NEVER_NS
@@ -230,7 +230,7 @@ class Leadership:
         effects.append((SEND, source, response))
 
     def _batches(self, offset: int) -> tuple[MetadataBatch, ...]:
-        """What one answer has room for, one batch at least; the next fetch gets the rest."""
+        """Return what one answer has room for, one batch at least; the next fetch gets the rest."""
         found = self._log.batches(offset, self._log.end)
         bound = offset + self._configuration.fetch_records_max
         if self._log.end <= bound:

@@ -55,7 +55,7 @@ class Observer:
         self.epoch = -1
         """The highest one heard of; -1: none yet."""
         self.leader_id = -1
-        """Who answers as the leader, or was said to lead; -1: not known."""
+        """The node that answers as the leader, or was said to lead; -1: not known."""
         self.log = MetadataLog()
         self._fetcher = Fetcher(configuration, rules, self.log, alarm)
 
@@ -160,7 +160,7 @@ class Observer:
         response: MetadataFetchResponse | FetchSnapshotResponse,
         effects: Effects,
     ) -> bool:
-        """Whether this answers the last fetch, and by the leader; else ask whoever leads."""
+        """Return whether this answers the last fetch, and by the leader; else ask whoever leads."""
         if not self._fetcher.exchange.is_answered(response.correlation):
             return False
         if is_refused(self._rules, response.epoch, own=self.epoch):

@@ -1,4 +1,4 @@
-"""What a voter must not forget is durable before anybody hears of it."""
+"""The promises of a voter: what it must not forget is durable before any other node hears of it."""
 
 from collections import deque
 
@@ -23,7 +23,7 @@ class Promises:
 
     @property
     def are_kept(self) -> bool:
-        """Whether all that was promised is durable."""
+        """Return whether all that was promised is durable."""
         return self._kept == self._made
 
     def mention(self, state: QuorumState, effects: Effects) -> None:

@@ -71,9 +71,9 @@ class Seat:
         self.leader_id = -1
         self._voted_for = -1
         self._deadline = 0
-        """When this state has lasted too long; a leader's has none."""
+        """The time when this state has lasted too long; a leader's has none."""
         self.leadership: Leadership | None = None
-        """What a leader has; nobody else."""
+        """The leader's own state; None in every other state."""
         self.log = MetadataLog()
         self._durable = DurableEnd(self.log, rules)
         self.promises = Promises(rules)
@@ -104,7 +104,7 @@ class Seat:
             self.state = State.VOTED
 
     def refuses_vote(self, request: VoteRequest) -> bool:
-        """Whether this voter may not vote for a candidate in its epoch."""
+        """Return whether this voter may not vote for a candidate in its epoch."""
         if self.leader_id >= 0 or self.state is State.RESIGNED:
             return True
         # Rule one_vote.
@@ -316,7 +316,7 @@ class Seat:
             self.announcer.begin(now, leadership, effects)
 
     def _next_due(self) -> int:
-        """When this state has something to do next."""
+        """Return when this state has something to do next."""
         if self.leadership is not None:
             return min(self.leadership.next_due(), self.announcer.begins.next_due())
         asking = NEVER_NS  # also while it waits for a sync
@@ -332,7 +332,7 @@ class Seat:
 
     @property
     def _may_fetch(self) -> bool:
-        """Whether a follower's fetch acknowledges nothing that is not durable."""
+        """Return whether a follower's fetch acknowledges nothing that is not durable."""
         return self._durable.offset >= self.log.end and not self.fetcher.is_receiving
 
     def _wait_until(self, at_ns: int) -> None:

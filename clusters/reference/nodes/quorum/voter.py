@@ -52,12 +52,12 @@ class Voter:
 
     @property
     def leader_id(self) -> int:
-        """Who leads in this epoch; -1: not known."""
+        """The id of the leader in this epoch; -1: not known."""
         return self._seat.leader_id
 
     @property
     def is_leader(self) -> bool:
-        """Whether this voter leads."""
+        """True if this voter leads."""
         return self._seat.leadership is not None
 
     @property
@@ -73,7 +73,7 @@ class Voter:
 
     @property
     def state(self) -> State:
-        """Where it is in an election."""
+        """The state that it is in, in an election."""
         return self._seat.state
 
     def start(self, now: int, contents: Contents, effects: Effects) -> None:

@@ -24,7 +24,7 @@ _VERSION_WITH_EPOCH: Final = 15
 
 
 class Fetcher:
-    """What is fetched from one leader."""
+    """The partitions that are fetched from one leader."""
 
     __slots__ = ("correlation", "delayed", "entries", "leader_id", "not_before_ns", "sent_ns")
 
@@ -109,7 +109,7 @@ class Fetchers:
         fetcher.entries[log.key] = self._entry(follower)
 
     def unfollow(self, key: PartitionKey) -> None:
-        """Follow nobody in this partition."""
+        """Stop following any leader in this partition."""
         follower = self.followers.pop(key, None)
         if follower is not None:
             follower.fetcher.entries.pop(key, None)

@@ -78,7 +78,7 @@ class Leader:
         self.remotes: dict[int, Remote] = {}
         """The other replicas."""
         self.members: tuple[Remote, ...] = ()
-        """For whom the high watermark waits in any case."""
+        """The replicas for which the high watermark always waits."""
         self.outsiders: tuple[Remote, ...] = ()
         """For whom it waits while they are about to join."""
         self.pending: deque[tuple[int, PendingProduce, int]] = deque()
@@ -191,7 +191,7 @@ class Leader:
             self._answer_consumers(effects)
 
     def is_enough(self, count: int) -> bool:
-        """Whether so many replicas satisfy acks=all."""
+        """Return whether `count` replicas satisfy acks=all."""
         # Rule min_isr_kept.
         return count >= self.min_isr or not self._situation.rules.min_isr_kept
 
@@ -203,7 +203,7 @@ class Leader:
         return self.log.end
 
     def fetched(self, offset: int, records_max: int, bytes_max: int) -> FetchedPartition:
-        """What a consumer gets from this offset on."""
+        """Return what a consumer gets from this offset on."""
         log, end = self.log, self.readable_end()
         batches = log.read(offset, end, records_max, bytes_max) if offset < end else ()
         return FetchedPartition(self.key, _NONE, self.leader_epoch, end, 0, batches)
@@ -222,7 +222,7 @@ class Leader:
         return (*self.isr, remote.broker_id) if is_eligible(remote, self._situation) else None
 
     def kept_isr(self, now: int) -> tuple[int, ...] | None:
-        """The ISR without those that lag; None if nobody does, or a proposal is under way."""
+        """Return the ISR without laggards; None if no member lags, or a proposal is under way."""
         if self.proposed is not None or len(self.isr) == 1:
             return None
         oldest = now - self._situation.configuration.replica_lag_max_ns

@@ -94,7 +94,7 @@ class PartitionLog:
         return self.end
 
     def _count_below(self, offset: int) -> int:
-        """How many batches end at or below the offset."""
+        """Return how many batches end at or below the offset."""
         place = bisect_left(self._bases, offset)
         if place and self.batches[place - 1].end_offset > offset:
             return place - 1
@@ -106,7 +106,7 @@ def _epoch(entry: tuple[int, int]) -> int:
 
 
 def _allowed(batches: list[Batch], records_max: int, bytes_max: int) -> int:
-    """How many of the batches fit into an answer: one at least."""
+    """Return how many of the batches fit into an answer: one at least."""
     records = size = 0
     for place, batch in enumerate(batches):
         records += batch.count

@@ -1,4 +1,4 @@
-"""What a leader remembers of idempotent producers: their last five batches (KIP-98).
+"""The leader's memory of idempotent producers: their last five batches (KIP-98).
 
 A log is replayed into it when its replica becomes leader, so a follower has no work with it.
 """

@@ -58,7 +58,7 @@ class Proposals:
         self._request: AlterPartitionRequest | None = None
         """Under way, until it is answered."""
         self._asked = -1
-        """Whom it was sent to; -1: it has to be sent again."""
+        """The controller to which it was sent; -1: it has to be sent again."""
         self._sent_ns = 0
         self._not_before_ns = 0
         self._correlation = 0

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower, from its fetches alone."""
+"""The leader's knowledge of one follower, from its fetches alone."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ class Remote:
         self.broker_epoch = -1
         """Of its last fetch (KIP-903); -1: none, or below version 15."""
         self.caught_up_ns = _LONG_AGO
-        """When it last had all that the leader had."""
+        """The time when it last had all that the leader had."""
         self.end_at_fetch = -1
         """The leader's log end offset at its last fetch."""
         self.fetched_ns = _LONG_AGO
@@ -41,7 +41,7 @@ class Remote:
         self.sent_mark = -1
         """The high watermark that it was told last."""
         self.parked = parked
-        """Where its fetch waits, of this partition and others."""
+        """The place where its fetch waits, of this partition and others."""
 
     def fetch(self, now: int, offset: int, broker_epoch: int, end: int) -> None:
         """It asks for `offset` on; `end` is the leader's log end offset.

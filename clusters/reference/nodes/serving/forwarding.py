@@ -1,4 +1,4 @@
-"""What brokers pass on to the active controller, and the answers that they bring back.
+"""The requests that brokers pass on to the active controller, and the answers they bring back.
 
 A request that the controller refuses because it is not active is sent again: it decided nothing. A
 request that is lost may have been decided, so its client hears nothing: its connection is closed.
@@ -47,7 +47,7 @@ _ASKED_AMISS: Final[Mapping[int, Callable[[Any], bool]]] = {
     control.ListReassignmentsResponse.kind: _whole,
     control.DescribeQuorumResponse.kind: _whole,
 }
-"""Whether a response, by its kind, comes from a controller that is not active."""
+"""Checks, by kind, whether a response comes from a controller that is not active."""
 
 FORWARDED: Final = frozenset(kind - 1 for kind in _ASKED_AMISS)
 """The kinds of the requests that are passed on."""

@@ -93,7 +93,7 @@ class Producing:
         self._situation.alarm.by(self._due_ns)
 
     def close(self, effects: Effects) -> None:
-        """Answer nobody any more."""
+        """Answer no client any more."""
         for pending in self._waiting():
             pending.close(effects)
 
@@ -104,7 +104,7 @@ class Producing:
         return leader.append(batch, effects)
 
     def _unled(self, key: PartitionKey) -> int:
-        """Why nobody answers here for a partition."""
+        """Return the error for a partition that has no leader here."""
         return _NOT_LEADER if key in self._situation.image.partitions else _UNKNOWN
 
     def _waiting(self) -> list[PendingProduce]:

@@ -48,7 +48,7 @@ class MetadataReads:
         """By what was asked for."""
 
     def answer(self, request: MetadataRequest, image: MetadataImage) -> MetadataResponse:
-        """What this image shows of it."""
+        """Return what this image shows of it."""
         if image is not self._image or image.offset != self._offset:
             self._image, self._offset = image, image.offset
             self._brokers = _brokers(image)

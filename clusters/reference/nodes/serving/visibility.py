@@ -1,4 +1,4 @@
-"""What a broker shows of its metadata: what every unfenced broker has applied too.
+"""The metadata that a broker shows: what every unfenced broker has applied too.
 
 Above the lowest acknowledged offset records wait in a queue, and are replayed into a second image
 once it passes them. Hiding alone does not make reads repeatable, since brokers hear of that offset
@@ -38,7 +38,7 @@ class Visibility:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self.image = MetadataImage()
-        """What is shown."""
+        """The metadata that is shown."""
         self._lowest = -1
         self._queue: deque[tuple[int, int, MetadataRecord] | MetadataImage] = deque()
         """(offset, epoch, record) in order; an image where a snapshot came instead of records."""
@@ -49,7 +49,7 @@ class Visibility:
 
     @property
     def is_behind(self) -> bool:
-        """Whether anything is hidden."""
+        """Return whether anything is hidden."""
         return bool(self._queue)
 
     def offered_level(self) -> int:
@@ -88,7 +88,7 @@ class Visibility:
         return True
 
     def waits(self, now: int, source: int, request: Any, effects: Effects) -> bool:
-        """Whether a read has to wait; `ready` hands it out then."""
+        """Return whether a read has to wait; `ready` hands it out then."""
         # Rule read_waits.
         if self.image.offset >= self._said or not self._situation.rules.read_waits:
             return False
