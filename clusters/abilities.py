@@ -139,11 +139,11 @@ class Skew:
     """The error of a wall clock: a jump, a wrong pace, or a swing back and forth. Default: none."""
 
     jump_s: float = 0.0
-    """So much ahead; negative: behind."""
+    """The lead of the clock in seconds; negative: it is behind."""
     rate: float = 1.0
     """Seconds that it counts in each second."""
     strobe_s: float = 0.0
-    """So much ahead (or behind) in every second span of `every_s`, and right in the others."""
+    """The lead (or lag) in every second span of `every_s`; the clock is right in the others."""
     every_s: float = 0.1
 
     def bounds_s(self, passed_s: float) -> tuple[float, float]:
@@ -175,10 +175,10 @@ class Throttles(Protocol):
     """Can give a node little time on the processors, also across its restarts."""
 
     def throttle_node(self, node: NodeName, share: float) -> str:
-        """At most this share of one core; returns how it was seen to be held back."""
+        """Limit the node to this share of one core; return how it was seen to be held back."""
 
     def unthrottle_node(self, node: NodeName) -> str:
-        """As much as there is; returns for how long it was held back."""
+        """Lift the limit on its processor time; return for how long it was held back."""
 
 
 @runtime_checkable
@@ -192,7 +192,7 @@ class Squeezes(Protocol):
         """
 
     def unsqueeze_node(self, node: NodeName) -> str:
-        """As much as there is; returns how often it pressed."""
+        """Lift the limit on its memory; return how often it pressed."""
 
 
 Route = Callable[[NodeName, NodeName], str | None]

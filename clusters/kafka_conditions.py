@@ -41,13 +41,13 @@ class Isr:
         )
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"isr": {key: sorted(ids) for key, ids in self.members.items()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrMember:
-    """In each key's ISR this broker id is, or is not; the others are free."""
+    """This broker id is, or is not, in each key's ISR; other members are free."""
 
     members: Mapping[str, int]
     inside: bool
@@ -62,7 +62,7 @@ class IsrMember:
         )
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"in_isr" if self.inside else "not_in_isr": dict(self.members)}
 
 
@@ -82,7 +82,7 @@ class Leader:
         )
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"leader": dict(self.leaders)}
 
 
@@ -105,7 +105,7 @@ class Fenced:
         return broker_id in view.brokers and broker_id in view.serving
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"fenced" if self.fenced else "unfenced": str(self.node)}
 
 
@@ -121,7 +121,7 @@ class ActiveController:
         return now.active_controller == self.node
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"active_controller": str(self.node)}
 
 
@@ -137,7 +137,7 @@ class Registered:
         return now.registrations.get(self.node, 0) > 0
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"registered": str(self.node)}
 
 
@@ -155,7 +155,7 @@ class LogEnd:
         return now.log_ends.get((self.key, self.node), -1) >= self.offset_min
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"log_end": {self.key: {str(self.node): self.offset_min}}}
 
 

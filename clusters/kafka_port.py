@@ -51,9 +51,9 @@ class Quorum(StrEnum):
     """The way in which controllers know each other as voters."""
 
     STATIC = "static"
-    """By node id, from the configuration: whoever has the id votes, whatever it lost."""
+    """Voters by node id, from the configuration: a node with the id votes, whatever it lost."""
     DYNAMIC = "dynamic"
-    """By node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
+    """Voters by node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
 
 
 class FlippedPart(StrEnum):
@@ -195,7 +195,7 @@ class ClusterView:
     others still list a broker, by the registration of its dead predecessor: this tells them apart.
     """
     partitions: Mapping[str, PartitionView]
-    """By key, `topic-partition`."""
+    """The partitions by key, `topic-partition`."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Topic names by their ids, where the cluster has such."""
 
@@ -216,7 +216,7 @@ class ClusterView:
 
     @property
     def left_out(self) -> Sequence[str]:
-        """Replicas out of their ISR, though their brokers take part and somebody leads."""
+        """Replicas out of their ISR, though their brokers take part and a leader exists."""
         return [
             f"{key} on {replica}"
             for key, partition in self.partitions.items()

@@ -119,11 +119,11 @@ class Condition(Protocol):
         """Return whether it holds in this observation."""
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
 
 
 Parse = Callable[[str, object, Stage], Condition]
-"""From a word, what stands behind it, and what a play may name. Raises SpecError."""
+"""A parser from a word, the value behind it, and the stage of the play. Raises SpecError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ class Down:
         return now.states[self.node] is NodeState.DOWN
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"down": str(self.node)}
 
 
@@ -154,7 +154,7 @@ class Acknowledged:
         return now.acknowledged_count >= self.count
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"acknowledged": self.count}
 
 
@@ -167,7 +167,7 @@ class Held:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Its own."""
+        """The rule of its own name."""
         return (self.name,)
 
     def holds(self, now: Observation) -> bool:
@@ -175,7 +175,7 @@ class Held:
         return now.held_counts.get(self.name, 0) >= self.count
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"held": self.name if self.count == 1 else {self.name: self.count}}
 
 
@@ -188,7 +188,7 @@ class Seen:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Its own."""
+        """The rule of its own name."""
         return (self.name,)
 
     def holds(self, now: Observation) -> bool:
@@ -196,7 +196,7 @@ class Seen:
         return now.matched_counts.get(self.name, 0) >= self.count
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"seen": self.name if self.count == 1 else {self.name: self.count}}
 
 
@@ -216,7 +216,7 @@ class AllRecovered:
         return running and now.view is not None and now.view.is_whole(now.member_ids)
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return "recovered"
 
 

@@ -33,7 +33,7 @@ NodeName = NewType("NodeName", str)
 KEY: Final = "key"
 """In the metadata of a spec's field: the key by which scenarios know it, if not by its name."""
 CLIENTS: Final = NodeName("clients")
-"""Everybody outside of the cluster; no node has this name."""
+"""All parties outside of the cluster; no node has this name."""
 
 
 def role_name(node: NodeName) -> str:
@@ -94,16 +94,16 @@ class ClusterSpec:
     """The settings that any system's nodes can have besides their software. Systems add keys."""
 
     release: str = ""
-    """Of what its nodes run."""
+    """The release that its nodes run."""
     disks: Disks = Disks.SHARED
-    """Of processes. A fault that needs images brings them with it."""
+    """The disks of processes. A fault that needs images brings them with it."""
     own_clocks: bool = False
     """Each node is started such that its wall clock can be put wrong."""
     own_groups: bool = False
     """Each node is in control groups of its own, so that it can be held back."""
 
     roles: ClassVar[tuple[NodeRole, ...]] = ()
-    """In the order in which they are started; they are stopped in the reverse order."""
+    """The roles in the order in which they are started; they are stopped in the reverse order."""
 
     @property
     def protocol_level(self) -> str | None:

@@ -20,7 +20,7 @@ class Stage:
     keys: tuple[str, ...] = ()
     broker_ids: tuple[int, ...] = ()
     replicas: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Of the keys whose replicas the scenario states: by key, broker numbers."""
+    """The replicas of the keys for which the scenario states them: by key, broker numbers."""
     spares: frozenset[NodeName] = frozenset()
     """The nodes that are no members until they are added."""
     fixed: frozenset[NodeName] = frozenset()

@@ -28,7 +28,7 @@ class Prepared(Protocol):
 
     @property
     def java(self) -> Java:
-        """For the checks, and for nodes that are JVMs."""
+        """The Java for the checks, and for nodes that are JVMs."""
 
     @property
     def version(self) -> str:
@@ -64,7 +64,7 @@ class Recorded(Observable, Links, Protocol):
 
     @property
     def node_ids(self) -> Mapping[NodeName, int]:
-        """By what number its own records call each node."""
+        """The numbers by which its own records call each node."""
 
     def watch(self, raw: Path, *, topics: Sequence[str]) -> AbstractContextManager[object]:
         """Record in `raw`, while entered, what the nodes show."""
@@ -115,15 +115,15 @@ class Make:
     """The make of a system's cluster: the form that its nodes take."""
 
     name: str
-    """As in `--cluster NAME`."""
+    """The name as in `--cluster NAME`."""
     driver_module: str
     """The module whose `DRIVER` builds its clusters."""
     title: str
-    """In sentences: "Kafka 4.3.1", "the reference cluster"; `{release}` is the spec's."""
+    """The title in sentences: "Kafka 4.3.1", "the reference cluster"; `{release}` is the spec's."""
     in_virtual_time: bool = False
-    """Its nodes and clients are no processes."""
+    """True if its nodes and clients are no processes."""
     of_our_own: bool = False
-    """Its nodes run on this Python, keep leases, and can be told to keep a rule no more."""
+    """True if its nodes run on this Python, keep leases, and can be told to break a rule."""
 
     def __str__(self) -> str:
         return self.name
@@ -141,7 +141,7 @@ class System:
 
     name: str
     spec: type[ClusterSpec]
-    """Its fields are the other keys under `cluster`, its roles the nodes that plays may name."""
+    """The spec's class: its fields are the other keys under `cluster`, its roles the nodes."""
     makes: tuple[Make, ...]
     """The first is what `--cluster` need not name."""
     tables: tuple[str, ...]
@@ -149,9 +149,9 @@ class System:
     conditions: Mapping[str, Parse]
     """The conditions that plays may await besides those of every system, by their words."""
     keyed: bool = True
-    """Its clients write to the partitions of topics, which its scenarios list."""
+    """True if its clients write to the partitions of topics, which its scenarios list."""
 
     @property
     def by_name(self) -> Mapping[str, Make]:
-        """Its makes."""
+        """Return its makes by name."""
         return {make.name: make for make in self.makes}

@@ -58,7 +58,7 @@ class LocalProcess:
         if self._pid is None:
             return NodeState.DOWN
         state = self._warden.state(self._pid)
-        # Asked afterwards: if it has been reaped, its pid may be somebody else's.
+        # Asked afterwards: if it has been reaped, its pid may be another process's.
         return NodeState.DOWN if self.exit_code is not None else state
 
     def usage(self) -> NodeUsage | None:

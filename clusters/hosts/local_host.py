@@ -26,7 +26,7 @@ _SCRIPT_TIMEOUT_S: Final = 120.0
 
 
 def local_link_address(source: int, target: int) -> str:
-    """Of the link from one party to another, by their numbers."""
+    """Return the address of the link from one party to another, by their numbers."""
     return f"127.{_FIRST_BYTE + source}.{target}.1"
 
 
@@ -140,5 +140,5 @@ class LocalHost:
 
 
 def loopback_address(source: int, target: int) -> str:
-    """Of the loopback, for the link from one party to another, by their numbers."""
+    """Return the loopback address for the link from one party to another, by their numbers."""
     return f"127.{_FIRST_BYTE + source}.{target}.1"

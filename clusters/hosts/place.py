@@ -80,7 +80,7 @@ class Place(Protocol):
 
     @property
     def address(self) -> str:
-        """The IPv4 address on which the node listens, and at which everybody else finds it."""
+        """The IPv4 address on which the node listens, and at which all others find it."""
 
     @property
     def directory(self) -> Path:

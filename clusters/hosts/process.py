@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 RUN_VARIABLE: Final = "FENCEPOST_RUN"
-"""In the environment of each process of a run: the run's id."""
+"""The variable with the run's id in the environment of each process of a run."""
 HARNESS_VARIABLE: Final = "FENCEPOST_HARNESS"
 """Beside it: `pid:start time:pid namespace` of the harness that it belongs to."""
 

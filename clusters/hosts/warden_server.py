@@ -5,7 +5,7 @@ It is the one place that forks, signals and reaps, and it is single-threaded. Th
 - `PR_SET_PDEATHSIG` in a child is tied to the *thread* that forked it; here that thread lives
   exactly as long as the process, so a child dies (SIGKILL) if and when the warden does.
 - A pid is signalled only between its fork and its reaping, both done here one after the other, so
-  a number that the kernel has given to somebody else is never signalled.
+  a number that the kernel has given to another process is never signalled.
 - What a child leaves behind in its process group is killed before the child is reaped: a zombie
   still owns the number of its group.
 

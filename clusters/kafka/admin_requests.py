@@ -91,11 +91,11 @@ class Answered:
 
     outcome: Outcome
     error: str | None = None
-    """By Kafka's name; None if it is ok."""
+    """The error by Kafka's name; None if it is ok."""
     message: str = ""
     """The cluster's message about the error."""
     topic_id: str | None = None
-    """Of a creation that is ok."""
+    """The topic's id, of a creation that is ok."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,12 +234,12 @@ def answer_of(code: ErrorCode, message: str | None, *, topic_id: str | None = No
 
 
 def error_name(code: ErrorCode) -> str:
-    """As Kafka's protocol writes it."""
+    """Return the error's name in Kafka's protocol."""
     return code.name.upper()
 
 
 def topic_id_text(topic_id: uuid.UUID) -> str:
-    """As Kafka's tools write it: 22 characters of URL-safe base 64."""
+    """Return the id as Kafka's tools write it: 22 characters of URL-safe base 64."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 

@@ -25,7 +25,7 @@ Address = tuple[str, int]
 Response = TypeVar("Response")
 
 CLIENT_ID: Final = "fencepost"
-"""By which a node, and a proxy before it, knows who asks."""
+"""The name by which a node, and a proxy before it, recognises these requests."""
 _CHUNK: Final = 1 << 16
 
 

@@ -46,7 +46,7 @@ __all__ = [
 PROPERTIES: Final = "server.properties"
 """A node's configuration, by its name in the node's directory."""
 HOSTS: Final = "hosts"
-"""By which it finds the others."""
+"""The file by which a node finds the others."""
 _CONTROLLER_ID_BASE: Final = 1000
 _CONTROLLERS_ADVERTISE: Final = (3, 9)
 """The first release that is told by which name its controllers are found."""
@@ -176,7 +176,7 @@ def properties(
 
 
 def properties_file(properties: Mapping[str, str]) -> str:
-    """As the text of a Java properties file."""
+    """Return the text of a Java properties file."""
     return "".join(
         f"{_escaped_key(key)}={_escaped_value(value)}\n"
         for key, value in sorted(properties.items())
@@ -310,7 +310,7 @@ def _escaped_value(value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """As `Properties.load` reads it back; that takes what is not ASCII for Latin-1."""
+    """Return the text that `Properties.load` reads back; it takes non-ASCII text for Latin-1."""
     text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return "".join(
         one if one.isascii() else "".join(f"\\u{unit:04x}" for unit in _utf16(one)) for one in text

@@ -24,7 +24,7 @@ class NoAnswerError(Exception):
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
         self.reason: Final = reason
-        """In Kafka's words: "NETWORK_EXCEPTION" or "REQUEST_TIMED_OUT"."""
+        """The reason in Kafka's words: "NETWORK_EXCEPTION" or "REQUEST_TIMED_OUT"."""
         self.sent: Final = sent
         """True if any byte of it may have reached the node: otherwise the node was never asked."""
 

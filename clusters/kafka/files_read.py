@@ -11,7 +11,7 @@ from typing import Final
 __all__ = ["linked_directories", "topmost"]
 
 _RUNNING_PARTS: Final = ("bin", "conf", "lib")
-"""Of a Java's home; the others are documentation and headers."""
+"""The parts of a Java's home that run; the others are documentation and headers."""
 
 
 def linked_directories(java_home: Path) -> Iterator[Path]:

@@ -59,11 +59,11 @@ class Bootstrap:
 
     checkpoint: bytes
     metadata_version: str
-    """In full, e.g. "3.4-IV0"."""
+    """The metadata.version in full, e.g. "3.4-IV0"."""
     names_directories: bool
     """True if this release gives each data directory an id (KIP-858)."""
     voters: bytes | None = None
-    """Of a dynamic quorum: the snapshot of its first voters, with placeholders for them."""
+    """The snapshot of a dynamic quorum's first voters, with placeholders for them."""
 
 
 def bootstrap_of(

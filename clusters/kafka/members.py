@@ -175,7 +175,7 @@ class Members:
             time.sleep(_POLL_S)
 
     def _remove_votes(self, node: NodeName, deadline: float) -> int:
-        """Of the node, whatever disks it has had; how many."""
+        """Remove the node's votes, whatever disks it has had; return how many were removed."""
         node_id = self._acts.node(node).node_id
         count = 0
         while time.monotonic() < deadline:

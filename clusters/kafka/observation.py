@@ -65,7 +65,7 @@ def ask_metadata(
 
 
 def best_of(answers: Mapping[int, MetadataResponse]) -> MetadataResponse:
-    """Of the answers (by the id of the broker that gave it; at least one), the most current.
+    """Return the most current of the answers (by the id of the broker that gave it; one at least).
 
     A broker that is fenced, and knows it, does not list itself. One that is cut off from the
     controllers lists itself for ever: leader epochs tell it from the others, and if they do not,

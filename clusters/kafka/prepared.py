@@ -23,11 +23,11 @@ class Prepared:
     release: Release
     bootstrap: Bootstrap
     class_archives: Mapping[Role, Path] = field(default_factory=dict)
-    """By role; a start without one is only slower."""
+    """The archives of classes by role; a start without one is only slower."""
     also: Mapping[str, "Prepared"] = field(default_factory=dict)
-    """By the names that a play gives them: the other releases that its nodes may come to run."""
+    """The other releases that its nodes may come to run, by the names that a play gives them."""
     levels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By metadata.version: the level of each feature in a new cluster of it (`kafka.features`)."""
+    """The feature levels in a new cluster (`kafka.features`), by metadata.version."""
 
     level = None
 

@@ -63,7 +63,7 @@ class VotersView:
 
     @property
     def log_end_offset(self) -> int:
-        """Of the leader itself."""
+        """The log end offset of the leader itself."""
         ends = [one.log_end_offset for one in self.voters if one.node_id == self.leader_id]
         return max(ends, default=-1)
 

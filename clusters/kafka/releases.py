@@ -50,16 +50,16 @@ class Release:
     """The jars of one Kafka."""
 
     name: str
-    """As the user named it: "3.4.1", "path:/src/kafka"."""
+    """The name that the user gave it: "3.4.1", "path:/src/kafka"."""
     version: str
-    """Of its own jars: "3.4.1", "4.4.0-SNAPSHOT"."""
+    """The version of its own jars: "3.4.1", "4.4.0-SNAPSHOT"."""
     jars: tuple[Path, ...]
     digest: str
     """sha256 over the names and the sha256 of all jars."""
 
     @property
     def class_path(self) -> str:
-        """For `java -cp`: the very same text each time, or an archive of classes would not fit."""
+        """The text for `java -cp`: always the very same, or an archive of classes would not fit."""
         return ":".join(str(jar) for jar in self.jars)
 
 

@@ -56,7 +56,7 @@ def placeholders(voters: Sequence[Voter]) -> tuple[Voter, ...]:
 
 
 def stated(voters: Sequence[Voter]) -> str:
-    """As the StorageTool's `--initial-controllers` takes them."""
+    """Return the voters as the StorageTool's `--initial-controllers` takes them."""
     return ",".join(f"{one.node_id}@{one.host}:{one.port}:{one.directory_id}" for one in voters)
 
 

@@ -68,7 +68,7 @@ EXIT: Final = 8
 CLOSE: Final = 10
 """(CLOSE, source): end the connection that a request came by, which is not answered.
 
-Who asked hears UNREACHABLE.
+The asker gets UNREACHABLE.
 """
 NOTE: Final = 9
 """(NOTE, subject, …): something became true, for observers outside. `notes.py` has the subjects."""

@@ -49,7 +49,7 @@ class Batch:
     base_offset: int
     """-1 until a leader has appended it."""
     leader_epoch: int
-    """Of the leader that appended it; -1 before."""
+    """The epoch of the leader that appended it; -1 before."""
     count: int
     producer_id: int
     """-1: the producer is not idempotent."""
@@ -70,11 +70,11 @@ class MetadataBatch:
 
     base_offset: int
     epoch: int
-    """Of the controller that appended it: the quorum's leader epoch, KRaft's controller epoch."""
+    """The epoch of its controller: the quorum's leader epoch, KRaft's controller epoch."""
     records: tuple[Any, ...]
     """Values of `records.py`, one offset each."""
     time_ms: int = field(default=0, compare=False)
-    """When the leader's shell stored it, in ms since 1970, which all copies keep; 0: not yet."""
+    """The time when the leader's shell stored it, ms since 1970, kept by all copies; 0: not yet."""
 
     @property
     def end_offset(self) -> int:
@@ -110,7 +110,7 @@ class Snapshot:
 
     end_offset: int
     epoch: int
-    """Of the last record in it."""
+    """The epoch of the last record in it."""
     records: tuple[Any, ...]
 
 

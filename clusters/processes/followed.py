@@ -40,7 +40,7 @@ class FollowedDisks:
         """Do nothing: no process waits for such a disk."""
 
     def cut_power(self, names: Sequence[NodeName], *, torn_seed: int | None) -> str:
-        """As `LosesPower` has it: all stand still, all are ended, what they had not synced goes."""
+        """Cut the power as `LosesPower` has it: all stand still, all end, unsynced writes go."""
         nodes = [self._nodes[name] for name in names]
         begin_s = time.monotonic()
         for node in nodes:

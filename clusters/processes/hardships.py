@@ -23,7 +23,7 @@ __all__ = ["Hardships", "HeldBack"]
 
 
 class Hardships:
-    """Of all nodes of a cluster. Calls for different nodes may come from different threads."""
+    """The hardships of a cluster's nodes. Different threads may call it for different nodes."""
 
     def __init__(
         self,
@@ -113,11 +113,11 @@ class HeldBack:
     _hardships: Hardships
 
     def throttle_node(self, node: NodeName, share: float) -> str:
-        """At most this share of one core; returns how it was seen to be held back."""
+        """Limit the node to this share of one core; return how it was seen to be held back."""
         return self._hardships.group(node).throttle(share)
 
     def unthrottle_node(self, node: NodeName) -> str:
-        """As much as there is; returns for how long it was held back."""
+        """Lift the limit on its processor time; return for how long it was held back."""
         return self._hardships.group(node).unthrottle()
 
     def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
@@ -125,7 +125,7 @@ class HeldBack:
         return self._hardships.group(node).squeeze(room_bytes)
 
     def unsqueeze_node(self, node: NodeName) -> str:
-        """As much as there is; returns how often it pressed."""
+        """Lift the limit on its memory; return how often it pressed."""
         return self._hardships.group(node).unsqueeze()
 
 

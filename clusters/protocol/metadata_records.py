@@ -24,7 +24,7 @@ CONTROL_MESSAGES: Final[Mapping[int, str]] = {
     5: "KRaftVersionRecord",
     6: "VotersRecord",
 }
-"""By the type in a control record's key. 0 and 1 end transactions; this log has none of them."""
+"""The names by the type in a control record's key. 0 and 1 end transactions, absent in this log."""
 
 UNKNOWN: Final = "unknown"
 """The type of a record that could not be decoded."""

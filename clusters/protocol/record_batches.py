@@ -70,7 +70,7 @@ class Batch(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """Of its last record; compaction may have removed that record, never the offset."""
+        """The offset of its last record; compaction may remove that record, never the offset."""
         return self.base_offset + self.last_offset_delta
 
     @property

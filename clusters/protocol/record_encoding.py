@@ -10,7 +10,7 @@ from clusters.protocol.varints import encoded_signed
 __all__ = ["Header", "encoded_record"]
 
 Header = tuple[bytes, bytes | None]
-"""Of a record: its name and value."""
+"""The name and value of a record's header."""
 
 
 def encoded_record(

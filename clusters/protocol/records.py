@@ -133,7 +133,7 @@ def _payload(data: bytes, batch: Batch, index: int) -> bytes:
 def _timestamps(
     batches: Sequence[Batch], batch_index: NDArray[np.int64], deltas: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Of the record's creation or, where the topic says so, of the batch's append."""
+    """Return the records' creation times or, where the topic says so, the batches' append times."""
     created = _of(batches, "base_timestamp_ms", batch_index) + deltas
     appended = _of(batches, "log_append_time", batch_index).astype(bool)
     return np.where(appended, _of(batches, "max_timestamp_ms", batch_index), created)

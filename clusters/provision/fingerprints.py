@@ -19,7 +19,7 @@ def fingerprint_of(path: Path) -> Fingerprint:
 def is_unchanged(path: Path, fingerprint: Fingerprint) -> bool:
     """Return whether the content is unchanged; read only if the time differs and the size does not.
 
-    Raises OSError if it is not there, KeyError if the fingerprint is none.
+    Raises OSError if it is not there, KeyError if the fingerprint is not well-formed.
     """
     status = path.stat()
     if status.st_size != fingerprint["size"]:
@@ -30,6 +30,6 @@ def is_unchanged(path: Path, fingerprint: Fingerprint) -> bool:
 
 
 def sha256_of(path: Path) -> str:
-    """In hexadecimal."""
+    """Return the digest of a file in hexadecimal."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

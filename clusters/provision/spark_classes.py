@@ -28,7 +28,7 @@ _ARCHIVE: Final = "classes.jsa"
 _INDEX: Final = "archive.json"
 _CLASS_LIST: Final = "classes.txt"
 _TIMEOUT_S: Final = 300.0
-"""Of the training, and of the dump."""
+"""The time-out of the training, and of the dump."""
 _OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
 

@@ -39,7 +39,7 @@ def rules_table() -> str:
 
 
 def evidence_table() -> str:
-    """By rule: the anomalies of a cluster without it, and where they can occur at all."""
+    """Return, by rule, the anomalies of a cluster without it, and where they can occur at all."""
     head = ["| rule | anomalies without it | levels | switched off with it |", "|---|---|---|---|"]
     return _lines([*head, *(_evidence(rule) for rule in RULES)])
 

@@ -31,12 +31,12 @@ class Clock:
         return shown_ns * _MILLION // (_MILLION + self.drift_ppm) - 1
 
     def run(self, *, drift_ppm: int, now_ns: int) -> None:
-        """From now on it gains so much; it goes on from what it shows."""
+        """Let it gain `drift_ppm` from now on; it goes on from what it shows."""
         shown_ns = self.read(now_ns)
         self.drift_ppm = drift_ppm
         self.offset_ns += shown_ns - self.read(now_ns)
 
     def jump(self, by_ns: int) -> None:
-        """It shows more than it did: nodes use monotonic clocks, so never less."""
+        """Let it show more than it did: nodes use monotonic clocks, so never less."""
         assert by_ns >= 0, by_ns
         self.offset_ns += by_ns

@@ -95,7 +95,7 @@ class Host:
         self.incarnation = 0
         """Counts starts and ends: what is under way to another one never arrives."""
         self.alias = 0
-        """By what number others answer this incarnation."""
+        """The number by which others answer this incarnation."""
         self.links: dict[int, Link] = {}
         """Ways to others: to hosts by their numbers, back to askers by their aliases."""
         self.outgoing: list[Link] = []
@@ -174,7 +174,7 @@ class Link:
         self.sender = sender
         self.receiver = receiver
         self.signed = signed
-        """As what the receiver sees the sender."""
+        """The number by which the receiver sees the sender."""
         self.connection = connection
         self.answers: Link | None = None
         """The link whose requests this one answers; None: it is one of requests."""
@@ -185,9 +185,9 @@ class Link:
         self.delay_ns = 0
         self.spread_ns = 0
         self.table: bytes | bytearray = b""
-        """By kind, whether the interceptor wants to see it."""
+        """The marks, by kind, of what the interceptor wants to see."""
         self.wanted: bytes | bytearray = b""
         """By kind, whether the network has to look at it (all, where something is not as usual).
 
-        `network.SEEN`: somebody is only told of it.
+        `network.SEEN`: a watcher is only told of it.
         """

@@ -39,7 +39,7 @@ KIND_COUNT: Final = 256
 NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
 SEEN: Final = 2
-"""In `Link.wanted`: somebody is told of this kind, and nothing else is to be done to it."""
+"""In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 UNUSUAL: Final = 4
 """There: the network has to see to it itself. Below it, the loop does once all have looked."""
 _EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT
@@ -74,7 +74,7 @@ class Interceptor(Protocol):
     """Sees frames as they are sent, before they are."""
 
     def wanted(self, link: Link) -> bytes | bytearray:
-        """By kind, whether it wants to see frames of this link. Asked when the link begins."""
+        """Return, by kind, whether it wants frames of this link; asked when the link begins."""
 
     def take(self, link: Link, message: Any, request: Any) -> bool:
         """Look at a frame. True: the interceptor has taken it, and the network does not send it.
@@ -183,18 +183,18 @@ class Network:
         return True
 
     def intercept(self, interceptor: Interceptor | None) -> None:
-        """From now on it sees what it wants to see."""
+        """Let the interceptor see what it wants from now on."""
         self._interceptor = interceptor
         self.refresh()
 
     def watch(self, seen: Callable[[Link, Any], None], kinds: bytes) -> None:
-        """From now on tell of each message of these kinds as it is sent."""
+        """Tell of each message of these kinds as it is sent, from now on."""
         self._seen, self._seen_kinds = seen, kinds
         self._seen_alone = _wanted(NOTHING, kinds)
         self.refresh()
 
     def trouble(self, trouble: Trouble | None) -> None:
-        """From now on the network is so bad; None: it is good."""
+        """Make the network this bad from now on; None: it is good."""
         self._trouble = trouble
         self.refresh()
 
@@ -372,7 +372,7 @@ class Network:
 
 
 def table_of(kinds: Iterable[int]) -> bytes:
-    """By kind, whether it is one of these."""
+    """Return, by kind, whether it is one of these."""
     found = bytearray(KIND_COUNT)
     for kind in kinds:
         found[kind] = 1
@@ -380,7 +380,7 @@ def table_of(kinds: Iterable[int]) -> bytes:
 
 
 def _wanted(table: bytes | bytearray, seen: bytes) -> bytes:
-    """By kind, 1 for what an interceptor wants, SEEN for what is only told of, 3 for both."""
+    """Return by kind: 1 for an interceptor's, SEEN for what is only told of, 3 for both."""
     both = int.from_bytes(table, "little") | int.from_bytes(seen, "little") << 1
     return both.to_bytes(KIND_COUNT, "little")
 

@@ -43,7 +43,7 @@ class Trace:
         self._digest.update(text.encode())
 
     def hexdigest(self) -> str:
-        """Of all that was added so far."""
+        """Return the digest of all that was added so far."""
         self._take_in()
         return self._digest.hexdigest()
 

@@ -176,7 +176,7 @@ class World:
             self.push(self.now_ns, host, source, kind, message)
 
     def drift(self, host: Host, drift_ppm: int) -> None:
-        """From now on its clock gains so much."""
+        """Let its clock gain `drift_ppm` from now on."""
         host.clock.run(drift_ppm=drift_ppm, now_ns=self.now_ns)
         if host.state is HostState.RUNNING:
             self._tick_from(host, self.now_ns)
@@ -188,7 +188,7 @@ class World:
     def watch(
         self, watcher: Watcher, *, sent: Iterable[int] = (), delivered: Iterable[int] = ()
     ) -> None:
-        """From now on tell this one of starts, notes, and messages of these kinds."""
+        """Tell this one from now on of starts, notes, and messages of these kinds."""
         self._watcher = watcher
         self._delivered = table_of(delivered)
         self._sent = watcher.sent
@@ -210,7 +210,7 @@ class World:
         return self._starts.randrange(1, _IDS)
 
     def digest(self) -> str:
-        """Of all events so far; empty without one."""
+        """Return the digest of all events so far; empty without one."""
         return "" if self._trace is None else self._trace.hexdigest()
 
     def run(self, until_ns: int) -> None:
@@ -323,7 +323,7 @@ class World:
         self._sequence = sequence
 
     def _look_at(self, link: Link, message: Any, request: Any) -> bool:
-        """Tell of a message who wants to know. Whether somebody else sees to it from here on."""
+        """Tell the watchers of a message. Return whether another party sees to it from here on."""
         wanted = link.wanted[message.kind]
         if self._witnessed is not None:
             self._witnessed.sent(message)

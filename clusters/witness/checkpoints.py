@@ -29,7 +29,7 @@ _VERSION: Final = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEpoch:
-    """From which offset on records are of this leader epoch."""
+    """The leader epoch of records, and the offset from which on they are of it."""
 
     leader_epoch: int
     start_offset: int

@@ -55,7 +55,7 @@ class ReplicaState:
     """The state found in a replica's directory."""
 
     row: dict[str, Any]
-    """Of REPLICAS."""
+    """The row of REPLICAS."""
     damages: tuple[str, ...]
 
 

@@ -47,7 +47,7 @@ class WitnessReport:
     """The number of things read, and those that could not be read."""
 
     metadata_record_counts: dict[NodeName, int] = field(default_factory=dict)
-    """By node, those of a snapshot included."""
+    """The counts of metadata records by node, those of a snapshot included."""
     unknown_type_counts: Counter[int] = field(default_factory=Counter)
     """Records that could not be decoded, by type; -1: not even that could be read."""
     replica_count: int = 0

@@ -39,7 +39,7 @@ class _Mount:
 
 
 def parents() -> Mapping[str, Parent]:
-    """By controller. Raises HarnessError, saying why, if we can make no group of one of them."""
+    """Return parents by controller; HarnessError, with the reason, if one allows no group."""
     try:
         mounts = mounts_of(Path("/proc/self/mountinfo").read_text())
         own = _own_groups(Path("/proc/self/cgroup").read_text())

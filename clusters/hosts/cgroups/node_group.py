@@ -42,7 +42,7 @@ class NodeGroup:
                 raise HarnessError(f"{self.node}: {directory} does not take pid {pid}") from error
 
     def throttle(self, share: float) -> str:
-        """At most so much of a core; returns once its processes were held back. Or HarnessError."""
+        """Allow this share of a core; return once its processes were held back, or HarnessError."""
         before, _ = self.cpu.throttled()
         self.cpu.limit(share)
         self._await(

@@ -109,7 +109,7 @@ def _asked(pid: int, path: Path, deadline: float) -> bytes:
 
 
 def _inner_pid(pid: int) -> int:
-    """Its pid as it counts itself: another one in a container."""
+    """Return its pid as it counts itself: another one in a container."""
     return int(_status(pid, "NSpid").split()[-1])
 
 

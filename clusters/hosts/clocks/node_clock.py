@@ -24,7 +24,7 @@ _EFFECT_TIMEOUT_S: Final = 15.0
 _POLL_S: Final = 0.037
 """No divisor of a strobe's usual period: looks must not fall on the same side of it each time."""
 _CLEAR_NS: Final = 20_000_000
-"""So much is more than what a look may be wrong by."""
+"""The lead that is clearly more than the error of a look."""
 _NS_A_SECOND: Final = 1_000_000_000
 
 
@@ -122,7 +122,7 @@ def _jumped(look: ClockReading, skew: Skew) -> bool:
 
 
 def _drifts(seen: list[ClockReading], skew: Skew) -> bool:
-    """It has moved, clearly and in the right direction, since the first look."""
+    """Return whether it has moved, clearly and in the right direction, since the first look."""
     if not seen:
         return False
     gain_ns = (seen[-1].ahead_ns - seen[0].ahead_ns) * (1 if skew.rate > 1 else -1)
@@ -130,7 +130,7 @@ def _drifts(seen: list[ClockReading], skew: Skew) -> bool:
 
 
 def _strobes(seen: list[ClockReading], skew: Skew) -> bool:
-    """It was seen on either side."""
+    """Return whether it was seen on either side."""
     sides = {abs(look.ahead_ns) > abs(skew.strobe_s) * _NS_A_SECOND / 2 for look in seen}
     return len(sides) > 1
 

@@ -36,7 +36,7 @@ def shut_down(directory: Path) -> None:
 
 
 def freeze(directory: Path) -> None:
-    """Sync the file system, and let everybody who writes to it wait."""
+    """Sync the file system, and let all its writers wait."""
     _ioctl(directory, _FIFREEZE, bytes(4))
 
 

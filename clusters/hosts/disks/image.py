@@ -21,7 +21,7 @@ from history.failure import HarnessError
 __all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing"]
 
 SIZE_BYTES: Final = 4 << 30
-"""Of an image: more than a run writes. It is sparse, and takes what is written to it."""
+"""The size of an image: more than a run writes. It is sparse, and takes what is written to it."""
 _OPTIONS: Final = "noatime,errors=remount-ro"
 """An error of the file system makes it read-only, which is how disks become that."""
 
@@ -66,7 +66,7 @@ class ImageDisk:
         sync_all(self.mount_point)
 
     def lose_power(self) -> None:
-        """From now on nothing reaches it, and what was not written is lost."""
+        """Let nothing reach the disk from now on; what was not written is lost."""
         shut_down(self.mount_point)
 
     def unmount(self) -> None:

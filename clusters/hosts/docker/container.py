@@ -179,7 +179,7 @@ def exit_code_of(ended: ContainerState) -> int:
 
 
 def memory_limit_bytes(argv: Sequence[str]) -> int:
-    """Twice the heap that a JVM's command line asks for last, and half a GiB beside it.
+    """Return twice the heap that a JVM's command line asks for last, plus half a GiB.
 
     A broker with 256 MiB of heap takes about 280 MB; what it writes passes through the limit too,
     as page cache, which gives way.

@@ -66,9 +66,9 @@ class ContainerState:
 
     running: bool
     pid: int
-    """As this machine counts; 0 if it does not run."""
+    """The pid as this machine counts; 0 if it does not run."""
     exit_code: int
-    """As a shell has it: 128 + n if signal n ended it. Means nothing while it runs."""
+    """The exit code as a shell has it: 128 + n if signal n ended it. Void while it runs."""
     out_of_memory: bool
 
 

@@ -50,7 +50,7 @@ class HeldProcess:
     def state(self) -> NodeState:
         """Return its state, as /proc reports it."""
         state = process_state(self.pid)
-        # Asked afterwards: its number may be somebody else's once it has ended.
+        # Asked afterwards: its number may be another process's once it has ended.
         return state if self.lives() else NodeState.DOWN
 
     def usage(self) -> NodeUsage | None:

@@ -81,7 +81,7 @@ class State(NamedTuple):
     """Changes of names and sizes that were noted before are durable."""
     processes: int
     files: Mapping[int, File]
-    """By inode."""
+    """The files by inode."""
 
 
 class Rewrite(NamedTuple):

@@ -30,7 +30,7 @@ def environment(library: PurePath, *, followed: PurePath, follower: PurePath) ->
 
 
 class Follower:
-    """Of the directory `followed` in a node's place. Every method raises HarnessError if it fails.
+    """The follower of the directory `followed` in a node's place. HarnessError if a method fails.
 
     Nothing of it is to be called while a process of the node runs.
     """
@@ -47,7 +47,7 @@ class Follower:
         return environment(library, followed=Path(self._followed), follower=Path(self._home))
 
     def settle(self) -> None:
-        """From now on all that the directory holds is durable."""
+        """Make all that the directory holds durable from now on."""
         self._ask("settle", self._home)
         self._settled_pid = self._place.process.pid
 

@@ -50,7 +50,7 @@ class _Agent:
         )
 
     async def serve(self, lines: asyncio.StreamReader, answers: asyncio.StreamReader) -> None:
-        """Until the harness hangs up, or falls silent, or the warden ends."""
+        """Serve until the harness hangs up, or falls silent, or the warden ends."""
         back = asyncio.create_task(self._pass_back(answers))
         while not back.done():
             try:

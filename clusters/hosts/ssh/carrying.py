@@ -18,7 +18,7 @@ from history.failure import UsageError
 __all__ = ["COPY", "carry", "far_java", "translated"]
 
 COPY: Final = "copy"
-"""As a machine's `java`: the harness's own is to be copied there."""
+"""The value of a machine's `java` that has the harness's own copied there."""
 
 
 def carry(source: Path, *, connection: Connection, home: PurePosixPath) -> PurePosixPath:
@@ -68,7 +68,7 @@ def translated(argv: Sequence[str], places: Mapping[Path, PurePosixPath]) -> lis
 
 
 def _fingerprint(source: Path) -> str:
-    """Of names, sizes and times: what a copy that was made once is known by."""
+    """Return a digest of names, sizes and times, by which a copy made once is known."""
     inside = [source] if source.is_file() else sorted(source.rglob("*"))
     lines = (
         f"{path.relative_to(source.parent)} {path.stat().st_size} {path.stat().st_mtime_ns}\n"

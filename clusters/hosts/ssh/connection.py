@@ -31,7 +31,7 @@ _KEEPALIVE_S: Final = 5
 _TRANSFER_TIMEOUT_S: Final = 300.0
 _CHUNK: Final = 1 << 18
 _WINDOW_BYTES: Final = 1 << 24
-"""Of what may be under way: with paramiko's 2 MiB a far machine is waited for more than needed."""
+"""The bytes that may be under way: with paramiko's 2 MiB, waits for a far machine are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +201,7 @@ class _Sending(io.RawIOBase):
         self._channel = channel
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def write(self, data: "ReadableBuffer") -> int:

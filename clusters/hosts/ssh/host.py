@@ -55,7 +55,7 @@ class _Site:
     connection: Connection
     warden: RemoteWarden
     directory: PurePosixPath
-    """Of the run."""
+    """The directory of the run."""
     address: str
     places: Mapping[Path, PurePosixPath]
     """The paths over there, by the paths of this machine."""

@@ -49,7 +49,7 @@ class Machine:
     """The nodes that are to run here; those that no machine names are dealt in turn."""
 
     def __str__(self) -> str:
-        """As the user would name it."""
+        """Return the name that the user would give it."""
         return self.host if self.port == SSH_PORT else f"{self.host}:{self.port}"
 
 

@@ -32,7 +32,7 @@ _STOPPED: Final = frozenset("Tt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """Whoever connects to `port` at `address` over there reaches `far_port` at `far_address`."""
+    """A way over there: connections to `port` at `address` reach `far_port` at `far_address`."""
 
     address: str
     port: int

@@ -87,7 +87,7 @@ class Api:
     name: str
     key: int
     kind: int
-    """Of the request's message."""
+    """The kind of the request's message."""
     versions: tuple[int, int]
     """The lowest and the highest that are understood."""
     doors: tuple[Door, ...]

@@ -70,7 +70,7 @@ class Incoming:
     expects_answer: bool
     """False of a produce with acks=0."""
     answer: Callable[[Any], bytes]
-    """Its response (None where there is no message) to a whole frame."""
+    """Returns its response (None where there is no message) to a whole frame."""
 
 
 class Outgoing(NamedTuple):
@@ -78,7 +78,7 @@ class Outgoing(NamedTuple):
 
     frame: bytes
     version: int
-    """In which its answer will be read."""
+    """The version in which its answer will be read."""
 
 
 class Codec:
@@ -142,7 +142,7 @@ class Codec:
         return request_frame(kind, {}, correlation_id=correlation_id, client_id=client_id)
 
     def highest_offered(self, frame: bytes, kind: int) -> int:
-        """Up to which version a node's answer to that offers the API of this kind of request.
+        """Return up to which version a node's answer (to ApiVersions) offers this kind of request.
 
         -1: not at all. Raises Unreadable.
         """

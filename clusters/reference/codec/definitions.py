@@ -12,7 +12,7 @@ always = Versions(first=0, last=_FOREVER)
 
 
 def since(version: int) -> Versions:
-    """From this version on."""
+    """Return the versions from this one on."""
     return Versions(first=version, last=_FOREVER)
 
 

@@ -32,7 +32,7 @@ _LEADER_CHANGE_KEY: Final = bytes((0, 0, 0, 2))
 _HEADER_KEY: Final = bytes((0, 0, 0, 3))
 _FOOTER_KEY: Final = bytes((0, 0, 0, 4))
 _SNAPSHOT_RECORDS_MAX: Final = 1000
-"""Of a batch: a decoder holds one at a time."""
+"""The most records of a batch: a decoder holds one batch at a time."""
 
 _BY_NAME: Final = {one.name: one for one in MESSAGES}
 _HEADER_VALUE: Final = encoder_of(_BY_NAME["SnapshotHeaderRecord"], 0)

@@ -2,7 +2,7 @@
 
 Events are branched by how frequent they are. What a fenced broker does not answer is refused here,
 in one place; followers are served by who leads, fenced or not, since its metadata may be older than
-the decision that somebody else leads, and is told so by epochs.
+the decision that another broker leads, and is told so by epochs.
 """
 
 from collections.abc import Iterable, Mapping

@@ -24,7 +24,7 @@ class Configuration:
     voters: tuple[int, ...]
     cluster_id: str
     listeners: tuple[Listener, ...] = ()
-    """As a broker registers them; the first one is for clients."""
+    """The listeners as a broker registers them; the first one is for clients."""
     rack: str | None = None
     level: int = 3
     """The metadata.version that the first active controller of a new cluster writes."""
@@ -32,7 +32,7 @@ class Configuration:
     """The metadata.versions that this node supports."""
     level_max: int = 3
     seed: int = 0
-    """Of what a node has to draw (its election time-outs), with its id and its incarnation's."""
+    """The seed of a node's draws (its election time-outs), with its id and its incarnation's."""
 
     heartbeat_interval_ns: int = 2_000 * MS
     """registration.heartbeat.interval.ms."""
@@ -74,7 +74,7 @@ class Configuration:
     flush_records: int = 0
     """log.flush.interval.messages: sync a log whenever this many records came; 0: never."""
     min_insync_replicas: int = 1
-    """Of topics that do not say."""
+    """The min.insync.replicas of topics that do not set it."""
     auto_leader_rebalance_ns: int = 0
     """leader.imbalance.check.interval: preferred leaders are elected that often; 0: never."""
     topic_defaults: tuple[tuple[str, str], ...] = field(default=())

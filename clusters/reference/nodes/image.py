@@ -46,7 +46,7 @@ class Registration:
     features: tuple[tuple[str, int, int], ...]
     rack: str | None
     offset: int
-    """Of its registration's record."""
+    """The offset of its registration's record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class MetadataImage:
 
     offset: int = 0
     epoch: int = 0
-    """Of the last record applied."""
+    """The epoch of the last record applied."""
     brokers: dict[int, Registration] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
     """Topic ids by name."""

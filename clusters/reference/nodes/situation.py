@@ -30,7 +30,7 @@ class Situation:
         self.node_id = configuration.node_id
         self.incarnation_id = 0
         self.broker_epoch = -1
-        """Of the last registration that was answered; -1 before."""
+        """The broker epoch of the last registration that was answered; -1 before."""
         self.controller_id = -1
         """The leader of the quorum, as far as the broker knows; -1: none is known."""
         self.image = MetadataImage()

@@ -73,7 +73,7 @@ class Decided:
     level_offset: int = -1
     """The offset at which the present level was decided."""
     joined: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
-    """(key, before, after) of changes that let a member in, until somebody clears them."""
+    """(key, before, after) of changes that let a member in, until a reader clears them."""
     changed: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
     """The same of all changes of ISRs."""
     registered: list[tuple[int, Broker | None, Broker]] = field(default_factory=list)

@@ -16,7 +16,7 @@ class Finding:
     anomaly: str
     time_ns: int
     node: int
-    """At whose step."""
+    """The node at whose step it was found."""
     words: str
     """The expected and the found value, both sides by name."""
 

@@ -28,7 +28,7 @@ __all__ = ["Leases"]
 _SLACK_NS: Final = 200_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _AMBIGUOUS: Final = -2
-"""In the place of an epoch."""
+"""The value in the place of an epoch that is ambiguous."""
 _COMMITS_MIN: Final = 4
 """The number of decisions after a lease's end from which its controller counts as late."""
 
@@ -63,7 +63,7 @@ class Leases:
     _taken: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)
     """(broker id, broker epoch) of heartbeats, by (controller, source, correlation)."""
     _proposed: dict[tuple[int, int, int], _Proposed] = field(default_factory=dict)
-    """By (controller, source, correlation)."""
+    """The proposals by (controller, source, correlation)."""
     _judged: dict[PartitionKey, list[_Judged]] = field(default_factory=dict)
     _states: dict[int, int] = field(default_factory=dict)
     _late: dict[int, int] = field(default_factory=dict)

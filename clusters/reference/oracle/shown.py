@@ -24,7 +24,7 @@ class Shown:
     _told: dict[int, tuple[int, int]] = field(default_factory=dict)
     """(epoch, offset) of the last controller that told each broker one."""
     _epochs: dict[int, int] = field(default_factory=dict)
-    """In which epoch each controller is active, or was."""
+    """The epoch in which each controller is active, or was."""
     _visible: dict[int, int] = field(default_factory=dict)
     _told_max: int = -1
     _shown_max: int = 0

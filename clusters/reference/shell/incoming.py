@@ -75,7 +75,7 @@ class _Connection(asyncio.Protocol):
         self._is_slow = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It begins."""
+        """Note that the connection begins."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._connections._open[self._source] = self  # noqa: SLF001
@@ -104,7 +104,7 @@ class _Connection(asyncio.Protocol):
         self._read_or_not()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Read again from an asker that reads its answers again."""
         self._is_slow = False
         self._read_or_not()
 

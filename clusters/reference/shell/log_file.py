@@ -80,7 +80,7 @@ class LogFile:
             old.unlink(missing_ok=True)
 
     def copied_descriptor(self) -> int:
-        """For a thread that syncs it, whatever happens to the log meanwhile; it closes it."""
+        """Return a descriptor for a thread to sync and close, whatever happens to the log."""
         return os.dup(self._descriptor)
 
     def close(self) -> None:

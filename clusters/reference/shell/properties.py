@@ -135,7 +135,7 @@ class ProcessSettings:
     log_directories: tuple[Path, ...]
     metadata_directory: Path
     hosts_file: Path | None
-    """Names of other nodes are looked up in it before anybody else is asked."""
+    """The file in which names of other nodes are looked up before any other source."""
 
 
 def read_properties(path: Path) -> ProcessSettings:

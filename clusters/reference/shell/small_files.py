@@ -35,7 +35,7 @@ HIGH_WATERMARKS_NAME: Final = "replication-offset-checkpoint"
 LEADER_EPOCHS_NAME: Final = "leader-epoch-checkpoint"
 PARTITION_NAME: Final = "partition.metadata"
 CLEAN_STOP_NAME: Final = ".kafka_cleanshutdown"
-"""It is there while the node is down after a clean stop."""
+"""The file that is there while the node is down after a clean stop."""
 
 _OFFSET_PARTS: Final = 3
 _LINES_BEFORE: Final = 2
@@ -56,7 +56,7 @@ def properties_in(text: str) -> dict[str, str]:
 
 
 def meta_text(meta: MetaProperties) -> str:
-    """As the storage tool writes it (K11)."""
+    """Return the text as the storage tool writes it (K11)."""
     return (
         "version=1\n"
         f"cluster.id={meta.cluster_id}\n"
@@ -81,7 +81,7 @@ def meta_in(text: str) -> MetaProperties:
 
 
 def quorum_state_text(state: QuorumState, *, voters: Iterable[int]) -> str:
-    """As Kafka's `quorum-state` of data version 0."""
+    """Return the text of Kafka's `quorum-state` of data version 0."""
     return json.dumps(
         {
             "clusterId": "",
@@ -151,5 +151,5 @@ def _checkpoint(lines: list[str]) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Of a properties file: a backslash takes the next character as it is."""
+    """Return the text of a properties file: a backslash takes the next character as it is."""
     return text.replace("\\\\", "\0").replace("\\", "").replace("\0", "\\")

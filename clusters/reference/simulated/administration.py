@@ -1,6 +1,6 @@
 """The acts of an operator on a simulated cluster, each with its end seen.
 
-The active controller is asked itself, unless somebody else is named; what is refused in passing
+The active controller is asked itself, unless another node is named; what is refused in passing
 (no controller is active, a replica is not in the ISR yet) is asked for again until the bound.
 """
 

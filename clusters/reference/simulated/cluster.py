@@ -1,7 +1,7 @@
 """A reference cluster in a simulated world: `clusters.port.Cluster` in virtual time.
 
-Nothing happens unless somebody lets the world go on. What a port promises to be so when it returns
-(a topic is there, a node went by itself) lets it go on until it is; `start_node`, `kill_node` and
+Nothing happens unless the caller lets the world go on. What a port promises to be so on its return
+(a topic is there, a node has ended) lets it go on until it is; `start_node`, `kill_node` and
 the like take no time at all.
 
 Hosts have the ids of their nodes as numbers: n for `broker-n`, 1000 + n for `controller-n`. From
@@ -77,7 +77,7 @@ class SimulatedCluster:
         self.level = level_of(spec)
         """The metadata.version that it starts with."""
         self.configurations = configurations(spec, level=self.level, seed=seed)
-        """By node."""
+        """The configurations by node."""
         self._in_force: dict[NodeName, Configuration] = {}
         self._hosts = {name: self._place(name) for name in self.configurations}
         self._nodes = tuple(self._hosts)

@@ -2,7 +2,7 @@
 
 As for a real cluster, every broker that runs is asked for its metadata itself, in rounds; the best
 answer of a round is the view of the cluster. Controllers are asked who leads the quorum. What was
-answered goes to a `Notebook`, where somebody keeps one.
+answered goes to a `Notebook`, if there is one.
 """
 
 from collections import Counter
@@ -48,9 +48,9 @@ class Watch:
     def __init__(self, running: Running, notebook: Notebook | None = None) -> None:
         self.notebook = notebook
         self.view: ClusterView | None = None
-        """Of the last round; None: no broker answered."""
+        """The view of the last round; None: no broker answered."""
         self.answers: Mapping[int, MetadataResponse] = {}
-        """Of the last round, by broker."""
+        """The answers of the last round, by broker."""
         self.leader_id = -1
         """The latest controller that calls itself the leader of the quorum."""
         self.begun_count = 0
@@ -67,7 +67,7 @@ class Watch:
         self._quorum: dict[int, DescribeQuorumResponse] = {}
         self._quorum_ns = 0
         self._rests_on: dict[int, tuple[Any, Any]] = {}
-        """By broker, the parts of the answers that the view was made of."""
+        """The parts of the answers that the view was made of, by broker."""
 
     def notices(self, keys: AbstractSet[str]) -> bool:
         """Return whether every unfenced broker showed a leader of each key in the last round."""
@@ -145,7 +145,7 @@ class Watch:
         self.view = self._view(now)
 
     def _view(self, now: int) -> ClusterView | None:
-        """Of the answers; brokers share the parts of theirs for as long as they show the same."""
+        """Return the view of the answers; brokers share their parts while these are the same."""
         parts = {broker: (one.brokers, one.topics) for broker, one in self._answers.items()}
         before, self._rests_on = self._rests_on, parts
         if self.view is None or not _are_shared(parts, before):

@@ -13,7 +13,7 @@ __all__ = ["Decision", "View"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All that a decision may depend on, beside the request."""
+    """All that a decision may depend on, besides the request."""
 
     image: MetadataImage
     """The committed metadata; nothing is undecided."""

@@ -42,7 +42,10 @@ _STEPS: Final[dict[tuple[int, int], Step]] = {
     (_LEAVING, _FENCED): Step.LET_GO,
     (_LEAVING, _LEAVING): Step.LET_GO,
 }
-"""By (the broker's state, the state it wants). Who is let go stays so until it registers anew."""
+"""The steps by (the broker's state, the state it wants).
+
+A broker that is let go stays so until it registers anew.
+"""
 
 
 def state_of(registration: Registration) -> BrokerState:

@@ -30,7 +30,7 @@ class Quorum(Protocol):
 
     @property
     def log(self) -> MetadataLog:
-        """Its log."""
+        """The metadata log of the quorum."""
 
     def append(self, now: int, records: tuple[MetadataRecord, ...], effects: Effects) -> int:
         """Append one batch, as the leader; where it ends."""

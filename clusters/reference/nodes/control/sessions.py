@@ -135,7 +135,7 @@ class Sessions:
         return request.target_state == _LEAVING and not self._rules.leaderships_moved_first
 
     def _may_go(self, view: View, known: Registration) -> bool:
-        """It leads nothing, and those that stay have applied that others lead instead."""
+        """Return whether it leads nothing, and the brokers that stay have applied this."""
         left_at = self._left_at.get(known.broker_id, self._since)
         return not leads_something(view, known.broker_id) and all(
             self.visibility.acknowledged_by(broker_id) >= left_at

@@ -52,12 +52,12 @@ class Visibility:
             self._acknowledged[broker_id] = offset
 
     def forget(self, broker_id: int) -> None:
-        """It registered anew: its offsets begin again."""
+        """Forget a broker that registered anew: its offsets begin again."""
         self._acknowledged.pop(broker_id, None)
         self._joining.pop(broker_id, None)
 
     def join(self, broker_id: int) -> None:
-        """It is decided that a broker is unfenced."""
+        """Note that a broker is decided to be unfenced."""
         self._joining[broker_id] = None
 
     def joined(self, broker_id: int) -> None:

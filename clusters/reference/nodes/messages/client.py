@@ -57,7 +57,7 @@ class MetadataResponse:
     topics: tuple[tuple[str, int, int, tuple[PartitionMetadata, ...]], ...]
     """(name, topic id, error, partitions)."""
     metadata_offset: int = -1
-    """Up to which offset of the metadata log it is; the wire does not carry it."""
+    """The end of the metadata log that it reflects; the wire does not carry it."""
     error: int = 0
 
 
@@ -72,7 +72,7 @@ class DescribeConfigsRequest:
 
 @dataclass(slots=True)
 class DescribeConfigsResponse:
-    """By resource: (type, name, error, ((setting, value, is default), …))."""
+    """The answers by resource: (type, name, error, ((setting, value, is default), …))."""
 
     kind: ClassVar[int] = 63
     correlation: int

@@ -47,7 +47,7 @@ class BrokerRegistrationRequest:
     correlation: int
     broker_id: int
     incarnation_id: int
-    """Of this start of the process: a repeated request is known by it."""
+    """The id of this start of the process: a repeated request is known by it."""
     broker_epoch: int
     """-1, or the epoch that the broker had, when its lease ran out."""
     current_metadata_offset: int
@@ -151,7 +151,7 @@ class NewTopic:
 
 @dataclass(slots=True)
 class CreateTopicsRequest:
-    """To the controller, or to a broker, which passes it on."""
+    """A request to the controller, or to a broker, which passes it on."""
 
     kind: ClassVar[int] = 26
     correlation: int
@@ -162,7 +162,7 @@ class CreateTopicsRequest:
 
 @dataclass(slots=True)
 class CreateTopicsResponse:
-    """By topic: (name, topic id, error, words)."""
+    """The answers by topic: (name, topic id, error, words)."""
 
     kind: ClassVar[int] = 27
     correlation: int
@@ -181,7 +181,7 @@ class DeleteTopicsRequest:
 
 @dataclass(slots=True)
 class DeleteTopicsResponse:
-    """By topic: (name, topic id, error)."""
+    """The answers by topic: (name, topic id, error)."""
 
     kind: ClassVar[int] = 29
     correlation: int
@@ -200,7 +200,7 @@ class AlterConfigsRequest:
 
 @dataclass(slots=True)
 class AlterConfigsResponse:
-    """By resource: (resource type, resource name, error, words)."""
+    """The answers by resource: (resource type, resource name, error, words)."""
 
     kind: ClassVar[int] = 31
     correlation: int
@@ -218,7 +218,7 @@ class AlterReassignmentsRequest:
 
 @dataclass(slots=True)
 class AlterReassignmentsResponse:
-    """By partition: (topic name, partition, error, words)."""
+    """The answers by partition: (topic name, partition, error, words)."""
 
     kind: ClassVar[int] = 33
     correlation: int
@@ -238,7 +238,7 @@ class ElectLeadersRequest:
 
 @dataclass(slots=True)
 class ElectLeadersResponse:
-    """By partition: (topic name, partition, error)."""
+    """The answers by partition: (topic name, partition, error)."""
 
     kind: ClassVar[int] = 35
     correlation: int
@@ -352,7 +352,7 @@ class CreatePartitionsRequest:
 
 @dataclass(slots=True)
 class CreatePartitionsResponse:
-    """By topic: (name, error, words)."""
+    """The answers by topic: (name, error, words)."""
 
     kind: ClassVar[int] = 45
     correlation: int

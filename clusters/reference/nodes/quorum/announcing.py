@@ -14,7 +14,7 @@ class Announcer:
     """BeginQuorumEpoch to who does not fetch, EndQuorumEpoch to all, until they have answered.
 
     A voter that fetched and fell silent is told again: it may have lost its disk (as KIP-853 has
-    it; KIP-595 tells everybody once).
+    it; KIP-595 tells every voter once).
     """
 
     __slots__ = ("_again_ns", "_node_id", "_successors", "begins", "ends")

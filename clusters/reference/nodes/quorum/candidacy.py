@@ -40,7 +40,7 @@ class Candidacy:
         self.votes.begin()
 
     def reset(self) -> None:
-        """Somebody leads: the next election is the first of its row."""
+        """Note that a leader exists: the next election is the first of its row."""
         self._tries = 0
 
     def ask(self, now: int, epoch: int, log: MetadataLog, effects: Effects) -> None:

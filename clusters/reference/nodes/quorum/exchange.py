@@ -14,7 +14,7 @@ _FAILURES_MAX: Final = 16
 
 
 class Exchange:
-    """At most one request is under way; failures are followed by a pause that doubles."""
+    """An exchange with at most one request under way; failures cause a pause that doubles."""
 
     __slots__ = ("_alarm", "_configuration", "_correlation", "_failures", "due_at")
 

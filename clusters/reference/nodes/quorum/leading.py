@@ -34,7 +34,7 @@ class Progress:
     """A replica as its fetches show it."""
 
     end: int
-    """It has what is below; -1: it has not fetched yet."""
+    """The end of what it has; -1: it has not fetched yet."""
     told: int
     """The high watermark that it was answered last."""
     fetched_at: int
@@ -85,7 +85,7 @@ class Leadership:
         self.voters = {one: Progress(-1, -1, now, -1, log.end) for one in others}
         """The other ones."""
         self._sure_until_ns = 0
-        """Until then a majority has fetched lately, as far as is known."""
+        """The time until which a majority has fetched lately, as far as is known."""
         self.observers: dict[int, Progress] = {}
 
     def fetch(self, now: int, source: int, request: MetadataFetchRequest, effects: Effects) -> None:

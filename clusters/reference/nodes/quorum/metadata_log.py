@@ -90,7 +90,7 @@ class MetadataLog:
 
     @property
     def start_epoch(self) -> int:
-        """Of the record before `start`; 0: none is."""
+        """The epoch of the record before `start`; 0: no such record."""
         return self._epochs[0]
 
     def append(self, batch: MetadataBatch, effects: Effects) -> None:

@@ -27,7 +27,7 @@ class Promises:
         return self._kept == self._made
 
     def mention(self, state: QuorumState, effects: Effects) -> None:
-        """Write a state that promises nothing to anybody."""
+        """Write a state that promises nothing to any node."""
         effects.append((WRITE, QUORUM_STATE, state))
 
     def make(self, state: QuorumState, then: Effects, effects: Effects) -> None:

@@ -106,7 +106,7 @@ class Voter:
             self._seat.look(now, effects)
 
     def append(self, now: int, records: tuple[Any, ...], effects: Effects) -> int:
-        """As the leader, append one batch; its end offset."""
+        """Append one batch as the leader; return its end offset."""
         return self._seat.append(now, records, effects)
 
     def resign(self, now: int, effects: Effects) -> None:

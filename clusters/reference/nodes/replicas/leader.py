@@ -80,7 +80,7 @@ class Leader:
         self.members: tuple[Remote, ...] = ()
         """The replicas for which the high watermark always waits."""
         self.outsiders: tuple[Remote, ...] = ()
-        """For whom it waits while they are about to join."""
+        """The replicas for which it waits while they are about to join."""
         self.pending: deque[tuple[int, PendingProduce, int]] = deque()
         """(offset to reach, produce, its place there), in the order of their arrival."""
         self.consumers: dict[ConsumerFetch, None] = {}
@@ -196,7 +196,7 @@ class Leader:
         return count >= self.min_isr or not self._situation.rules.min_isr_kept
 
     def readable_end(self) -> int:
-        """Up to where consumers read."""
+        """Return the offset up to which consumers read."""
         # Rule consumer_below_high_watermark.
         if self._situation.rules.consumer_below_high_watermark:
             return self.log.high_watermark

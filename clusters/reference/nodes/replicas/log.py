@@ -15,7 +15,7 @@ __all__ = ["NO_EPOCH", "PartitionLog"]
 NO_EPOCH: Final = -1
 """The leader epoch of no record: an empty log has no last one."""
 _BATCHES_MAX: Final = 1_000
-"""In one answer, however large it may be."""
+"""The most batches in one answer, however large it may be."""
 
 
 class PartitionLog:

@@ -14,7 +14,7 @@ __all__ = ["ACCEPTED", "ProducerStates"]
 
 ACCEPTED: Final = -1
 _BATCHES_MAX: Final = 5
-"""As many requests as an idempotent producer may have under way."""
+"""The number of requests that an idempotent producer may have under way."""
 _SEQUENCES: Final = 1 << 31
 """A sequence is an int32; after the last one comes 0."""
 

@@ -77,7 +77,7 @@ class PendingProduce:
             self.acknowledge(effects)
 
     def expire(self, effects: Effects) -> None:
-        """It waited for too long; a partition that is acknowledged later changes nothing."""
+        """Answer it after its time-out; a partition that is acknowledged later changes nothing."""
         for key, _, _ in self.results:
             self._give_up(key, _TIMED_OUT)
         self.missing = 1

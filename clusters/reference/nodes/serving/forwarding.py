@@ -17,7 +17,7 @@ __all__ = ["FORWARDED", "Forwarding"]
 
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _REQUESTS_MAX: Final = 1_000
-"""As many are under way at most; the connection of one more is closed."""
+"""The most requests under way; the connection of one more is closed."""
 
 
 def _whole(response: Any) -> bool:
@@ -65,7 +65,7 @@ class _Forwarded:
         self.deadline_ns = deadline_ns
         self.is_sent = False
         self.is_last = False
-        """Its client's connection is closed once it is answered."""
+        """True if its client's connection is closed once it is answered."""
         self.not_before_ns = 0
 
 
@@ -77,7 +77,7 @@ class Forwarding:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._under_way: dict[int, _Forwarded] = {}
-        """By the correlation that the controller sees."""
+        """The forwarded requests by the correlation that the controller sees."""
         self._correlation = 0
 
     def forward(self, now: int, source: int | None, request: Any, effects: Effects) -> None:

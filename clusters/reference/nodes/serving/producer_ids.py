@@ -15,7 +15,7 @@ from clusters.reference.nodes.situation import Situation
 __all__ = ["ProducerIds"]
 
 _REQUESTS_MAX: Final = 1_000
-"""As many wait for a block at most; the connection of one more is closed."""
+"""The most requests that wait for a block; the connection of one more is closed."""
 
 
 class ProducerIds:

@@ -45,7 +45,7 @@ class MetadataReads:
         self._offset = -1
         self._brokers: tuple[_Broker, ...] = ()
         self._topics: dict[tuple[tuple[str, int], ...] | None, tuple[_Topic, ...]] = {}
-        """By what was asked for."""
+        """The topics shown, by what was asked for."""
 
     def answer(self, request: MetadataRequest, image: MetadataImage) -> MetadataResponse:
         """Return what this image shows of it."""

@@ -27,7 +27,7 @@ __all__ = ["Visibility", "WaitingRead"]
 WaitingRead = tuple[int, int, int, Any]
 """(offset that has to be shown, deadline, source, request)."""
 _READS_MAX: Final = 10_000
-"""As many wait at most; the connection of one more is closed."""
+"""The most reads that wait; the connection of one more is closed."""
 
 
 class Visibility:
@@ -45,7 +45,7 @@ class Visibility:
         self._said = 0
         """The end of what was applied, but for records at the end of it that say nothing."""
         self._reads: deque[WaitingRead] = deque()
-        """In the order of their offsets, since what was said only grows."""
+        """The waiting reads in the order of their offsets, since what was said only grows."""
 
     @property
     def is_behind(self) -> bool:
