@@ -37,7 +37,7 @@ __all__ = [
 
 @runtime_checkable
 class Starts(Protocol):
-    """Can start a node that is down, on the disk that it has."""
+    """The ability to start a node that is down, on the disk that it has."""
 
     def start_node(self, node: NodeName) -> None:
         """Spawn the node and return once its process lives; joining the cluster takes longer."""
@@ -45,7 +45,7 @@ class Starts(Protocol):
 
 @runtime_checkable
 class Stops(Protocol):
-    """Can stop a node gracefully."""
+    """The ability to stop a node gracefully."""
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
         """Send SIGTERM and wait; kill -9 after `timeout_s`. True if it ended on SIGTERM."""
@@ -53,7 +53,7 @@ class Stops(Protocol):
 
 @runtime_checkable
 class Kills(Protocol):
-    """Can kill a node as kill -9 does."""
+    """The ability to kill a node as kill -9 does."""
 
     def kill_node(self, node: NodeName) -> None:
         """SIGKILL, also of a paused node; returns when the process is gone."""
@@ -61,18 +61,18 @@ class Kills(Protocol):
 
 @runtime_checkable
 class Pauses(Protocol):
-    """Can stop a node's clock, so to speak: SIGSTOP and SIGCONT."""
+    """The ability to stop the process of a node for a while: SIGSTOP and SIGCONT."""
 
     def pause_node(self, node: NodeName) -> None:
-        """SIGSTOP; returns when the host sees it stopped."""
+        """Send SIGSTOP; return when the host sees it stopped."""
 
     def resume_node(self, node: NodeName) -> None:
-        """SIGCONT; returns when the host sees it running."""
+        """Send SIGCONT; return when the host sees it running."""
 
 
 @runtime_checkable
 class Wipes(Protocol):
-    """Can empty a node's disk."""
+    """The ability to empty a node's disk."""
 
     def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
         """Delete all data of a node that is down, and format it anew with its old id.
@@ -83,7 +83,7 @@ class Wipes(Protocol):
 
 @runtime_checkable
 class FormatsByTool(Protocol):
-    """Can have an empty disk formatted by the tool of what is under test."""
+    """The ability to have an empty disk formatted by the tool of what is under test."""
 
     def wipe_node_by_tool(self, node: NodeName) -> None:
         """Delete all data of a node that is down, and have its own tool format it, as a new one.
@@ -94,7 +94,7 @@ class FormatsByTool(Protocol):
 
 @runtime_checkable
 class LosesPower(Protocol):
-    """Can lose what nodes wrote and never synced, as a power cut does."""
+    """The ability to lose what nodes wrote and never synced, as a power cut does."""
 
     def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
         """End the nodes at once, all together, and lose bytes that they had not made durable.
@@ -107,7 +107,7 @@ class LosesPower(Protocol):
 
 @runtime_checkable
 class TroublesDisks(Protocol):
-    """Can bring trouble to the disk under a node, and mend it."""
+    """The ability to bring trouble to the disk under a node, and to mend it."""
 
     def trouble_disk(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
         """Let this happen to the node's disk; what shows that it has, in words.
@@ -125,7 +125,7 @@ class TroublesDisks(Protocol):
 
 @runtime_checkable
 class Snapshots(Protocol):
-    """Can copy a node's disk and put the copy back: an old backup, a lost tail."""
+    """The ability to copy a node's disk and put the copy back: an old backup, a lost tail."""
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
         """Copy the node's data (running or down) under `name`, replacing an older copy."""
@@ -155,7 +155,7 @@ class Skew:
 
 @runtime_checkable
 class Skews(Protocol):
-    """Can put a node's wall clock wrong, as its process sees it.
+    """The ability to put a node's wall clock wrong, as its process sees it.
 
     The clock is the node's, not the process's: a node that starts finds it as wrong as it was left.
     """
@@ -172,7 +172,7 @@ class Skews(Protocol):
 
 @runtime_checkable
 class Throttles(Protocol):
-    """Can give a node little time on the processors, also across its restarts."""
+    """The ability to give a node little time on the processors, also across its restarts."""
 
     def throttle_node(self, node: NodeName, share: float) -> str:
         """Limit the node to this share of one core; return how it was seen to be held back."""
@@ -183,10 +183,10 @@ class Throttles(Protocol):
 
 @runtime_checkable
 class Squeezes(Protocol):
-    """Can give a node little memory, also across its restarts."""
+    """The ability to give a node little memory, also across its restarts."""
 
     def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
-        """Nothing but what it cannot give back, and this; returns how it was seen to press.
+        """Leave it what it cannot give back, and this; return how it was seen to press.
 
         Its heap and stacks stay; the files that it has mapped and cached share the room.
         """
@@ -221,15 +221,15 @@ class LinkEnd:
 
 @runtime_checkable
 class Links(Protocol):
-    """Can lead each link between its nodes over an address of its own, where a proxy may sit."""
+    """The ability to lead each link between nodes over an address of its own, for a proxy."""
 
     def links(self) -> tuple[LinkEnd, ...]:
-        """Every link that nodes and clients dial; known before the start."""
+        """Return every link that nodes and clients dial; known before the start."""
 
 
 @runtime_checkable
 class DisturbsPackets(Protocol):
-    """Can do things to the packets of its nodes, if each has a network of its own."""
+    """The ability to do things to the packets of its nodes, if each has a network of its own."""
 
     def why_no_packets(self) -> str | None:
         """Return why it cannot be done where the nodes run, with the way out; None if it can."""
@@ -258,7 +258,7 @@ class DisturbsPackets(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """Can say why a node died."""
+    """The ability to say why a node died."""
 
     def obituary(self, node: NodeName) -> str:
         """Return how the process of a node that is down ended, and its last words, in one line."""
@@ -275,7 +275,7 @@ class NodeUsage:
 
 @runtime_checkable
 class Measures(Protocol):
-    """Can say what a node's process uses."""
+    """The ability to say what a node's process uses."""
 
     def usage(self, node: NodeName) -> NodeUsage | None:
         """The usage now, or None if it has no process."""

@@ -95,7 +95,7 @@ class KafkaSpec(ClusterSpec):
     quorum: Quorum = Quorum.STATIC
     """Dynamic: from 3.9 on."""
     spare_controllers: int = 0
-    """Beside them: nodes that are no members until they are added. Of a dynamic quorum."""
+    """The spare controllers, no members until they are added. Of a dynamic quorum."""
     spare_brokers: int = 0
     metadata_version: str | None = None
     """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
@@ -273,7 +273,7 @@ class BrokerCluster(Observable, Protocol):
 
 @runtime_checkable
 class Administers(Protocol):
-    """Can be asked what an operator asks. Each returns evidence in words, or HarnessError."""
+    """The ability to do what an operator asks. Each returns evidence in words, or HarnessError."""
 
     def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
         """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
@@ -287,7 +287,7 @@ class Administers(Protocol):
 
 @runtime_checkable
 class BitFlips(Protocol):
-    """Can flip a bit of what a node has on its disk."""
+    """The ability to flip a bit of what a node has on its disk."""
 
     def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
         """Flip one bit, drawn from the seed, on the disk of a node that is down.
@@ -298,7 +298,7 @@ class BitFlips(Protocol):
 
 @runtime_checkable
 class LogEnds(Protocol):
-    """Can look at the ends of its replicas' logs, whatever state their nodes are in."""
+    """The ability to look at the ends of its replicas' logs, whatever state their nodes are in."""
 
     def log_end(self, node: NodeName, key: str) -> int | None:
         """The log end offset on the broker's disk; None if it has no replica of the key."""

@@ -1,4 +1,4 @@
-"""One look at a cluster and its clients, and the conditions that every system's plays may await.
+"""A look at a cluster and its clients, and the conditions that every system's plays may await.
 
 A condition is a pure question about one observation. What a system shows of itself is its own
 (`View`); the conditions that ask about that are its own, too.
@@ -80,7 +80,7 @@ class Observable(Cluster, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One look at the whole: what the system, the host and the clients' segments say."""
+    """A look at the whole: what the system, the host and the clients' segments say."""
 
     view: Any
     """A `View`, the system's own; None: no node showed anything."""
@@ -256,4 +256,4 @@ CONDITIONS: Final[Mapping[str, Parse]] = {
     "held": _of_frames,
     "seen": _of_frames,
 }
-"""Those of every system, by their words; beside them stands `recovered`."""
+"""The conditions of every system, by their words; `recovered` is added to them."""

@@ -117,7 +117,7 @@ class ClusterSpec:
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """All nodes, spare ones too: by role, and from 1 on in each."""
+        """Return all nodes, spare ones too: by role, and from 1 on in each."""
         counts = self.counts
         return tuple(
             NodeName(f"{role.name}-{number}")
@@ -153,7 +153,7 @@ class Cluster(Protocol):
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """All of them by role, in the order of starting, and by number."""
+        """Return all nodes by role, in the order of starting, and by number."""
 
     @property
     def versions(self) -> Mapping[str, str]:

@@ -24,7 +24,7 @@ class Stage:
     spares: frozenset[NodeName] = frozenset()
     """The nodes that are no members until they are added."""
     fixed: frozenset[NodeName] = frozenset()
-    """Those that can be neither added nor removed: the voters of a static quorum."""
+    """The nodes that can be neither added nor removed: the voters of a static quorum."""
     release: str = ""
     """The release that every node starts on; empty: not stated, so any is taken for possible."""
     metadata_version: str = ""

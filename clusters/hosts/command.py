@@ -17,7 +17,7 @@ class Completed:
 
     exit_code: int
     output: str
-    """Both streams, in the order of writing."""
+    """The text of both streams, in the order of writing."""
 
 
 def run_command(

@@ -211,7 +211,7 @@ def _read(path: Path) -> _Left:
 
 
 def _cut_torn_line(path: Path) -> None:
-    """Nothing may be written behind half a line."""
+    """Cut off half a line, so that nothing is written behind it."""
     with path.open("r+b") as file:
         file.truncate(file.read().rfind(b"\n") + 1)
 

@@ -107,7 +107,7 @@ class LocalPlace:
 
 
 class LocalHost:
-    """This machine: `clusters.hosts.place.Host`."""
+    """The host that is this machine: `clusters.hosts.place.Host`."""
 
     def __init__(self, warden: Warden, *, ledger: Ledger | None = None) -> None:
         self._warden = warden
@@ -136,7 +136,7 @@ class LocalHost:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Nothing of it outlives the processes, which the warden ends."""
+        """Do nothing: the host leaves nothing but processes, which the warden ends."""
 
 
 def loopback_address(source: int, target: int) -> str:

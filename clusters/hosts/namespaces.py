@@ -61,7 +61,7 @@ class NamespacePlace(LocalPlace):
 
     @property
     def machine_address(self) -> str:
-        """This machine's own address on the run's subnet."""
+        """The address of this machine on the run's subnet."""
         return self._machine_address
 
     def namespace(self) -> Path:

@@ -35,7 +35,7 @@ __all__ = [
 RUN_VARIABLE: Final = "FENCEPOST_RUN"
 """The variable with the run's id in the environment of each process of a run."""
 HARNESS_VARIABLE: Final = "FENCEPOST_HARNESS"
-"""Beside it: `pid:start time:pid namespace` of the harness that it belongs to."""
+"""The variable with the harness that it belongs to, as `pid:start time:pid namespace`."""
 
 _PROC: Final = Path("/proc")
 _GONE: Final = frozenset("ZXx")

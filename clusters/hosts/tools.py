@@ -9,7 +9,7 @@ from history.failure import HarnessError
 __all__ = ["tool", "tool_missing"]
 
 _TIMEOUT_S: Final = 30.0
-"""Each takes some ms; on a machine that does much else, a second or two."""
+"""The time-out of each: it takes some ms; on a machine that does much else, a second or two."""
 
 
 def tool(*argv: str, text: str | None = None) -> str:

@@ -41,7 +41,7 @@ _LAST_REAPING_S = 8.0
 _WILL_S = 120.0
 """The longest time of the last act: it undoes a few dozen things, each within a second or two."""
 _SURVIVORS_EXIT_CODE = 3
-"""Some child was still there after that."""
+"""The exit code if a child was still there after that."""
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 

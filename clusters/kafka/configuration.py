@@ -130,7 +130,7 @@ def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tup
 
 
 def first_members(spec: KafkaSpec, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Those of the nodes that make the cluster up when it starts: all but the spare ones."""
+    """Return the nodes that make the cluster up when it starts: all but the spare ones."""
     of_role = {role: [node for node in nodes if node.role is role] for role in Role}
     return (
         *of_role[Role.CONTROLLER][: spec.controllers],

@@ -24,7 +24,7 @@ def linked_directories(java_home: Path) -> Iterator[Path]:
 
 
 def topmost(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Those that are inside of no other, once each, by name."""
+    """Return the paths that are inside of no other, once each, by name."""
     kept: list[Path] = []
     for path in sorted(set(paths)):
         if not kept or not path.is_relative_to(kept[-1]):

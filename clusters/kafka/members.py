@@ -42,7 +42,7 @@ class Acts:
     stop: Callable[[NodeName, float], bool]
     view: Callable[[], ClusterView]
     controllers: Nodes
-    """Those that run."""
+    """The controllers that run."""
 
 
 class Members:

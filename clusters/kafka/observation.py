@@ -39,7 +39,7 @@ __all__ = [
 
 OBSERVATION_TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5
-"""Once one broker has answered, the slow ones (starting, stuck) are not worth waiting for."""
+"""The wait for slow brokers (starting, stuck) once one broker has answered."""
 
 _ALL_TOPICS: Final = MetadataRequest(
     topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False

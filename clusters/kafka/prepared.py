@@ -33,7 +33,7 @@ class Prepared:
 
     @property
     def version(self) -> str:
-        """That of its release."""
+        """The version of its release."""
         return self.release.version
 
     @property
@@ -64,7 +64,7 @@ class Prepared:
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """All that the run may come to, the newest last; a build of one's own by its jars' word.
+        """The releases that the run may come to, the newest last; a user's build as its jars say.
 
         A newer release defines every record that an older one wrote, in all its versions.
         """

@@ -119,7 +119,7 @@ class BrokerProcesses(ProcessCluster):
 
     @property
     def bootstrap_servers(self) -> str:
-        """Every broker as clients find it: `host:port,…`."""
+        """The address of every broker as clients find it: `host:port,…`."""
         return ",".join(
             f"{self._route(CLIENTS, name) or node.address}:{node.ports[Listener.CLIENT]}"
             for name, node in self._listed.items()

@@ -38,7 +38,7 @@ _OWN_BUILD: Final = "path:"
 _INDEX: Final = "release.json"
 _NO_CLASSES: Final = ("-sources.jar", "-javadoc.jar", "-scaladoc.jar", "-test.jar")
 _LOGGING: Final = Coordinates(organisation="org.slf4j", name="slf4j-simple", revision="1.7.36")
-"""No release brings a logging back end through Maven; without one, a server says nothing."""
+"""The logging back end, which no release brings through Maven; without it a server is silent."""
 
 
 class UnfetchedError(HarnessError):

@@ -26,7 +26,7 @@ class Alarm:
         """Until the first tick has asked all parts: at once."""
 
     def by(self, at_ns: int) -> None:
-        """There has to be a tick at this time, or soon after."""
+        """Demand a tick at this time, or soon after."""
         if at_ns < self.due_ns:  # noqa: PLR1730  # the call of min is what it costs
             self.due_ns = at_ns
 

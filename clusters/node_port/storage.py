@@ -47,12 +47,12 @@ class Batch:
     """Records of a partition that were produced together. Immutable by agreement."""
 
     base_offset: int
-    """-1 until a leader has appended it."""
+    """The base offset; -1 until a leader has appended it."""
     leader_epoch: int
     """The epoch of the leader that appended it; -1 before."""
     count: int
     producer_id: int
-    """-1: the producer is not idempotent."""
+    """The producer id; -1: the producer is not idempotent."""
     producer_epoch: int
     base_sequence: int
     payload: Any
@@ -101,7 +101,7 @@ class QuorumState:
     voted_for: int
     """-1: no vote yet."""
     leader_id: int
-    """-1: not known."""
+    """The leader's id; -1: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ class ProcessCluster(HeldBack, ABC):
 
     @abstractmethod
     def links(self) -> tuple[LinkEnd, ...]:
-        """Every link that nodes and clients dial; none to itself."""
+        """Return every link that nodes and clients dial; none to itself."""
 
     @abstractmethod
     def _first_members(self) -> tuple[NodeName, ...]:
@@ -85,7 +85,7 @@ class ProcessCluster(HeldBack, ABC):
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """All of them by role, in the order of starting, and by number."""
+        """Return all nodes by role, in the order of starting, and by number."""
         return tuple(self._nodes)
 
     def start(self) -> None:

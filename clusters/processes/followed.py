@@ -60,8 +60,8 @@ class FollowedDisks:
         return f"{'; '.join(lost)} (by what they had synced, which was followed{together})"
 
     def bring_trouble(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:  # noqa: ARG002 -- the port's
-        """Not possible."""
+        """Raise HarnessError: it is not possible."""
         raise HarnessError(f"{node} cannot have a disk that is {trouble}: that takes disks: image")
 
     def mend(self, name: NodeName) -> None:
-        """There is nothing to mend."""
+        """Do nothing: there is nothing to mend."""

@@ -62,7 +62,7 @@ class Hardships:
         return self._clock(name).put_right(lambda: jvm_clock(pid))
 
     def clock_skews(self) -> tuple[ClockSkew, ...]:
-        """All of them so far."""
+        """Return all skews of clocks so far."""
         return tuple(skew for clock in self._clocks.values() for skew in clock.skews())
 
     def group(self, name: NodeName) -> NodeGroup:
@@ -121,7 +121,7 @@ class HeldBack:
         return self._hardships.group(node).unthrottle()
 
     def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
-        """Nothing but what it cannot give back, and this; returns how it was seen to press."""
+        """Leave it what it cannot give back, and this; return how it was seen to press."""
         return self._hardships.group(node).squeeze(room_bytes)
 
     def unsqueeze_node(self, node: NodeName) -> str:

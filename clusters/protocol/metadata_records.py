@@ -40,13 +40,13 @@ class MetadataRecord:
 
     type: str
     type_key: int
-    """-1: not even that could be read."""
+    """The type's key; -1: not even that could be read."""
     version: int
     control: bool
     fields: Fields
     """Empty where the type is unknown."""
     detail: str
-    """All fields in one line, without those that are optional and absent; or why there are none."""
+    """The fields in one line, without those that are optional and absent; or why there are none."""
 
     @property
     def known(self) -> bool:

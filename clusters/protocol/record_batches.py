@@ -31,7 +31,7 @@ _LOG_OVERHEAD_BYTES: Final = 12
 """Base offset and batch length: what the length does not count."""
 _CRC_COVERS_FROM: Final = 21
 _BATCH_BYTES_MAX: Final = 1 << 28
-"""No broker takes more than 100 MiB at once, no snapshot writer more than 8."""
+"""The largest credible batch: no broker takes over 100 MiB, no snapshot writer over 8."""
 _MAGIC: Final = 2
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """All of it, its first two fields included."""
+        """The size of all of it, its first two fields included."""
         return _LOG_OVERHEAD_BYTES + self.length
 
     @property
@@ -142,7 +142,7 @@ def batch_at(data: bytes | memoryview, position: int) -> Batch | Stop:
 
 
 def scan_batches(data: bytes) -> Scan:
-    """All whole batches from the first byte on, each with its checksum verified."""
+    """Scan all whole batches from the first byte on, each with its checksum verified."""
     view = memoryview(data)
     size = len(data)
     batches: list[Batch] = []

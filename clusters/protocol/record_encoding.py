@@ -21,7 +21,7 @@ def encoded_record(
     value: bytes | None = None,
     headers: Sequence[Header] = (),
 ) -> bytes:
-    """One record as it lies in a batch, its length first."""
+    """Return a record as it lies in a batch, its length first."""
     body = b"".join(
         (
             b"\x00",

@@ -28,7 +28,7 @@ class Records:
     """The records of some batches, in their order; arrays have one element a record."""
 
     batches: tuple[Batch, ...]
-    """Those that could be read, up to the first that could not."""
+    """The batches that could be read, up to the first that could not."""
     batch_index: NDArray[np.int64]
     """Into `batches`."""
     offsets: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Records:
     """The start of key and value in `data`: the key's length, key, the value's length, value."""
     value_starts: NDArray[np.int64]
     value_lengths: NDArray[np.int64]
-    """-1 for null."""
+    """The lengths of the values; -1 for null."""
     value_ends: NDArray[np.int64]
     damage: str | None
     """The reason why the batch after the last of `batches` could not be read."""

@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 CONTINUED: Final = 0x80
-"""This bit of a byte says that another follows."""
+"""The bit of a byte that says that another follows."""
 
 _BYTES_MAX: Final = 10
 """Of 64 bits, seven at a time."""

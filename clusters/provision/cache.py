@@ -121,7 +121,7 @@ def built_beside(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(error) from error
     try:
-        # So that it is seen to be somebody's: see `abandoned_drafts`.
+        # Held so that the draft is seen to be in use: see `abandoned_drafts`.
         fcntl.flock(held, fcntl.LOCK_SH)
         yield draft
         draft.chmod(0o755)

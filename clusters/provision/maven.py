@@ -66,7 +66,7 @@ class Ended(Protocol):
 
     @property
     def output(self) -> str:
-        """Both streams, in the order of writing."""
+        """The output of both streams, in the order of writing."""
 
 
 class Run(Protocol):

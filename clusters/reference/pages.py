@@ -33,7 +33,7 @@ _Edge = tuple[str, str, str]
 
 
 def rules_table() -> str:
-    """Every rule with its switch, in the order of the table in the code."""
+    """Return every rule with its switch, in the order of the table in the code."""
     rows = (_row(f"`{one.name}`", one.says, one.prevents, one.source) for one in RULES)
     return _lines(["| rule | says | without it | source |", "|---|---|---|---|", *rows])
 

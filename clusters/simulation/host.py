@@ -16,7 +16,7 @@ from clusters.simulation.disk import Disk
 __all__ = ["EVERY_TICK", "Build", "Handle", "Host", "HostState", "Link"]
 
 EVERY_TICK: Final = Alarm()
-"""That of a node which does not say when it needs its next tick: it is always due."""
+"""The alarm of a node which does not say when it needs its next tick: it is always due."""
 
 Build = Callable[[], Node]
 """Makes the node of a new incarnation, which knows nothing but its configuration."""
@@ -99,7 +99,7 @@ class Host:
         self.links: dict[int, Link] = {}
         """Ways to others: to hosts by their numbers, back to askers by their aliases."""
         self.outgoing: list[Link] = []
-        """Those of `links` by which it asks."""
+        """The links of `links` by which it asks."""
         self.incoming: list[Link] = []
         """The ways by which others ask this incarnation, and the one before."""
         self.waiting: list[tuple[int, int, Any]] = []

@@ -41,7 +41,7 @@ NOTHING: Final = bytes(KIND_COUNT)
 SEEN: Final = 2
 """In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 UNUSUAL: Final = 4
-"""There: the network has to see to it itself. Below it, the loop does once all have looked."""
+"""In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
 _EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT
 
 Push = Callable[[int, Host, int, int, Any], None]
@@ -84,7 +84,7 @@ class Interceptor(Protocol):
 
 
 class Network:
-    """All links. `draw` gives numbers from 0 to 1; `push` puts an event into the world."""
+    """The links of all hosts. `draw` gives numbers from 0 to 1; `push` adds an event."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The digest of events that tells two runs of a world apart; and proofs of forbidden changes.
+"""The digest that tells two runs of a world apart; and proofs that nodes do nothing forbidden.
 
 A digest is over integers alone (times, hosts, kinds), so that it is the same under any hash seed.
 `Witnessed` is for debugging, and takes several times as long: it has a copy of every message made

@@ -62,7 +62,7 @@ class Watcher(Protocol):
         """A message of a kind that is watched leaves its sender."""
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        """One arrives; the node takes it after this call."""
+        """Hear that a watched message arrives; the node takes it after this call."""
 
 
 _SYNC_NS: Final = 1_000_000
@@ -258,7 +258,7 @@ class World:
             trace.flush()
 
     def _set_tick(self, host: Host, at_ns: int, local_ns: int, kind: int) -> None:
-        """After an event: have the first tick of the host's rhythm at which its alarm is due."""
+        """Set the next tick after an event: the first of its rhythm at which its alarm is due."""
         if not host.tick_ns or host.state is HostState.DOWN:
             return
         if kind == TICK:

@@ -1,4 +1,4 @@
-"""A bit flipped on the disk of a node that is down: its place, its old value, and its readers.
+"""A bit flipped on the disk of a node that is down: its place, its old value, and its effect.
 
 The bit is drawn among those whose loss can be noticed: in a log, what the checksum of a batch
 covers, and not the twelve bytes before it or the leader epoch, which nothing protects; in an index,

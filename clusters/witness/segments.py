@@ -58,7 +58,7 @@ def segments_of(directory: Path) -> tuple[Segment, ...]:
 def read_log(
     directory: Path, *, from_offset: int = 0, piece_bytes: int = _PIECE_BYTES
 ) -> Iterator[Piece]:
-    """All pieces of a log, from the segment that holds `from_offset` on."""
+    """Yield all pieces of a log, from the segment that holds `from_offset` on."""
     next_offset = 0
     for segment in _from(segments_of(directory), from_offset):
         for piece in read_batches_file(segment.path, piece_bytes=piece_bytes):

@@ -1,4 +1,4 @@
-"""One node's wall clock: what its process starts with, and how it is put wrong and right again.
+"""The wall clock of a node: what its process starts with, and how it is put wrong and right again.
 
 Nothing counts that the process itself does not say: each call returns once the process was asked
 what time it is and said so, and what it said is the evidence. A node that is down is not asked; its
@@ -22,7 +22,7 @@ __all__ = ["NodeClock"]
 
 _EFFECT_TIMEOUT_S: Final = 15.0
 _POLL_S: Final = 0.037
-"""No divisor of a strobe's usual period: looks must not fall on the same side of it each time."""
+"""The wait between looks, no divisor of a strobe's usual period: looks must see both sides."""
 _CLEAR_NS: Final = 20_000_000
 """The lead that is clearly more than the error of a look."""
 _NS_A_SECOND: Final = 1_000_000_000

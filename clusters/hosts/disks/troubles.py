@@ -30,7 +30,7 @@ __all__ = ["TroubledDisk"]
 _FILLER: Final = "filler"
 _BLOCK_BYTES: Final = 4096
 _GOING_ON_S: Final = 0.02
-"""Between two times that a slow disk is stalled: writers get through, and not all of them."""
+"""The time between two stalls of a slow disk: writers get through, and not all of them."""
 _TIMEOUT_S: Final = 10.0
 
 

@@ -250,7 +250,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, object]:
         "Mounts": [*read, _mount(spec.directory, read_only=False)],
         "NetworkMode": spec.network,
         "Memory": spec.memory_bytes,
-        # No swap beside it: a node that is out of memory is to be seen at once.
+        # No extra swap: a node that is out of memory is to be seen at once.
         "MemorySwap": spec.memory_bytes,
         "Sysctls": {"net.ipv4.ip_local_port_range": _OUTGOING_PORTS},
         # The process writes its own log into its directory.

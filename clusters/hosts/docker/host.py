@@ -36,7 +36,7 @@ __all__ = ["DockerHost", "why_no_containers"]
 class DockerHost:
     """`clusters.hosts.place.Host` of containers. Entered before it is asked for anything.
 
-    `readable`: what every node reads, beside its own directory. `image`: None for the base image.
+    `readable`: what every node reads besides its own directory. `image`: None for the base image.
     """
 
     _daemon: Daemon

@@ -37,7 +37,7 @@ class Recipe:
     suite: str = "bookworm"
     variant: str = "essential"
     packages: tuple[str, ...] = ("iproute2", "libstdc++6", "nftables", "procps", "zlib1g")
-    """Beside what every Debian has: tools for whoever looks inside; Java needs the libraries."""
+    """The packages besides Debian's essential ones: tools to look inside; libraries for Java."""
     left_out: tuple[str, ...] = ("/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*")
 
     @property

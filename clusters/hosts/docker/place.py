@@ -29,7 +29,7 @@ class ContainerPlace(LocalPlace):
 
     @property
     def machine_address(self) -> str:
-        """This machine's own address on the run's network."""
+        """The address of this machine on the run's network."""
         return self._machine_address
 
     def namespace(self) -> Path | None:

@@ -194,7 +194,7 @@ def _state(home: Path) -> State:
 
 
 def _notes(home: Path) -> Iterator[Note]:
-    """All notes that were written whole: what the last, torn one announces was not done."""
+    """Yield all notes that were written whole: what the last, torn one announces was not done."""
     content = (home / JOURNAL).read_bytes()
     at = 0
     while at + _NOTE.size <= len(content):
@@ -263,7 +263,7 @@ def _paths(followed: Path) -> dict[int, Path]:
 
 
 def _put_back(path: Path, rewrite: Rewrite, kept: Path) -> None:
-    """Only what differs is written: an index is mostly a hole, and stays one."""
+    """Write only what differs: an index is mostly a hole, and stays one."""
     mode = stat.S_IMODE(path.stat().st_mode)
     path.chmod(mode | stat.S_IRUSR | stat.S_IWUSR)
     with kept.open("rb") as reader, path.open("r+b") as file:

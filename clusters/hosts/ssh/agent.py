@@ -38,7 +38,7 @@ _Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None
 
 
 class _Agent:
-    """One connection's worth of work."""
+    """The work for one connection."""
 
     def __init__(self, warden: socket.socket, output: asyncio.StreamWriter) -> None:
         self._warden = warden

@@ -63,7 +63,7 @@ class Connection:
 
     @property
     def own_address(self) -> str:
-        """This machine's address, as seen on the connection."""
+        """The address of this machine, as seen on the connection."""
         return _address(self._transport, "own")
 
     @property

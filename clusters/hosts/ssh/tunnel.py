@@ -28,7 +28,7 @@ class _Tunnel:
         self._links = {(str(address), int(str(port))) for address, port in links}
 
     async def lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, to its end."""
+        """Lead one connection, to its end."""
         try:
             opening = await asyncio.wait_for(reader.readline(), _OPENING_S_MAX)
             token, address, port = opening.decode().split()

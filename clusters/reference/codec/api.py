@@ -75,7 +75,7 @@ class Asked:
     """kio's, or the fields by name where the definition is our own."""
     labels: Labels
     offered: Iterable["Api"]
-    """All that there are at this door."""
+    """The APIs that exist at this door."""
     wall_offset_ns: int
     """The lead of the wall clock (ns since 1970) over the node's own."""
 

@@ -164,7 +164,7 @@ class BrokerNode:
             self._rarer(now, source, kind, message, effects)
 
     def fenced(self, effects: Effects) -> None:
-        """No client is served from here on, nor those that wait."""
+        """Serve no client from here on, nor those that wait."""
         if not self._serves_anyway:
             self.server.close(effects)
 

@@ -13,12 +13,12 @@ from clusters.reference.nodes.configuration import MS, Configuration
 __all__ = ["Cadence"]
 
 _APART_NS: Final = 10 * MS
-"""Between two acknowledgements."""
+"""The least time between two acknowledgements."""
 _EAGER_MIN_NS: Final = 20 * MS
 _EAGER_MAX_NS: Final = 100 * MS
-"""Between two heartbeats while the broker waits for the controller's word."""
+"""The most time between two heartbeats while the broker waits for the controller's word."""
 _SENT_MAX: Final = 8
-"""As many answers may be late."""
+"""The most answers that may be late."""
 
 
 class Cadence:
@@ -71,7 +71,7 @@ class Cadence:
         return False
 
     def sent(self, now: int, controller_id: int) -> int:
-        """One is sent now: its correlation."""
+        """Note that one is sent now; return its correlation."""
         self._correlation += 1
         self._asked, self._last_ns = controller_id, now
         self._alarm.by(now + self._configuration.heartbeat_interval_ns)

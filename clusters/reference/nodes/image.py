@@ -56,7 +56,7 @@ class Partition:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
-    """-1: none."""
+    """The leader; -1: none."""
     leader_epoch: int
     partition_epoch: int
     adding: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ class Partition:
 
 @dataclass(slots=True)
 class MetadataImage:
-    """All of it, up to but without `offset`."""
+    """The image of all metadata, up to but without `offset`."""
 
     offset: int = 0
     epoch: int = 0

@@ -53,7 +53,7 @@ class Surroundings(Protocol):
     """The rest of the broker."""
 
     def fenced(self, effects: Effects) -> None:
-        """No client is served from here on."""
+        """Serve no client from here on."""
 
     def ended(self, reason: str, effects: Effects) -> None:
         """The life is over; an empty reason is a clean end."""
@@ -63,7 +63,7 @@ class Surroundings(Protocol):
 
 
 class LifeCycle:
-    """One process of a broker."""
+    """The life of one process of a broker."""
 
     __slots__ = (
         "_acknowledged",

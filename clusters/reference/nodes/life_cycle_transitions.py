@@ -55,4 +55,4 @@ TRANSITIONS: Final[Mapping[tuple[BrokerState, Trigger], BrokerState]] = {
     (_LEAVING, Trigger.LEASE_OVER): _DOWN,
     (_LEAVING, Trigger.EPOCH_REFUSED): _DOWN,
 }
-"""All of them; anything else leaves the state as it is."""
+"""The transitions; anything else leaves the state as it is."""

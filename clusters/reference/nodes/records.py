@@ -103,7 +103,7 @@ class PartitionRecord:
     """The preferred leader first."""
     isr: tuple[int, ...]
     leader: int
-    """-1: none."""
+    """The leader; -1: none."""
     leader_epoch: int
     partition_epoch: int
     adding: tuple[int, ...] = ()

@@ -9,7 +9,7 @@ __all__ = ["Situation"]
 
 
 class Situation:
-    """One broker's. Its life cycle sets the epoch, its replay of the metadata the image."""
+    """The situation of a broker. Its life cycle sets the epoch, its replay the image."""
 
     __slots__ = (
         "alarm",
@@ -39,7 +39,7 @@ class Situation:
         """The image's metadata.version."""
 
     def own_registration(self) -> Registration | None:
-        """This process's registration, once its record is applied."""
+        """The registration of this process, once its record is applied."""
         found = self.image.brokers.get(self.node_id)
         return None if found is None or found.incarnation_id != self.incarnation_id else found
 

@@ -62,7 +62,7 @@ class Led:
 
 @dataclass(slots=True)
 class Decided:
-    """All of it, up to but without `offset`."""
+    """The decided metadata, up to but without `offset`."""
 
     offset: int = 0
     brokers: dict[int, Broker] = field(default_factory=dict)

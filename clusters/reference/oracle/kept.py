@@ -11,7 +11,7 @@ anything either.
 
 No replica may lead, join an ISR or be proposed for one that lacks what is committed; nothing may be
 committed that a member of the ISR lacks; and no member may cut off what is committed. A proposal
-that the controller has to refuse (of another epoch of anybody's) is not judged.
+that the controller has to refuse (with a mismatch in any epoch) is not judged.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ __all__ = ["Kept"]
 
 @dataclass(slots=True)
 class _Log:
-    """One partition's ghost."""
+    """The ghost of one partition."""
 
     committed: list[Batch] = field(default_factory=list)
     end: int = 0
@@ -45,7 +45,7 @@ class _Log:
 
 @dataclass(slots=True)
 class Kept:
-    """All partitions. `min_isr` is what topics have that do not say."""
+    """The ghosts of all partitions. `min_isr` applies to topics that do not set it."""
 
     decided: Decided
     nodes: Nodes

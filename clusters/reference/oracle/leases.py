@@ -57,7 +57,7 @@ class Leases:
     _asked: dict[tuple[int, int], int] = field(default_factory=dict)
     """The time when a broker sent a heartbeat or registration: by (broker, correlation)."""
     _renewed: dict[int, int] = field(default_factory=dict)
-    """Since when each broker's own lease runs."""
+    """The time since when each broker's own lease runs."""
     _heard: dict[int, int] = field(default_factory=dict)
     """The time when an active controller last took a heartbeat of the registered incarnation."""
     _taken: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)

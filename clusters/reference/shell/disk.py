@@ -78,7 +78,7 @@ class Disk:
         self._topics: dict[PartitionKey, str] = {}
 
     def contents(self, *, incarnation_id: int) -> Contents:
-        """All that is there, at the start of the node."""
+        """Return all that is there, at the start of the node."""
         found = Contents(incarnation_id=incarnation_id)
         self._read_files(found)
         if META_PROPERTIES in found.files:

@@ -35,7 +35,7 @@ class Directory:
 
 
 def directories_of(settings: ProcessSettings) -> tuple[Path, ...]:
-    """Every directory that a node uses, each once."""
+    """Return every directory that a node uses, each once."""
     return tuple(dict.fromkeys((*settings.log_directories, settings.metadata_directory)))
 
 

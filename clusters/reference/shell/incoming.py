@@ -24,7 +24,7 @@ _OPEN_MAX: Final = 1000
 
 @dataclass(slots=True, kw_only=True)
 class Connections:
-    """All connections that others dialled, by the number that stands for each as a source.
+    """The connections that others dialled, by the number that stands for each as a source.
 
     `asked`: (source, request) to the node; `broken`: takes note of what cannot be read.
     """
@@ -58,7 +58,7 @@ class Connections:
 
 
 class _Connection(asyncio.Protocol):
-    """One of them, from its begin to its end."""
+    """A dialled connection, from its begin to its end."""
 
     def __init__(self, connections: Connections, door: Door) -> None:
         self._connections = connections

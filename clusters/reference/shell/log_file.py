@@ -1,4 +1,4 @@
-"""One log of a node as a file of record batches: appended, truncated, begun anew.
+"""A log of a node as a file of record batches: appended, truncated, begun anew.
 
 The file is named by the offset at which the log begins, as Kafka's segments are; a log is one
 segment here. Where each batch lies is kept in memory, so that a truncation finds its place.

@@ -92,7 +92,7 @@ class Surroundings:
 
 
 class Outgoing:
-    """All connections that this node dials."""
+    """The connections that this node dials."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -126,7 +126,7 @@ class Outgoing:
 
 
 class _Link(asyncio.Protocol):
-    """One connection, from its first request to its end."""
+    """A connection, from its first request to its end."""
 
     def __init__(self, node: int, traffic: str, surroundings: Surroundings) -> None:
         self._node = node

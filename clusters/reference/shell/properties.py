@@ -116,7 +116,7 @@ _OTHERS: Final = (
 )
 
 KNOWN: Final = frozenset((*_NUMBERS, *_ALIASES, *_OTHERS))
-"""Every name that may stand in a file."""
+"""The names that may stand in a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

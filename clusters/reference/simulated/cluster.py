@@ -107,7 +107,7 @@ class SimulatedCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """No real client finds them: each broker by the address that it advertises."""
+        """The addresses that brokers advertise; no real client finds them there."""
         return ",".join(f"broker-{number}:9092" for number in self.brokers)
 
     @property

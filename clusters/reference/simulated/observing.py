@@ -22,7 +22,7 @@ __all__ = ["Notebook", "Watch", "view_of"]
 
 _ROUND_NS: Final = 100_000_000
 _GRACE_NS: Final = 500_000_000
-"""Once one broker has answered, the slow ones (starting, stuck) are not worth waiting for."""
+"""The wait for slow brokers (starting, stuck) once one broker has answered."""
 _ROUND_NS_MAX: Final = 2_000_000_000
 _QUORUM_EVERY: Final = 5
 """The quorum is asked in every fifth round."""

@@ -36,5 +36,5 @@ def configured(settings: Mapping[str, str], **known: Any) -> Configuration:
 
 
 def ignored(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of the settings that mean nothing here."""
+    """Return the settings that mean nothing here."""
     return tuple(sorted(name for name in settings if name not in _FIELDS))

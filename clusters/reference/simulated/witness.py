@@ -294,7 +294,7 @@ def _record_tables(
 
 
 def _record_columns(batches: Sequence[Batch], times: AppendTimes) -> dict[str, pa.Array]:
-    """All of the records of these batches but whose they are."""
+    """Return all columns of these batches' records but whose they are."""
     counts = np.array([batch.count for batch in batches], np.int64)
     total = int(counts.sum())
 

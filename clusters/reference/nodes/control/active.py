@@ -178,7 +178,7 @@ class ActiveController:
             self._alarm.by(self._next_due())
 
     def abandon(self, effects: Effects) -> None:
-        """Not active any more: refuse what waits, and close what was appended or is held."""
+        """Stop being active: refuse what waits, and close what was appended or is held."""
         self._epoch = _INACTIVE
         while self._waiting:
             self._refuse(self._waiting.popleft(), Error.NOT_CONTROLLER, effects)

@@ -105,6 +105,6 @@ class Answers:
         return self._held[0][1].deadline if self._held else NEVER_NS
 
     def abandon(self, effects: Effects) -> None:
-        """This controller is not active any more."""
+        """Close the held answers: this controller is not active any more."""
         effects.extend((CLOSE, waiting.source) for _, waiting, _, _ in self._held)
         self._held.clear()

@@ -20,7 +20,7 @@ def first_features(view: View) -> tuple[FeatureLevelRecord, ...]:
 
 
 def updated(view: View, request: UpdateFeaturesRequest) -> Decision:
-    """All levels change, or none and why."""
+    """Decide that all levels change, or none, with the reason."""
     features = view.image.features
     for name, level in request.updates:
         words = _refusal(view, name, level)

@@ -22,7 +22,7 @@ class Leases:
         self._ends: dict[int, int] = {}
         self._length_ns = length_ns
         self.none_before_ns = 0
-        """No lease of an unfenced broker is over earlier."""
+        """The time before which no lease of an unfenced broker is over."""
 
     def restart(self, now: int, image: MetadataImage) -> None:
         """Begin as a new active controller: every broker counts as heard of at this moment."""

@@ -47,7 +47,7 @@ class Sessions:
         self._since = 0
 
     def restart(self, now: int, image: MetadataImage) -> None:
-        """This controller is active from here on."""
+        """Begin anew: this controller is active from here on."""
         self.leases.restart(now, image)
         self.visibility.restart(image)
         self._left_at.clear()

@@ -29,7 +29,7 @@ def is_sound(name: str, value: str | None) -> bool:
 
 
 def altered(view: View, request: AlterConfigsRequest) -> Decision:
-    """All changes of a resource, or none of them and why."""
+    """Decide on all changes of a resource, or on none of them, with the reason."""
     by_resource: dict[tuple[int, str], list[_Change]] = {}
     for change in request.changes:
         by_resource.setdefault(change[:2], []).append(change)
@@ -61,7 +61,7 @@ def _refusal(view: View, kind: int, resource: str, changes: list[_Change]) -> tu
 
 
 def _records(view: View, changes: list[_Change]) -> list[ConfigRecord]:
-    """Only what changes anything."""
+    """Return only the records that change anything."""
     configs = view.image.configs
     return [
         ConfigRecord(kind, resource, name, value)

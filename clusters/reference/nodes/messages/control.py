@@ -98,7 +98,7 @@ class BrokerHeartbeatResponse:
     is_caught_up: bool
     lease_duration_ms: int
     lowest_acknowledged_offset: int
-    """Every unfenced broker has applied every record below it (V01); -1 below LEVEL_VISIBILITY."""
+    """The offset up to which all unfenced brokers have applied (V01); -1 below LEVEL_VISIBILITY."""
 
 
 @dataclass(slots=True)
@@ -278,7 +278,7 @@ class UpdateFeaturesRequest:
 
 @dataclass(slots=True)
 class UpdateFeaturesResponse:
-    """One error for all; nothing was written unless it is NONE."""
+    """The one error for all; nothing was written unless it is NONE."""
 
     kind: ClassVar[int] = 39
     correlation: int

@@ -40,7 +40,7 @@ class Announcer:
         self.begins.is_answered(voter_id, correlation, again_at=now + self._again_ns)
 
     def resign(self, leadership: Leadership) -> None:
-        """This leadership ends: whoever has most of its log should stand first."""
+        """End this leadership: the voter with most of its log should stand first."""
         self._successors = leadership.successors()
         self.ends.begin()
 

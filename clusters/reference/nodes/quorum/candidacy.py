@@ -1,4 +1,4 @@
-"""One candidate's election after the other: whom it asks, who voted for it, when it tries again."""
+"""The elections of a candidate: whom it asks, who voted for it, when it tries again."""
 
 from typing import Final
 

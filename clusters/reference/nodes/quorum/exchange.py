@@ -112,6 +112,6 @@ class Round:
                 exchange.pause(now)
 
     def put_off(self, peer: int, until: int) -> None:
-        """This peer need not be asked before."""
+        """Put a peer off: it need not be asked before."""
         exchange = self._peers[peer]
         exchange.due_at = max(exchange.due_at, until)

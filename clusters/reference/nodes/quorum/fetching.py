@@ -60,7 +60,7 @@ class Fetcher:
         return self._arriving is not None
 
     def forget(self) -> None:
-        """Another leader: nothing that was asked before counts."""
+        """Forget what was asked before: another leader answers from here on."""
         self._wanted = None
         self._arriving = None
         self.exchange.forget()

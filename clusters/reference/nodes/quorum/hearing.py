@@ -84,7 +84,7 @@ class Hearing:
     def begin(
         self, now: int, source: int, request: BeginQuorumEpochRequest, effects: Effects
     ) -> None:
-        """Somebody leads."""
+        """Follow the voter that says it leads, and answer it."""
         seat = self._seat
         if request.leader_id in seat.others and not self._refuses(request.epoch):
             seat.heed(now, request.epoch, request.leader_id, effects)
@@ -176,7 +176,7 @@ class Hearing:
     def describe(
         self, now: int, source: int, request: DescribeQuorumRequest, effects: Effects
     ) -> None:
-        """Somebody asks how far all replicas are."""
+        """Answer how far all replicas are."""
         seat, leadership = self._seat, self._seat.leadership
         error = _NOT_LEADER if leadership is None else 0
         answer = DescribeQuorumResponse(

@@ -123,7 +123,7 @@ class Leadership:
             self._answer_parked(replica_id, effects)
 
     def dismiss(self, epoch: int, leader_id: int, effects: Effects) -> None:
-        """This node leads no more: tell whoever waits who does, in which epoch."""
+        """Answer those that wait: this node leads no more. Tell who does, in which epoch."""
         for _, source, request in self._parked.values():
             response = MetadataFetchResponse(request.correlation, _NOT_LEADER, epoch, leader_id)
             effects.append((SEND, source, response))
@@ -152,7 +152,7 @@ class Leadership:
 
     def _majority_until(self) -> int:
         """Return until when a majority has fetched lately, if no voter fetches again."""
-        needed = (len(self.voters) + 1) // 2  # beside this one
+        needed = (len(self.voters) + 1) // 2  # besides this one
         if not needed:
             return NEVER_NS
         last = sorted((one.fetched_at for one in self.voters.values()), reverse=True)

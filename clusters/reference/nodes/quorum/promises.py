@@ -42,7 +42,7 @@ class Promises:
         effects.append((SYNC, (QUORUM_STATE,), (QUORUM, QUORUM_STATE, self._made)))
 
     def keep(self, made: int, effects: Effects) -> None:
-        """All promises up to this one are durable."""
+        """Note that all promises up to this one are durable."""
         self._kept = max(self._kept, made)
         while self._waiting and self._waiting[0][0] <= self._kept:
             effects.extend(self._waiting.popleft()[1])

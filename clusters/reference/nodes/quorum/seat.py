@@ -36,7 +36,7 @@ __all__ = ["Seat"]
 
 
 class Seat:
-    """One voter's place, from its start on."""
+    """The seat of a voter, from its start on."""
 
     __slots__ = (
         "_alarm",
@@ -193,7 +193,7 @@ class Seat:
             self._back_off(now)
 
     def campaign(self, now: int, effects: Effects) -> None:
-        """As a candidate, once the own vote is durable, count it and ask for the others'."""
+        """Count the own vote once it is durable, as a candidate, and ask for the others'."""
         if self.state is not State.CANDIDATE or not self.promises.are_kept:
             return
         if self.candidacy.vote_for_itself():

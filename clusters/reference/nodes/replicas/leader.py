@@ -117,7 +117,7 @@ class Leader:
         self.propose(None)
 
     def propose(self, isr: tuple[int, ...] | None) -> None:
-        """This ISR is asked for; None: none is, and the committed one holds."""
+        """Take this ISR for proposed; None: none is, and the committed one holds."""
         self.proposed = isr
         for remote in self.remotes.values():
             remote.is_member = remote.broker_id in self.isr or (

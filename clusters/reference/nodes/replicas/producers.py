@@ -23,7 +23,7 @@ _OLD_EPOCH: Final = -int(Error.INVALID_PRODUCER_EPOCH)
 
 
 class _Producer:
-    """One producer id: its epoch, the sequence that comes next, and its last batches."""
+    """The state of one producer id: its epoch, its next sequence, and its last batches."""
 
     __slots__ = ("batches", "epoch", "next_sequence")
 

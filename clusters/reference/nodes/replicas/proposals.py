@@ -33,7 +33,7 @@ _GIVEN_UP: Final = frozenset(
         int(Error.NEW_LEADER_ELECTED),
     }
 )
-"""After these a proposal is neither dropped nor repeated: newer metadata is on its way."""
+"""The errors after which a proposal waits for newer metadata: not dropped, not repeated."""
 _VERSION: Final = 2
 _VERSION_WITH_EPOCHS: Final = 3
 
@@ -54,7 +54,7 @@ class Proposals:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._pending: dict[PartitionKey, tuple[Leader, AlterPartitionItem]] = {}
-        """Those under way included."""
+        """The pending proposals, those under way included."""
         self._request: AlterPartitionRequest | None = None
         """Under way, until it is answered."""
         self._asked = -1

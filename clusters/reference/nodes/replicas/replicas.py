@@ -37,7 +37,7 @@ class Replica:
 
 
 class Replicas:
-    """All of them."""
+    """The replicas of a broker."""
 
     __slots__ = (
         "_checkpoint",

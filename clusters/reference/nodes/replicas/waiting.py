@@ -60,7 +60,7 @@ class PendingProduce:
         self.commit = commit
 
     def acknowledge(self, effects: Effects) -> None:
-        """One more of its partitions is decided."""
+        """Count one more of its partitions as decided."""
         self.missing -= 1
         if self.missing:
             return
@@ -71,7 +71,7 @@ class PendingProduce:
             effects.append((SEND, self.source, self._committed(self.commit)))
 
     def fail(self, key: PartitionKey, effects: Effects) -> None:
-        """One of its partitions is not led here any more."""
+        """Fail one of its partitions, which is not led here any more."""
         if self.missing > 0:
             self._give_up(key, _NOT_LEADER)
             self.acknowledge(effects)
@@ -245,7 +245,7 @@ class ParkedFetches:
             consumer.close(effects)
 
     def _consumers(self) -> Iterable[ConsumerFetch]:
-        """Each once, in the order of their partitions and of their arrival there."""
+        """Return each consumer once, in order of their partitions and of their arrival."""
         return list(
             dict.fromkeys(one for leader in self._leaders.values() for one in leader.consumers)
         )

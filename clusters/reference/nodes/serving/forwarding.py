@@ -70,7 +70,7 @@ class _Forwarded:
 
 
 class Forwarding:
-    """All that a broker has passed on."""
+    """The requests that a broker has passed on."""
 
     __slots__ = ("_correlation", "_situation", "_under_way")
 
@@ -137,7 +137,7 @@ class Forwarding:
         return self._sources()
 
     def close(self, effects: Effects) -> None:
-        """No client is answered any more."""
+        """Answer no client any more."""
         for forwarded in self._under_way.values():
             _close(forwarded.source, effects)
         self._under_way.clear()

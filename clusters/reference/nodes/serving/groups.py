@@ -67,7 +67,7 @@ class CommitValues:
         return (commit,)
 
     def decode(self, payload: Any) -> Commit:
-        """That value."""
+        """Return the value decoded."""
         commit: Commit = payload[0]
         return commit
 

@@ -30,7 +30,7 @@ class Producing:
         self._situation = situation
         self._leaders = replicas.leaders
         self._due_ns = NEVER_NS
-        """No deadline is before it."""
+        """The time before which there is no deadline."""
         # Rule acks_all_waits.
         self._acks_all_waits = situation.rules.acks_all_waits
 
@@ -108,7 +108,7 @@ class Producing:
         return _NOT_LEADER if key in self._situation.image.partitions else _UNKNOWN
 
     def _waiting(self) -> list[PendingProduce]:
-        """Each once, in the order of their partitions and of their arrival there."""
+        """Return each once, in the order of their partitions and of their arrival there."""
         return list(
             dict.fromkeys(
                 pending

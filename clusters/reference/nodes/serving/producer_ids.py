@@ -94,7 +94,7 @@ class ProducerIds:
                 alarm.by(self._not_before_ns)
 
     def close(self, effects: Effects) -> None:
-        """No client is answered any more."""
+        """Answer no client any more."""
         while self._waiting:
             effects.append((CLOSE, self._waiting.popleft()[1]))
 

@@ -65,7 +65,7 @@ class Visibility:
         records: list[tuple[int, int, MetadataRecord]],
         effects: Effects,
     ) -> None:
-        """This snapshot, if any, and these records were applied."""
+        """Note that this snapshot, if any, and these records were applied."""
         if snapshot is not None:
             self._queue.append(snapshot)
             self._said = snapshot.offset
@@ -116,7 +116,7 @@ class Visibility:
             self._situation.alarm.by(self._reads[0][1])
 
     def close(self, effects: Effects) -> None:
-        """No client is answered any more."""
+        """Answer no client any more."""
         while self._reads:
             effects.append((CLOSE, self._reads.popleft()[2]))
 
