@@ -56,7 +56,7 @@ class Kills(Protocol):
     """The ability to kill a node as kill -9 does."""
 
     def kill_node(self, node: NodeName) -> None:
-        """SIGKILL, also of a paused node; returns when the process is gone."""
+        """Send SIGKILL, also to a paused node; return when the process is gone."""
 
 
 @runtime_checkable

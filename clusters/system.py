@@ -130,7 +130,7 @@ class Make:
 
     @property
     def driver(self) -> Driver:
-        """Imported now."""
+        """The driver of the make, imported at this point."""
         driver: Driver = import_module(self.driver_module).DRIVER
         return driver
 

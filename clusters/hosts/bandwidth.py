@@ -43,7 +43,7 @@ def free_bandwidth(namespace: Path, interface: str) -> None:
 
 
 def measured_rate(namespace: Path, address: str, *, bits_per_s: int) -> float:
-    """Bits a second that came from inside to `address`, one of this machine's own, for a while.
+    """Return the bits a second that came from inside to `address`, one of this machine's own.
 
     `bits_per_s`: what is expected; it says how much is sent. The first bucketful, which passes at
     once, is not counted. HarnessError if it does not come within its bound.

@@ -188,7 +188,7 @@ def _is_left(path: Path) -> bool:
 
 
 def _read(path: Path) -> _Left:
-    """HarnessError if it is not what a release of Fencepost that is known here has written."""
+    """Read a file; HarnessError if it was not written by a known release of Fencepost."""
     lines = path.read_text(errors="replace").split("\n")[:-1]  # behind the last newline it is torn
     try:
         entries: list[dict[str, Any]] = [json.loads(line) for line in lines]

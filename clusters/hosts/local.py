@@ -91,12 +91,12 @@ class LocalProcess:
         return False
 
     def terminate(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM, without waiting."""
         if self._pid is not None:
             self._warden.signal(self._pid, SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, also if it is paused; returns when it is gone."""
+        """Send SIGKILL, also if it is paused; return when it is gone."""
         if self._pid is None:
             return
         self._warden.signal(self._pid, SIGKILL)
@@ -104,11 +104,11 @@ class LocalProcess:
             raise HarnessError(f"{self.name} (pid {self._pid}) is still there after SIGKILL")
 
     def pause(self) -> None:
-        """SIGSTOP; returns when every thread is stopped."""
+        """Send SIGSTOP; return when every thread is stopped."""
         self._signal(SIGSTOP, NodeState.PAUSED)
 
     def resume(self) -> None:
-        """SIGCONT; returns when it runs."""
+        """Send SIGCONT; return when it runs."""
         self._signal(SIGCONT, NodeState.RUNNING)
 
     def _signal(self, number: int, wanted: NodeState) -> None:

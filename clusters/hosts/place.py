@@ -63,10 +63,10 @@ class NodeProcess(Protocol):
         """Send SIGTERM, wait, kill after `timeout_s`. True if it ended on SIGTERM or was down."""
 
     def terminate(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM, without waiting."""
 
     def kill(self) -> None:
-        """SIGKILL, also if it is paused; returns when it is gone."""
+        """Send SIGKILL, also if it is paused; return when it is gone."""
 
     def pause(self) -> None:
         """Stop every thread of it."""
@@ -110,7 +110,7 @@ class Place(Protocol):
         """
 
     def fetch_all(self, pattern: str) -> tuple[Path, ...]:
-        """Paths of this machine that hold the files whose names match ("*.log"), by name."""
+        """Return paths of this machine with the files whose names match ("*.log"), by name."""
 
     def size_bytes(self, name: str) -> int:
         """Return the size of a file in bytes; 0 if it does not exist."""

@@ -99,7 +99,7 @@ def harness_lives(mark: str) -> bool:
 
 
 def orphans() -> tuple[Orphan, ...]:
-    """Processes of runs whose harness is gone, as far as this user may see, by pid."""
+    """Return processes of runs whose harness is gone, as far as this user may see, by pid."""
     return tuple(orphan for pid in sorted(_pids()) if (orphan := _orphan_of(pid)) is not None)
 
 

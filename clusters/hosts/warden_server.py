@@ -195,7 +195,7 @@ def _watch(pid: int) -> int | None:
 
 
 def _become(request: dict[str, object], *, report: int, parent: int) -> None:
-    """In the child: turn into what was asked for, or say through `report` why not. No return."""
+    """Turn the child into what was asked for, or say through `report` why not. Never return."""
     step = "start"
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

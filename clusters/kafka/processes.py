@@ -149,7 +149,7 @@ class BrokerProcesses(ProcessCluster):
         return self._listed[node].ports[listener]
 
     def links(self) -> tuple[LinkEnd, ...]:
-        """Nodes to controllers, brokers to brokers, and clients to brokers; none to itself."""
+        """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
         return links_between(tuple(self._listed.values()))
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:

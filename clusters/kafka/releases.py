@@ -64,7 +64,7 @@ class Release:
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """(3, 4, 1) of "3.4.1", (4, 4, 0) of "4.4.0-SNAPSHOT"."""
+    """Return (3, 4, 1) for "3.4.1", (4, 4, 0) for "4.4.0-SNAPSHOT"."""
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))
 
 

@@ -27,7 +27,7 @@ class KafkaFiles:
         return last_words(log, since=since)
 
     def holdings(self, data: Path) -> Holdings:
-        """Its replicas' log ends, and the sizes of its files."""
+        """Return its replicas' log ends, and the sizes of its files."""
         return holdings_of(data)
 
 

@@ -151,16 +151,16 @@ class ProcessCluster(HeldBack, ABC):
         return self._nodes[node].stop(timeout_s=timeout_s)
 
     def kill_node(self, node: NodeName) -> None:
-        """SIGKILL, also of a paused node; returns when the process is gone."""
+        """Send SIGKILL, also to a paused node; return when the process is gone."""
         self._let_disk_go(node)
         self._nodes[node].kill()
 
     def pause_node(self, node: NodeName) -> None:
-        """SIGSTOP; returns when every thread is stopped."""
+        """Send SIGSTOP; return when every thread is stopped."""
         self._nodes[node].process.pause()
 
     def resume_node(self, node: NodeName) -> None:
-        """SIGCONT; returns when it runs."""
+        """Send SIGCONT; return when it runs."""
         self._nodes[node].process.resume()
 
     def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:

@@ -130,6 +130,6 @@ class HeldBack:
 
 
 def _require_shared_files(node: ProcessNode, what: str) -> None:
-    """Clocks and groups are files of the machine on which the node runs; we reach our own alone."""
+    """Require shared files: clocks and groups are files, and only this machine's are in reach."""
     if node.place.fetch(LOG) != node.place.directory / LOG:
         raise HarnessError(f"{node.name} runs on another machine: {what} is out of our reach")

@@ -86,12 +86,12 @@ class ProcessNode:
 
     @property
     def process(self) -> NodeProcess:
-        """Its process."""
+        """The process of the node."""
         return self.place.process
 
     @property
     def data(self) -> Path:
-        """Its data directory, as it sees it itself."""
+        """The data directory, as the node sees it itself."""
         return self.place.directory / DATA
 
     def configure(self, settings: Mapping[str, str], files: Mapping[str, str]) -> None:
@@ -121,7 +121,7 @@ class ProcessNode:
         return self.process.stop(timeout_s=timeout_s)
 
     def kill(self) -> None:
-        """SIGKILL, also of a paused one; returns when the process is gone."""
+        """Send SIGKILL, also to a paused one; return when the process is gone."""
         self.wanted = False
         self.process.kill()
 
@@ -198,7 +198,7 @@ class ProcessNode:
         return f"{self.name} {_end_of(self.process.exit_code)}: {words} ({log})"
 
     def logs(self) -> tuple[Path, ...]:
-        """Its log files; a JVM that crashed left a report beside its log."""
+        """Return its log files, and reports that a crashed JVM left next to its log."""
         return self.place.fetch_all("*.log")
 
     def _format(self, *, directory_id: str | None) -> None:

@@ -137,7 +137,7 @@ class _Format:
 
 
 def _frame(value: bytes) -> tuple[int, int, int, int]:
-    """(frame version, type, version, where the message begins)."""
+    """Return (frame version, type, version, where the message begins)."""
     frame_version, at = read_unsigned(value, 0)
     type_key, at = read_unsigned(value, at)
     version, at = read_unsigned(value, at)
@@ -157,7 +157,7 @@ def _unknown(type_key: int, version: int, why: str, *, control: bool) -> Metadat
 
 
 def _line(fields: Fields, *, optional: Fields) -> str:
-    """`partitionId=0 isr=[1,2]`: as Kafka's own tools, without tagged fields at their default."""
+    """Return `partitionId=0 isr=[1,2]`: like Kafka's tools, without tagged fields at defaults."""
     return " ".join(
         f"{name}={_JSON.encode(value)}"
         for name, value in fields.items()

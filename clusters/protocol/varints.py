@@ -27,7 +27,7 @@ class VarintError(Exception):
 
 
 def read_unsigned(data: bytes, position: int) -> tuple[int, int]:
-    """(the number here, where it ends). Raises VarintError."""
+    """Return (the number here, where it ends). Raises VarintError."""
     # Nearly all are of one byte: lengths, types, tags.
     if position < len(data) and data[position] < CONTINUED:
         return data[position], position + 1

@@ -43,7 +43,7 @@ _LOCK_TIMEOUT_S: Final = 900.0
 
 
 def cache_dir() -> Path:
-    """$FENCEPOST_CACHE, else the user's cache directory. It may not exist yet."""
+    """Return $FENCEPOST_CACHE, else the user's cache directory. It may not exist yet."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("fencepost")
 

@@ -77,7 +77,7 @@ def find_java(minimum: int = JAVA_MAJOR_MIN) -> Java:
 
 
 def network_options(java: Java) -> tuple[str, ...]:
-    """Options for a JVM that must reach the network as the rest of this machine does.
+    """Return options for a JVM that must reach the network as the rest of this machine does.
 
     Java knows neither the system's certificate authorities (unless its distribution linked them
     in, as Debian's does) nor the proxy variables. Options of the user's own, in JAVA_TOOL_OPTIONS
@@ -157,13 +157,13 @@ def _run(command: list[Path | str]) -> str:
 
 
 def _major(version: str) -> int:
-    """17 of "17.0.15", 8 of "1.8.0_402", 25 of "25-ea"."""
+    """Return 17 for "17.0.15", 8 for "1.8.0_402", 25 for "25-ea"."""
     numbers = [int(number) for number in re.findall(r"\d+", version)]
     return numbers[1] if numbers[0] == 1 else numbers[0]
 
 
 def _proxy_options(proxies: dict[str, str]) -> tuple[str, ...]:
-    """Java's options for urllib's view of http_proxy, https_proxy and no_proxy."""
+    """Return Java's options for urllib's view of http_proxy, https_proxy and no_proxy."""
     options = []
     for scheme in ("http", "https"):
         proxy = urlsplit(proxies.get(scheme, ""))

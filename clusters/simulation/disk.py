@@ -83,7 +83,7 @@ class Disk:
 
     @property
     def batch_count(self) -> int:
-        """Batches in all logs."""
+        """Return the number of batches in all logs."""
         return sum(len(log.batches) for log in self._logs.values())
 
     def append(self, name: LogName, batch: Any) -> None:

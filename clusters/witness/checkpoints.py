@@ -54,7 +54,7 @@ def read_offsets(path: Path) -> Offsets:
 
 
 def read_leader_epochs(directory: Path) -> tuple[tuple[LeaderEpoch, ...], str | None]:
-    """(the leader epochs of a partition's directory, in order; what is wrong with the file)."""
+    """Return (the leader epochs of a partition's directory, in order; the file's damage)."""
     entries, damage = _entries(directory / LEADER_EPOCHS, width=2)
     try:
         found = tuple(

@@ -149,7 +149,7 @@ def _rows(replica: Replica, records: Records, *, start: int) -> pa.Table:
 def _values(
     records: Records, control: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(the first 8 bytes of each value as a number, which of them are not ours)."""
+    """Return (the first 8 bytes of each value as a number, which of them are not ours)."""
     foreign = control | (records.value_lengths < _VALUE.itemsize)
     starts = np.where(foreign, 0, records.value_starts)
     data = np.frombuffer(records.data + bytes(_VALUE.itemsize), np.uint8)

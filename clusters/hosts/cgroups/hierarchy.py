@@ -68,7 +68,7 @@ def mounts_of(mountinfo: str) -> tuple[_Mount, ...]:
 
 
 def _own_groups(lines: str) -> Mapping[str, PurePosixPath]:
-    """Our own group by controller, "" for the unified hierarchy, by /proc/self/cgroup."""
+    """Return our own group by controller, "" for the unified hierarchy, by /proc/self/cgroup."""
     found: dict[str, PurePosixPath] = {}
     for line in lines.splitlines():
         _, names, group = line.split(":", 2)

@@ -113,12 +113,12 @@ class ContainerProcess:
         return False
 
     def terminate(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM, without waiting."""
         if self._process is not None:
             self._process.signal(SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, also if it is paused; returns when it is gone, and all it had started."""
+        """Send SIGKILL, also if it is paused; return when it and all it had started are gone."""
         if self._process is None:
             return
         self._process.signal(SIGKILL)
@@ -126,11 +126,11 @@ class ContainerProcess:
             raise HarnessError(f"{self.name} (pid {self.pid}) is still there after SIGKILL")
 
     def pause(self) -> None:
-        """SIGSTOP; returns when every thread is stopped."""
+        """Send SIGSTOP; return when every thread is stopped."""
         self._signal(SIGSTOP, NodeState.PAUSED)
 
     def resume(self) -> None:
-        """SIGCONT; returns when it runs."""
+        """Send SIGCONT; return when it runs."""
         self._signal(SIGCONT, NodeState.RUNNING)
 
     def _signal(self, number: int, wanted: NodeState) -> None:

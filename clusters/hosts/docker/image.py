@@ -42,7 +42,7 @@ class Recipe:
 
     @property
     def tag(self) -> str:
-        """Names the image: a digest of all of the above."""
+        """The tag of the image: a digest of all of the above."""
         words = json.dumps([self.suite, self.variant, self.packages, self.left_out])
         return hashlib.sha256(words.encode()).hexdigest()[:12]
 

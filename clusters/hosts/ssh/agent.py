@@ -141,7 +141,7 @@ def _handler(address: str, port: int, *, opening: str) -> _Handler:
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Bytes from one end to the other; an end is passed on as an end, an abort as an abort."""
+    """Copy bytes from one end to the other; pass an end on as an end, an abort as an abort."""
     try:
         while data := await reader.read(_CHUNK):
             writer.write(data)

@@ -92,7 +92,7 @@ class SshHost:
 
     @property
     def ledger(self) -> Ledger | None:
-        """None: what is done to the machines goes with the connection."""
+        """None: the undo of what is done to the machines goes with the connection."""
         return None
 
     def place(self, node: NodeName, *, directory: Path) -> SshPlace:
@@ -225,7 +225,7 @@ class _FarProcess(LocalProcess):
 
 
 def _refuse_other_time(machine: Machine, offset_ms: float) -> None:
-    """Times in logs over there are compared with this machine's."""
+    """Refuse a clock far from this machine's: times in logs over there are compared with it."""
     if abs(offset_ms) > _CLOCK_OFFSET_MS_MAX:
         raise UsageError(
             f"the clock of {machine} is {abs(offset_ms):,.0f} ms "

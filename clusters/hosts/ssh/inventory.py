@@ -156,7 +156,7 @@ def _refuse_unknown(
 
 
 def _refuse_shared(machines: Sequence[Machine]) -> None:
-    """Two entries for one machine, or one node on two of them."""
+    """Refuse two entries for one machine, or one node on two of them."""
     places: set[tuple[str, int]] = set()
     nodes: set[NodeName] = set()
     for number, machine in enumerate(machines):

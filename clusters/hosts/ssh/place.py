@@ -96,7 +96,7 @@ class SshPlace:
         return target
 
     def fetch_all(self, pattern: str) -> tuple[Path, ...]:
-        """Copies here of the files whose names match ("*.log"), by name."""
+        """Return copies here of the files whose names match ("*.log"), by name."""
         listed = self._connection.run("ls", "-1", str(self._far)).output.splitlines()
         return tuple(self.fetch(name) for name in sorted(fnmatch.filter(listed, pattern)))
 

@@ -89,7 +89,7 @@ class RemoteWarden(WardenClient):
         return NodeUsage(rss_bytes=rss_bytes, cpu_s=cpu_s) if answer["threads"] else None
 
     def reserve(self, count: int, *, address: str, base: int | None = None) -> tuple[int, ...]:
-        """Ports of the machine's address that stay free for its nodes until the end.
+        """Return ports of the machine's address that stay free for its nodes until the end.
 
         Raises UsageError if one that was asked for is taken.
         """

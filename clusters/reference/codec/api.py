@@ -116,7 +116,7 @@ Item = TypeVar("Item")
 
 
 def grouped(items: Iterable[tuple[Any, Item]]) -> Mapping[Any, list[Item]]:
-    """Items by their topic, in the order in which topics and items come."""
+    """Return items by their topic, in the order in which topics and items come."""
     found: dict[Any, list[Item]] = {}
     for topic, item in items:
         found.setdefault(topic, []).append(item)

@@ -60,7 +60,7 @@ def batches_in(data: bytes) -> tuple[MetadataBatch, ...]:
 
 
 def scanned(data: bytes, scan: Scan) -> Iterator[tuple[MetadataBatch, int]]:
-    """(batch, where it ends) of each batch that a scan found. Raises DecodeError."""
+    """Yield (batch, where it ends) for each batch that a scan found. Raises DecodeError."""
     for batch in scan.batches:
         records = tuple(_records(data, batch))
         yield (

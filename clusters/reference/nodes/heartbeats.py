@@ -105,5 +105,5 @@ class Cadence:
         self._alarm.by(self._not_before_ns)
 
     def hasten(self) -> None:
-        """Things have moved on: wait shortly for the next word."""
+        """Wait shortly for the next word: things have moved on."""
         self._eager_ns = _EAGER_MIN_NS

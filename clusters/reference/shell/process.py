@@ -248,7 +248,7 @@ def _note(effect: tuple[Any, ...]) -> None:
 
 
 def _hosts_in(path: Path) -> dict[str, str]:
-    """Addresses by name, of a file like /etc/hosts."""
+    """Return addresses by name, of a file like /etc/hosts."""
     try:
         lines = path.read_text().splitlines()
     except OSError as error:

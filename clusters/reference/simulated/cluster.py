@@ -97,7 +97,7 @@ class SimulatedCluster:
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """Controllers first, then brokers, each in the order of their numbers."""
+        """The controllers first, then brokers, each in the order of their numbers."""
         return self._nodes
 
     @property
@@ -126,7 +126,7 @@ class SimulatedCluster:
 
     @property
     def ignored_settings(self) -> tuple[str, ...]:
-        """Settings of the spec that mean nothing to these nodes."""
+        """Return the settings of the spec that mean nothing to these nodes."""
         spec = self._spec
         return ignored({**spec.settings, **spec.controller_settings, **spec.broker_settings})
 
@@ -221,11 +221,11 @@ class SimulatedCluster:
         return None if leader_id < 0 else self.node_of(leader_id)
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:  # noqa: ARG002  # the port's
-        """Simulated nodes write no logs."""
+        """Return no files: simulated nodes write no logs."""
         return ()
 
     def links(self) -> tuple[LinkEnd, ...]:
-        """Nodes to controllers, brokers to brokers, and clients to brokers; none to itself."""
+        """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
         controllers = [name for name in self._hosts if name.startswith(Role.CONTROLLER)]
         brokers = [name for name in self._hosts if name.startswith(Role.BROKER)]
         between = [(source, target) for target in controllers for source in self._hosts]

@@ -147,7 +147,7 @@ class ActiveController:
             self._queue(now, source, request, effects)
 
     def replayed(self, applied: Iterable[tuple[int, int, MetadataRecord]]) -> None:
-        """Committed records were applied to the image."""
+        """Note that committed records were applied to the image."""
         image = self._replayer.image
         for offset, _, record in applied:
             if isinstance(record, ConfigRecord):

@@ -25,7 +25,7 @@ __all__ = ["elected", "preferred_elections", "reassigned", "reassignments"]
 
 
 def reassigned(view: View, request: AlterReassignmentsRequest) -> Decision:
-    """Partitions are set moving, or stay."""
+    """Decide which partitions are set moving, and which stay."""
     records: dict[PartitionKey, MetadataRecord] = {}
     answers: list[tuple[str, int, int, str]] = []
     for topic, index, wanted in request.moves:

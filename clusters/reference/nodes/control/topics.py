@@ -85,7 +85,7 @@ def _check_name(view: View, name: str) -> None:
 
 
 def _topic_id(view: View, offset: int) -> int:
-    """128 bits that no other topic has.
+    """Return 128 bits that no other topic has.
 
     The epoch is in it, since a record that was never committed may have been at the same offset.
     """

@@ -46,7 +46,7 @@ class Exchange:
         return True
 
     def pause(self, now: int) -> None:
-        """Something failed: the next request waits, the longer the more did before."""
+        """Note a failure: the next request waits, the longer the more failed before."""
         bound = self._configuration.retry_backoff_max_ns
         self._correlation = _NONE
         self.due_at = now + min(bound, self._configuration.retry_backoff_ns << self._failures)

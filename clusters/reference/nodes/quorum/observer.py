@@ -61,7 +61,7 @@ class Observer:
 
     @property
     def high_watermark(self) -> int:
-        """Records below it are committed, and may be replayed."""
+        """The end offset of the records that are committed, and may be replayed."""
         return self.log.high_watermark
 
     def start(self, now: int, contents: Contents, effects: Effects) -> None:

@@ -68,7 +68,7 @@ class Voter:
 
     @property
     def high_watermark(self) -> int:
-        """Records below it are committed."""
+        """The end offset of the records that are committed."""
         return self.log.high_watermark
 
     @property

@@ -159,7 +159,7 @@ class Leader:
         return stored.base_offset
 
     def appended(self, now: int, effects: Effects) -> None:
-        """Records were appended: who waits for them is answered."""
+        """Answer the requests that wait for records: some were appended."""
         for remote in self.remotes.values():
             parked = remote.parked
             if parked.request is not None:

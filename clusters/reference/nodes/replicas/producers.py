@@ -44,7 +44,7 @@ class ProducerStates:
         self._replayed = 0
 
     def judge(self, batch: Batch) -> int:
-        """ACCEPTED; the base offset of an earlier copy; or an error's code, negative.
+        """Return ACCEPTED; the base offset of an earlier copy; or an error's code, negative.
 
         Of a producer that is not known any sequence is taken, as Kafka does: its earlier records
         may have been deleted.

@@ -111,7 +111,7 @@ class Proposals:
         self.send(now, effects)
 
     def unreachable(self, now: int, request: AlterPartitionRequest) -> None:
-        """It may have arrived; it is sent again."""
+        """Prepare to send a request again, after a pause: it may have arrived."""
         known = self._request
         if known is not None and known.correlation == request.correlation and self._asked >= 0:
             self._asked = -1
