@@ -13,7 +13,7 @@ __all__ = ["LOGGING_FILES", "class_dump_command", "server_command", "tool_comman
 _SERVER: Final = "kafka.Kafka"
 
 # C1 alone and the serial collector: half the CPU of a start. Nodes of a fault run start often and
-# several share few cores; no test measures throughput here.
+# several share few cores; no run measures throughput here.
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 _COLLECTOR: Final = "-XX:+UseSerialGC"
 _HEAP: Final = "-Xmx256m"
