@@ -1,1 +1,1 @@
-"""What is tested, and where its nodes run."""
+"""The systems under test, and the hosts on which their nodes run."""

@@ -1,4 +1,4 @@
-"""What some clusters can do and others cannot: each ability a small Protocol of its own.
+"""The abilities that some clusters have and others lack, each a small Protocol of its own.
 
 Asked for with `isinstance`, so that a play that needs an ability which a cluster lacks is refused
 before anything starts. What every cluster can do is `clusters.port.Cluster`.
@@ -37,7 +37,7 @@ __all__ = [
 
 @runtime_checkable
 class Starts(Protocol):
-    """Can start a node that is down, on the disk that it has."""
+    """The ability to start a node that is down, on the disk that it has."""
 
     def start_node(self, node: NodeName) -> None:
         """Spawn the node and return once its process lives; joining the cluster takes longer."""
@@ -45,34 +45,34 @@ class Starts(Protocol):
 
 @runtime_checkable
 class Stops(Protocol):
-    """Can stop a node gracefully."""
+    """The ability to stop a node gracefully."""
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
-        """SIGTERM, and wait; kill -9 after `timeout_s`. True if it went by itself."""
+        """Send SIGTERM and wait; kill -9 after `timeout_s`. True if it ended on SIGTERM."""
 
 
 @runtime_checkable
 class Kills(Protocol):
-    """Can kill a node as kill -9 does."""
+    """The ability to kill a node as kill -9 does."""
 
     def kill_node(self, node: NodeName) -> None:
-        """SIGKILL, also of a paused node; returns when the process is gone."""
+        """Send SIGKILL, also to a paused node; return when the process is gone."""
 
 
 @runtime_checkable
 class Pauses(Protocol):
-    """Can stop a node's clock, so to speak: SIGSTOP and SIGCONT."""
+    """The ability to stop the process of a node for a while: SIGSTOP and SIGCONT."""
 
     def pause_node(self, node: NodeName) -> None:
-        """SIGSTOP; returns when the host sees it stopped."""
+        """Send SIGSTOP; return when the host sees it stopped."""
 
     def resume_node(self, node: NodeName) -> None:
-        """SIGCONT; returns when the host sees it running."""
+        """Send SIGCONT; return when the host sees it running."""
 
 
 @runtime_checkable
 class Wipes(Protocol):
-    """Can empty a node's disk."""
+    """The ability to empty a node's disk."""
 
     def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
         """Delete all data of a node that is down, and format it anew with its old id.
@@ -83,7 +83,7 @@ class Wipes(Protocol):
 
 @runtime_checkable
 class FormatsByTool(Protocol):
-    """Can have an empty disk formatted by the tool of what is under test."""
+    """The ability to have an empty disk formatted by the tool of what is under test."""
 
     def wipe_node_by_tool(self, node: NodeName) -> None:
         """Delete all data of a node that is down, and have its own tool format it, as a new one.
@@ -94,7 +94,7 @@ class FormatsByTool(Protocol):
 
 @runtime_checkable
 class LosesPower(Protocol):
-    """Can lose what nodes wrote and never synced, as a power cut does."""
+    """The ability to lose what nodes wrote and never synced, as a power cut does."""
 
     def cut_power(self, nodes: Sequence[NodeName], *, torn_seed: int | None = None) -> str:
         """End the nodes at once, all together, and lose bytes that they had not made durable.
@@ -107,7 +107,7 @@ class LosesPower(Protocol):
 
 @runtime_checkable
 class TroublesDisks(Protocol):
-    """Can bring trouble to the disk under a node, and mend it."""
+    """The ability to bring trouble to the disk under a node, and to mend it."""
 
     def trouble_disk(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:
         """Let this happen to the node's disk; what shows that it has, in words.
@@ -125,7 +125,7 @@ class TroublesDisks(Protocol):
 
 @runtime_checkable
 class Snapshots(Protocol):
-    """Can copy a node's disk and put the copy back: an old backup, a lost tail."""
+    """The ability to copy a node's disk and put the copy back: an old backup, a lost tail."""
 
     def snapshot_node(self, node: NodeName, name: str) -> None:
         """Copy the node's data (running or down) under `name`, replacing an older copy."""
@@ -136,18 +136,18 @@ class Snapshots(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skew:
-    """How a wall clock is wrong: by a jump, or by its pace, or back and forth. Default: right."""
+    """The error of a wall clock: a jump, a wrong pace, or a swing back and forth. Default: none."""
 
     jump_s: float = 0.0
-    """So much ahead; negative: behind."""
+    """The lead of the clock in seconds; negative: it is behind."""
     rate: float = 1.0
     """Seconds that it counts in each second."""
     strobe_s: float = 0.0
-    """So much ahead (or behind) in every second span of `every_s`, and right in the others."""
+    """The lead (or lag) in every second span of `every_s`; the clock is right in the others."""
     every_s: float = 0.1
 
     def bounds_s(self, passed_s: float) -> tuple[float, float]:
-        """How far ahead it is at least and at most in so many seconds from its beginning."""
+        """Return the least and the most that it is ahead, in the first `passed_s` seconds."""
         steady = self.jump_s
         wrong = (steady, steady + self.strobe_s, steady + (self.rate - 1) * passed_s)
         return min(wrong), max(wrong)
@@ -155,7 +155,7 @@ class Skew:
 
 @runtime_checkable
 class Skews(Protocol):
-    """Can put a node's wall clock wrong, as its process sees it.
+    """The ability to put a node's wall clock wrong, as its process sees it.
 
     The clock is the node's, not the process's: a node that starts finds it as wrong as it was left.
     """
@@ -167,32 +167,32 @@ class Skews(Protocol):
         """Put it right; returns what the node itself then says."""
 
     def clock_skews(self) -> tuple[ClockSkew, ...]:
-        """Whose clock was wrong, when, and by how much at most."""
+        """Return which clocks were wrong, when, and by how much at most."""
 
 
 @runtime_checkable
 class Throttles(Protocol):
-    """Can give a node little time on the processors, also across its restarts."""
+    """The ability to give a node little time on the processors, also across its restarts."""
 
     def throttle_node(self, node: NodeName, share: float) -> str:
-        """At most this share of one core; returns how it was seen to be held back."""
+        """Limit the node to this share of one core; return how it was seen to be held back."""
 
     def unthrottle_node(self, node: NodeName) -> str:
-        """As much as there is; returns for how long it was held back."""
+        """Lift the limit on its processor time; return for how long it was held back."""
 
 
 @runtime_checkable
 class Squeezes(Protocol):
-    """Can give a node little memory, also across its restarts."""
+    """The ability to give a node little memory, also across its restarts."""
 
     def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
-        """Nothing but what it cannot give back, and this; returns how it was seen to press.
+        """Leave it what it cannot give back, and this; return how it was seen to press.
 
         Its heap and stacks stay; the files that it has mapped and cached share the room.
         """
 
     def unsqueeze_node(self, node: NodeName) -> str:
-        """As much as there is; returns how often it pressed."""
+        """Lift the limit on its memory; return how often it pressed."""
 
 
 Route = Callable[[NodeName, NodeName], str | None]
@@ -214,40 +214,40 @@ class LinkEnd:
     """A node, or "clients"."""
     target: NodeName
     port: int
-    """What the target listens on."""
+    """The port on which the target listens."""
     address: str = "127.0.0.1"
-    """Where it does."""
+    """The address on which it listens."""
 
 
 @runtime_checkable
 class Links(Protocol):
-    """Can lead each link between its nodes over an address of its own, where a proxy may sit."""
+    """The ability to lead each link between nodes over an address of its own, for a proxy."""
 
     def links(self) -> tuple[LinkEnd, ...]:
-        """Every link that nodes and clients dial; known before the start."""
+        """Return every link that nodes and clients dial; known before the start."""
 
 
 @runtime_checkable
 class DisturbsPackets(Protocol):
-    """Can do things to the packets of its nodes, if each has a network of its own."""
+    """The ability to do things to the packets of its nodes, if each has a network of its own."""
 
     def why_no_packets(self) -> str | None:
-        """Why it cannot be done where the nodes run, with the way out; None if it can."""
+        """Return why it cannot be done where the nodes run, with the way out; None if it can."""
 
     def drop_packets(self, name: str, flows: Collection[tuple[NodeName, NodeName]]) -> None:
         """Drop what is sent from the first to the second of each, until `pass_packets`."""
 
     def pass_packets(self, name: str) -> int:
-        """Drop no more for that name; so many packets were dropped."""
+        """Stop dropping packets for that name; return the number dropped."""
 
     def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request gets its answer that is sent on the way that the source takes.
+        """Check whether a request on the way that the source takes gets its answer.
 
-        The source is a node or "clients"; one that has no network just now reaches nobody.
+        The source is a node or "clients"; one without a network at the moment reaches no target.
         """
 
     def answers(self, node: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request from this machine, on no link, gets its answer."""
+        """Check whether a request from this machine, on no link, gets its answer."""
 
     def limit_bandwidth(self, node: NodeName, *, bits_per_s: int) -> float:
         """Bound what the node sends; returns the rate that was measured then, in bits a second."""
@@ -258,15 +258,15 @@ class DisturbsPackets(Protocol):
 
 @runtime_checkable
 class Explains(Protocol):
-    """Can say why a node died."""
+    """The ability to say why a node died."""
 
     def obituary(self, node: NodeName) -> str:
-        """How the process of a node that is down ended, and the last it said, in one line."""
+        """Return how the process of a node that is down ended, and its last words, in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUsage:
-    """What a node's process uses at this moment."""
+    """The resources that a node's process uses at this moment."""
 
     rss_bytes: int
     cpu_s: float
@@ -275,7 +275,7 @@ class NodeUsage:
 
 @runtime_checkable
 class Measures(Protocol):
-    """Can say what a node's process uses."""
+    """The ability to say what a node's process uses."""
 
     def usage(self, node: NodeName) -> NodeUsage | None:
         """The usage now, or None if it has no process."""

@@ -1,4 +1,4 @@
-"""Whether the simulator is a compiled one, and what its native classes need at run time.
+"""The test for a compiled simulator, and what its native classes need at run time.
 
 A compiled build (decision 29) writes dataclasses out as plain classes, of which mypyc makes native
 ones. Their constructors and comparisons are compiled; everything else that `dataclasses` gives to a
@@ -16,7 +16,7 @@ _ADOPTED: Final = ("__dataclass_fields__", "__dataclass_params__", "__match_args
 
 
 def is_compiled() -> bool:
-    """Whether the worlds of this process are compiled ones. They are the same worlds, sooner."""
+    """Return whether this process runs compiled worlds, which behave the same but run faster."""
     found = importlib.util.find_spec("clusters.simulation.world")
     assert found is not None
     return not (found.origin or "").endswith(".py")

@@ -1,4 +1,4 @@
-"""What may change about a cluster while it runs: releases, feature levels, members.
+"""The changes that a cluster may undergo while it runs: releases, feature levels, members.
 
 Abilities like those of `clusters.port`: each a small Protocol, asked for with `isinstance`.
 """
@@ -14,18 +14,18 @@ __all__ = ["ChangesMembers", "ChangesReleases", "Finalises", "Follows", "members
 
 @runtime_checkable
 class ChangesReleases(Protocol):
-    """Can run a node on another release, on the disk that it has."""
+    """The ability to run a node on another release, on the disk that it has."""
 
     def change_release(self, node: NodeName, release: str) -> str:
         """Have a node that is down run this release from its next start on; evidence in words."""
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed of the versions under test so far, in order."""
+        """Return the changes of the versions under test so far, in order."""
 
 
 @runtime_checkable
 class Finalises(Protocol):
-    """Can move the metadata.version of the cluster, and the levels of the other features."""
+    """The ability to move the cluster's metadata.version, and the levels of the other features."""
 
     def finalise(self, version: str, *, within_s: float) -> str:
         """Ask for the levels of a new cluster of this metadata.version; evidence in words.
@@ -37,7 +37,7 @@ class Finalises(Protocol):
 
 @runtime_checkable
 class Follows(Protocol):
-    """Can say whether a controller is of use to its quorum again."""
+    """The ability to say whether a controller is of use to its quorum again."""
 
     def await_follower(self, controller: NodeName, *, within_s: float) -> str:
         """Wait until it has what the leader appended after this call; evidence in words."""
@@ -45,7 +45,7 @@ class Follows(Protocol):
 
 @runtime_checkable
 class ChangesMembers(Protocol):
-    """Can take nodes into the cluster and out of it. Each returns evidence, or HarnessError."""
+    """The ability to add and remove members. Each method returns evidence, or HarnessError."""
 
     def members(self) -> frozenset[NodeName]:
         """The nodes that belong to the cluster now, whether they run or not."""
@@ -68,5 +68,5 @@ def members_of(cluster: Cluster) -> tuple[NodeName, ...]:
 
 @cache
 def _changes_members(kind: type[Cluster]) -> bool:
-    """Whether clusters of this kind do: asked at every look, so that it is looked up once."""
+    """Return whether clusters of this kind change members; cached, since every look asks."""
     return issubclass(kind, ChangesMembers)

@@ -1,4 +1,4 @@
-"""What plays may await of a cluster of Kafka's kind: ISRs, leaders, fencing, registrations, logs.
+"""The conditions on a Kafka-like cluster: ISRs, leaders, fencing, registrations, logs.
 
 `{isr: {t-0: [1]}}`, `{unfenced: broker-2}`, `{log_end: {t-0: {broker-2: 100}}}`.
 """
@@ -33,7 +33,7 @@ class Isr:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         return view is not None and all(
             key in view.partitions and frozenset(view.partitions[key].isr) == wanted
@@ -41,20 +41,20 @@ class Isr:
         )
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"isr": {key: sorted(ids) for key, ids in self.members.items()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsrMember:
-    """In each key's ISR this broker id is, or is not; the others are free."""
+    """This broker id is, or is not, in each key's ISR; other members are free."""
 
     members: Mapping[str, int]
     inside: bool
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         return view is not None and all(
             key in view.partitions and (member in view.partitions[key].isr) is self.inside
@@ -62,7 +62,7 @@ class IsrMember:
         )
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"in_isr" if self.inside else "not_in_isr": dict(self.members)}
 
 
@@ -74,7 +74,7 @@ class Leader:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         return view is not None and all(
             key in view.partitions and view.partitions[key].leader == wanted
@@ -82,7 +82,7 @@ class Leader:
         )
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"leader": dict(self.leaders)}
 
 
@@ -95,7 +95,7 @@ class Fenced:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         view: ClusterView | None = now.view
         if view is None:
             return False
@@ -105,7 +105,7 @@ class Fenced:
         return broker_id in view.brokers and broker_id in view.serving
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"fenced" if self.fenced else "unfenced": str(self.node)}
 
 
@@ -117,11 +117,11 @@ class ActiveController:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.active_controller == self.node
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"active_controller": str(self.node)}
 
 
@@ -133,11 +133,11 @@ class Registered:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.registrations.get(self.node, 0) > 0
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"registered": str(self.node)}
 
 
@@ -151,11 +151,11 @@ class LogEnd:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.log_ends.get((self.key, self.node), -1) >= self.offset_min
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"log_end": {self.key: {str(self.node): self.offset_min}}}
 
 

@@ -1,4 +1,4 @@
-"""What Kafka's clusters have beside what every cluster has, of whatever release and make.
+"""The features that Kafka-like clusters add to every cluster's, of whatever release and make.
 
 Controllers that decide, brokers that clients talk to, topics with partitions and replicas. Kafka's
 own clusters, the reference cluster as processes, and it in virtual time are `BrokerCluster`s.
@@ -36,7 +36,7 @@ _BROKERS_MAX: Final = 9
 
 
 class Role(StrEnum):
-    """What a node is; also the first part of its name."""
+    """The role of a node; also the first part of its name."""
 
     CONTROLLER = "controller"
     BROKER = "broker"
@@ -48,16 +48,16 @@ def role_of(node: NodeName) -> Role:
 
 
 class Quorum(StrEnum):
-    """How controllers know each other as voters."""
+    """The way in which controllers know each other as voters."""
 
     STATIC = "static"
-    """By node id, from the configuration: whoever has the id votes, whatever it lost."""
+    """Voters by node id, from the configuration: a node with the id votes, whatever it lost."""
     DYNAMIC = "dynamic"
-    """By node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
+    """Voters by node id and directory id, from the metadata log (KIP-853, kraft.version 1)."""
 
 
 class FlippedPart(StrEnum):
-    """Where on a node's disk a bit is flipped."""
+    """The part of a node's disk on which a bit is flipped."""
 
     SEGMENT = "segment"
     """The records of a replica's active segment."""
@@ -95,7 +95,7 @@ class KafkaSpec(ClusterSpec):
     quorum: Quorum = Quorum.STATIC
     """Dynamic: from 3.9 on."""
     spare_controllers: int = 0
-    """Beside them: nodes that are no members until they are added. Of a dynamic quorum."""
+    """The spare controllers, no members until they are added. Of a dynamic quorum."""
     spare_brokers: int = 0
     metadata_version: str | None = None
     """E.g. "3.4" or "3.5-IV1"; None: the release's own default."""
@@ -118,7 +118,7 @@ class KafkaSpec(ClusterSpec):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many nodes there are of each role, spare ones too."""
+        """The number of nodes of each role, spare ones included."""
         return {
             Role.CONTROLLER: self.controllers + self.spare_controllers,
             Role.BROKER: self.brokers + self.spare_brokers,
@@ -186,7 +186,7 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """What a metadata read showed. A fenced broker is not in `brokers`."""
+    """The content of a metadata read. A fenced broker is not in `brokers`."""
 
     time_ns: int
     brokers: frozenset[int]
@@ -195,7 +195,7 @@ class ClusterView:
     others still list a broker, by the registration of its dead predecessor: this tells them apart.
     """
     partitions: Mapping[str, PartitionView]
-    """By key, `topic-partition`."""
+    """The partitions by key, `topic-partition`."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """Topic names by their ids, where the cluster has such."""
 
@@ -216,7 +216,7 @@ class ClusterView:
 
     @property
     def left_out(self) -> Sequence[str]:
-        """Replicas out of their ISR, though their brokers take part and somebody leads."""
+        """Replicas out of their ISR, though their brokers take part and a leader exists."""
         return [
             f"{key} on {replica}"
             for key, partition in self.partitions.items()
@@ -239,7 +239,7 @@ class ClusterView:
         return self.topic_ids
 
     def is_whole(self, members: frozenset[int]) -> bool:
-        """Whether every member is unfenced, and every partition has a leader and its full ISR."""
+        """Return whether all members are unfenced and all partitions have a leader and full ISR."""
         return self.taking_part >= members and not self.incomplete
 
 
@@ -249,11 +249,11 @@ class BrokerCluster(Observable, Protocol):
 
     @property
     def spec(self) -> KafkaSpec:
-        """What it was built from."""
+        """The specification that it was built from."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect: `host:port,…`, every broker."""
+        """The address of every broker, for clients: `host:port,…`."""
 
     def broker_id(self, node: NodeName) -> int:
         """Kafka's id of this node (broker or controller)."""
@@ -273,7 +273,7 @@ class BrokerCluster(Observable, Protocol):
 
 @runtime_checkable
 class Administers(Protocol):
-    """Can be asked what an operator asks. Each returns evidence in words, or HarnessError."""
+    """The ability to do what an operator asks. Each returns evidence in words, or HarnessError."""
 
     def create_topic(self, topic: TopicSpec, *, via: NodeName | None, within_s: float) -> str:
         """Ask `via` (None: the active controller) for the topic; returns once it was granted."""
@@ -287,7 +287,7 @@ class Administers(Protocol):
 
 @runtime_checkable
 class BitFlips(Protocol):
-    """Can flip a bit of what a node has on its disk."""
+    """The ability to flip a bit of what a node has on its disk."""
 
     def flip_bit(self, node: NodeName, part: FlippedPart, *, seed: int) -> str:
         """Flip one bit, drawn from the seed, on the disk of a node that is down.
@@ -298,7 +298,7 @@ class BitFlips(Protocol):
 
 @runtime_checkable
 class LogEnds(Protocol):
-    """Can look at the ends of its replicas' logs, whatever state their nodes are in."""
+    """The ability to look at the ends of its replicas' logs, whatever state their nodes are in."""
 
     def log_end(self, node: NodeName, key: str) -> int | None:
         """The log end offset on the broker's disk; None if it has no replica of the key."""

@@ -1,4 +1,4 @@
-"""One look at a cluster and its clients, and the conditions that every system's plays may await.
+"""A look at a cluster and its clients, and the conditions that every system's plays may await.
 
 A condition is a pure question about one observation. What a system shows of itself is its own
 (`View`); the conditions that ask about that are its own, too.
@@ -34,7 +34,7 @@ LogEnds = Mapping[tuple[str, NodeName], int]
 
 
 class View(Protocol):
-    """What a system showed of itself. Members are named by their ids."""
+    """The state that a system showed of itself. Members are named by their ids."""
 
     @property
     def taking_part(self) -> frozenset[int]:
@@ -50,14 +50,14 @@ class View(Protocol):
 
     @property
     def incomplete(self) -> Sequence[str]:
-        """What is not as it should be of what it replicates, in words."""
+        """The defects of what it replicates, in words."""
 
     @property
     def names_of_ids(self) -> Mapping[str, str]:
         """Names by the ids that frames on the wire carry instead."""
 
     def is_whole(self, members: frozenset[int]) -> bool:
-        """Whether it lacks nothing, with these members."""
+        """Return whether it lacks nothing, with these members."""
 
 
 @runtime_checkable
@@ -69,7 +69,7 @@ class Observable(Cluster, Protocol):
         """The ids, in views, of the nodes that serve clients."""
 
     def view(self) -> View:
-        """What it shows of itself, within a second or two.
+        """Return what it shows of itself, within a second or two.
 
         Raises HarnessError if no node answers.
         """
@@ -80,7 +80,7 @@ class Observable(Cluster, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """One look at the whole: what the system, the host and the clients' segments say."""
+    """A look at the whole: what the system, the host and the clients' segments say."""
 
     view: Any
     """A `View`, the system's own; None: no node showed anything."""
@@ -109,21 +109,21 @@ class Observation:
 
 
 class Condition(Protocol):
-    """A question that one observation answers. What nobody showed holds in no way."""
+    """A question that one observation answers. It does not hold of anything that no node showed."""
 
     @property
     def rules(self) -> tuple[str, ...]:
         """The rules of the wire that it asks about."""
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
 
 
 Parse = Callable[[str, object, Stage], Condition]
-"""From a word, what stands behind it, and what a play may name. Raises SpecError."""
+"""A parser from a word, the value behind it, and the stage of the play. Raises SpecError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,69 +134,69 @@ class Down:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.states[self.node] is NodeState.DOWN
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"down": str(self.node)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
-    """So many more sends were acknowledged since the await began."""
+    """At least `count` more sends were acknowledged since the await began."""
 
     count: int
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.acknowledged_count >= self.count
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"acknowledged": self.count}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The rule of this name has held so many frames since it was laid."""
+    """The rule of this name has held at least `count` frames since it was laid."""
 
     name: str
     count: int = 1
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Its own."""
+        """The rule of its own name."""
         return (self.name,)
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.held_counts.get(self.name, 0) >= self.count
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"held": self.name if self.count == 1 else {self.name: self.count}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The rule of this name has concerned so many frames since it was laid."""
+    """The rule of this name has concerned at least `count` frames since it was laid."""
 
     name: str
     count: int = 1
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Its own."""
+        """The rule of its own name."""
         return (self.name,)
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         return now.matched_counts.get(self.name, 0) >= self.count
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return {"seen": self.name if self.count == 1 else {self.name: self.count}}
 
 
@@ -207,7 +207,7 @@ class AllRecovered:
     rules: ClassVar[tuple[str, ...]] = ()
 
     def holds(self, now: Observation) -> bool:
-        """Whether it holds in this observation."""
+        """Return whether it holds in this observation."""
         running = all(
             state is NodeState.RUNNING
             for node, state in now.states.items()
@@ -216,7 +216,7 @@ class AllRecovered:
         return running and now.view is not None and now.view.is_whole(now.member_ids)
 
     def data(self) -> object:
-        """As a play writes it."""
+        """Return the condition as a play writes it."""
         return "recovered"
 
 
@@ -256,4 +256,4 @@ CONDITIONS: Final[Mapping[str, Parse]] = {
     "held": _of_frames,
     "seen": _of_frames,
 }
-"""Those of every system, by their words; beside them stands `recovered`."""
+"""The conditions of every system, by their words; `recovered` is added to them."""

@@ -1,4 +1,4 @@
-"""What a nemesis, a workload and the harness may ask of a cluster, whatever it is made of.
+"""The port that a nemesis, a workload and the harness use on a cluster, whatever it is made of.
 
 `Cluster` is what every cluster can do. Everything else (kill, pause, wipe, …) is an ability, and
 stands in `abilities.py`.
@@ -33,7 +33,7 @@ NodeName = NewType("NodeName", str)
 KEY: Final = "key"
 """In the metadata of a spec's field: the key by which scenarios know it, if not by its name."""
 CLIENTS: Final = NodeName("clients")
-"""Everybody outside of the cluster; no node has this name."""
+"""All parties outside of the cluster; no node has this name."""
 
 
 def role_name(node: NodeName) -> str:
@@ -43,7 +43,7 @@ def role_name(node: NodeName) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRole:
-    """What some of a system's nodes are. In plays its nodes are `one broker`, `all brokers`."""
+    """A role of some of a system's nodes. In plays its nodes are `one broker`, `all brokers`."""
 
     name: str
     """The first part of their names."""
@@ -53,7 +53,7 @@ class NodeRole:
 
 
 class NodeState(StrEnum):
-    """What the host says of a node's process: the evidence for kill, pause and start."""
+    """The host's report of a node's process: the evidence for kill, pause and start."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -63,7 +63,7 @@ class NodeState(StrEnum):
 
 
 class Disks(StrEnum):
-    """What the nodes of a cluster of processes keep their data on."""
+    """The kind of storage on which the nodes of a cluster of processes keep their data."""
 
     SHARED = "shared"
     """Directories of the machine's own file system."""
@@ -75,7 +75,7 @@ class Disks(StrEnum):
 
 
 class DiskTrouble(StrEnum):
-    """What may be wrong with a node's disk, short of losing what it holds."""
+    """The faults that a node's disk may have, short of losing its content."""
 
     FULL = "full"
     """No block is free."""
@@ -84,26 +84,26 @@ class DiskTrouble(StrEnum):
     FAILED = "failed"
     """Everything is refused with an I/O error, and what was not synced is lost."""
     STALLED = "stalled"
-    """Writers wait; nobody gets an error."""
+    """Writers wait; no process gets an error."""
     SLOW = "slow"
     """It is stalled for a while, again and again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """What any system's nodes can be given beside what they run. Systems add keys of their own."""
+    """The settings that any system's nodes can have besides their software. Systems add keys."""
 
     release: str = ""
-    """Of what its nodes run."""
+    """The release that its nodes run."""
     disks: Disks = Disks.SHARED
-    """Of processes. A fault that needs images brings them with it."""
+    """The disks of processes. A fault that needs images brings them with it."""
     own_clocks: bool = False
     """Each node is started such that its wall clock can be put wrong."""
     own_groups: bool = False
     """Each node is in control groups of its own, so that it can be held back."""
 
     roles: ClassVar[tuple[NodeRole, ...]] = ()
-    """In the order in which they are started; they are stopped in the reverse order."""
+    """The roles in the order in which they are started; they are stopped in the reverse order."""
 
     @property
     def protocol_level(self) -> str | None:
@@ -112,12 +112,12 @@ class ClusterSpec:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many nodes there are of each role, spare ones too."""
+        """The number of nodes of each role, spare ones included."""
         raise NotImplementedError
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """All nodes, spare ones too: by role, and from 1 on in each."""
+        """Return all nodes, spare ones too: by role, and from 1 on in each."""
         counts = self.counts
         return tuple(
             NodeName(f"{role.name}-{number}")
@@ -153,11 +153,11 @@ class Cluster(Protocol):
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """All of them by role, in the order of starting, and by number."""
+        """Return all nodes by role, in the order of starting, and by number."""
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What is really under test: release, digests of what its nodes run, levels."""
+        """Return the versions really under test: release, digests of what its nodes run, levels."""
 
     def start(self) -> None:
         """Start every node, and wait until clients can use the cluster.
@@ -169,7 +169,7 @@ class Cluster(Protocol):
         """Stop every node, for certain: gracefully if it can, then with kill -9. Idempotent."""
 
     def state(self, node: NodeName) -> NodeState:
-        """What the host says of the node's process, now."""
+        """Return the state of the node's process now, as the host reports it."""
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:
         """The node's log files, there whatever happened to it."""

@@ -1,4 +1,4 @@
-"""What a play may name: the nodes, keys and replicas that will exist."""
+"""The nodes, keys and replicas that will exist, which are all that a play may name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ class Stage:
     system: str = "kafka"
     """The name of the cluster's system, whose conditions a play may await."""
     roles: tuple[NodeRole, ...] = ()
-    """What they are; of what none is, plays cannot say anything."""
+    """The roles of the nodes; a play cannot address a node that has none of them."""
     keys: tuple[str, ...] = ()
     broker_ids: tuple[int, ...] = ()
     replicas: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Of the keys whose replicas the scenario states: by key, broker numbers."""
+    """The replicas of the keys for which the scenario states them: by key, broker numbers."""
     spares: frozenset[NodeName] = frozenset()
     """The nodes that are no members until they are added."""
     fixed: frozenset[NodeName] = frozenset()
-    """Those that can be neither added nor removed: the voters of a static quorum."""
+    """The nodes that can be neither added nor removed: the voters of a static quorum."""
     release: str = ""
-    """Which every node starts on; empty: nobody says, and every other is taken for possible."""
+    """The release that every node starts on; empty: not stated, so any is taken for possible."""
     metadata_version: str = ""
-    """Which the cluster starts at; empty: the release's own."""
+    """The metadata.version that the cluster starts at; empty: the release's own."""

@@ -28,7 +28,7 @@ class Prepared(Protocol):
 
     @property
     def java(self) -> Java:
-        """For the checks, and for nodes that are JVMs."""
+        """The Java for the checks, and for nodes that are JVMs."""
 
     @property
     def version(self) -> str:
@@ -40,31 +40,31 @@ class Prepared(Protocol):
 
     @property
     def files_read(self) -> tuple[Path, ...]:
-        """What nodes read of this machine beside their own directories: containers get it."""
+        """The files of this machine that nodes read outside their directories, for containers."""
 
     @property
     def carried(self) -> tuple[Path, ...]:
-        """What a node on another machine is given, beside a Java."""
+        """The files that a node on another machine is given, besides a Java."""
 
 
 class Testimony(Protocol):
-    """What the disks of stopped nodes held, once it is written down."""
+    """The recorded content of the disks of stopped nodes."""
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """What could not be read, a sentence each."""
+        """What could not be read, one sentence for each item."""
 
     @property
     def summary(self) -> str:
-        """How much was read, in words."""
+        """The amount that was read, in words."""
 
 
 class Recorded(Observable, Links, Protocol):
-    """What a run asks of its cluster, beside the abilities that its faults take."""
+    """The port that a run needs of its cluster, besides the abilities that its faults take."""
 
     @property
     def node_ids(self) -> Mapping[NodeName, int]:
-        """By what number its own records call each node."""
+        """The numbers by which its own records call each node."""
 
     def watch(self, raw: Path, *, topics: Sequence[str]) -> AbstractContextManager[object]:
         """Record in `raw`, while entered, what the nodes show."""
@@ -75,7 +75,7 @@ class Recorded(Observable, Links, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a play comes to beside what its cluster starts with, each with the step's number."""
+    """The releases and levels that a play needs beyond the first ones, with the step numbers."""
 
     releases: Sequence[tuple[int, str]] = ()
     levels: Sequence[tuple[int, str]] = ()
@@ -86,7 +86,7 @@ class Driver(Protocol):
 
     @property
     def cluster(self) -> type[Cluster]:
-        """What it builds: its abilities are known before it is built."""
+        """The class of the clusters that it builds: its abilities are known before one is built."""
 
     def prepare(self, spec: Any, wanted: Wanted, say: Say) -> Prepared:
         """Fetch, format and train what is not in the cache yet.
@@ -112,25 +112,25 @@ class Driver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Make:
-    """What the nodes of a system's cluster are made of."""
+    """The make of a system's cluster: the form that its nodes take."""
 
     name: str
-    """As in `--cluster NAME`."""
+    """The name as in `--cluster NAME`."""
     driver_module: str
     """The module whose `DRIVER` builds its clusters."""
     title: str
-    """In sentences: "Kafka 4.3.1", "the reference cluster"; `{release}` is the spec's."""
+    """The title in sentences: "Kafka 4.3.1", "the reference cluster"; `{release}` is the spec's."""
     in_virtual_time: bool = False
-    """Its nodes and clients are no processes."""
+    """True if its nodes and clients are no processes."""
     of_our_own: bool = False
-    """Its nodes run on this Python, keep leases, and can be told to keep a rule no more."""
+    """True if its nodes run on this Python, keep leases, and can be told to break a rule."""
 
     def __str__(self) -> str:
         return self.name
 
     @property
     def driver(self) -> Driver:
-        """Imported now."""
+        """The driver of the make, imported at this point."""
         driver: Driver = import_module(self.driver_module).DRIVER
         return driver
 
@@ -141,17 +141,17 @@ class System:
 
     name: str
     spec: type[ClusterSpec]
-    """Its fields are the other keys under `cluster`, its roles the nodes that plays may name."""
+    """The spec's class: its fields are the other keys under `cluster`, its roles the nodes."""
     makes: tuple[Make, ...]
     """The first is what `--cluster` need not name."""
     tables: tuple[str, ...]
     """The tables of evidence that each run of it sets out to record."""
     conditions: Mapping[str, Parse]
-    """What plays may await beside what they may of every system, by their words."""
+    """The conditions that plays may await besides those of every system, by their words."""
     keyed: bool = True
-    """Its clients write to the partitions of topics, which its scenarios list."""
+    """True if its clients write to the partitions of topics, which its scenarios list."""
 
     @property
     def by_name(self) -> Mapping[str, Make]:
-        """Its makes."""
+        """Return its makes by name."""
         return {make.name: make for make in self.makes}

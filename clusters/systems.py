@@ -51,17 +51,17 @@ SYSTEMS: Final[dict[str, System]] = {
         ),
     )
 }
-"""By the name in `cluster: {system: NAME}`; the first is what a scenario need not name."""
+"""The systems by the name in `cluster: {system: NAME}`; the first one need not be named."""
 MAKES: Final = {make.name: make for system in SYSTEMS.values() for make in system.makes}
-"""By the name in `--cluster NAME`."""
+"""The makes by the name in `--cluster NAME`."""
 
 
 ROLES: Final = {role.name: role for system in SYSTEMS.values() for role in system.spec.roles}
-"""By the first part of their nodes' names, which means the same in every system."""
+"""The roles by the first part of their nodes' names, which means the same in every system."""
 
 
 def kind_of_node(node: NodeName) -> NodeRole:
-    """What a node is."""
+    """Return the role of a node."""
     return ROLES[role_name(node)]
 
 

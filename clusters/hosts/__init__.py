@@ -1,1 +1,1 @@
-"""Where a node runs: as a local process."""
+"""The hosts on which nodes run: this machine, namespaces, containers and other machines."""

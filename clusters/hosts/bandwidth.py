@@ -1,4 +1,4 @@
-"""What a node may send a second, bounded by a token bucket on the interface of its own network.
+"""The bound on a node's sending rate: a token bucket on the interface of its own network.
 
 The bound concerns all that leaves the node: to other nodes, to clients, to the harness. That it
 holds is measured, with bytes of our own that are sent from inside.
@@ -20,7 +20,7 @@ _BURST_BYTES_MIN: Final = 16_384
 _BURST_S: Final = 0.01
 """The bucket holds what passes in two ticks of a slow kernel clock: below, the rate is not met."""
 _LATENCY: Final = "500ms"
-"""What would wait longer in the queue is dropped, and TCP slows down."""
+"""The longest wait in the queue: beyond it packets are dropped, and TCP slows down."""
 _MEASURED_S: Final = 0.5
 _MEASURED_BYTES_MAX: Final = 8 << 20
 _TIMEOUT_S: Final = 20.0
@@ -35,7 +35,7 @@ def limit_bandwidth(namespace: Path, interface: str, *, bits_per_s: int) -> None
 
 
 def free_bandwidth(namespace: Path, interface: str) -> None:
-    """Take the bound away, and see that it is gone. Nothing if there is none."""
+    """Remove the bound, and check that it is gone. Do nothing if there is no bound."""
     if _bounded(namespace, interface):
         tool_in(namespace, "tc", "qdisc", "delete", "dev", interface, "root")
     if _bounded(namespace, interface):
@@ -43,7 +43,7 @@ def free_bandwidth(namespace: Path, interface: str) -> None:
 
 
 def measured_rate(namespace: Path, address: str, *, bits_per_s: int) -> float:
-    """Bits a second that came from inside to `address`, one of this machine's own, for a while.
+    """Return the bits a second that came from inside to `address`, one of this machine's own.
 
     `bits_per_s`: what is expected; it says how much is sent. The first bucketful, which passes at
     once, is not counted. HarnessError if it does not come within its bound.
@@ -74,7 +74,7 @@ def measured_rate(namespace: Path, address: str, *, bits_per_s: int) -> float:
 
 
 def why_no_limits() -> str | None:
-    """Why this machine cannot bound what a node sends, with the way out; None if it can.
+    """Return why this machine cannot bound a node's sending, with the way out; None if it can.
 
     Tried in a namespace that is gone when the trial is over. Assumes that there are namespaces.
     """
@@ -84,7 +84,7 @@ def why_no_limits() -> str | None:
 
 
 def why_no_netem() -> str | None:
-    """Why the kernel cannot delay, lose or reorder packets; None if it can. Tried likewise."""
+    """Return why the kernel cannot delay, lose or reorder packets; None if it can. Tried too."""
     return _why_no_discipline("netem delay 1ms", what="netem (sch_netem)")
 
 

@@ -13,11 +13,11 @@ __all__ = ["Completed", "run_command"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """How a command ended."""
+    """The exit of a command: how it ended, and what it wrote."""
 
     exit_code: int
     output: str
-    """Both streams, in the order of writing."""
+    """The text of both streams, in the order of writing."""
 
 
 def run_command(

@@ -1,4 +1,4 @@
-"""Copies of data directories: shared blocks where the file system can, holes kept in any case.
+"""Copies of data directories: shared blocks where the file system can, holes always kept.
 
 Kafka preallocates its indexes as sparse files of 10 MiB; a plain copy would write them out.
 """
@@ -52,7 +52,7 @@ def remove_directory(directory: Path) -> None:
 
 
 def file_sizes(directory: Path) -> dict[Path, int]:
-    """What a directory holds: the size of each file, by its path within."""
+    """Return the size of each file of a directory, by its path within."""
     return {
         path.relative_to(directory): path.lstat().st_size
         for path in directory.rglob("*")
@@ -83,7 +83,7 @@ def _copy_extents(reader: int, writer: int) -> None:
 
 
 def _extents(descriptor: int) -> Iterator[tuple[int, int]]:
-    """Where there is data: (start, end) of each stretch."""
+    """Yield the stretches of a file that hold data, as (start, end)."""
     end = 0
     while True:
         try:

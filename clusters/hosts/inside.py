@@ -20,12 +20,12 @@ _OPEN_TIMEOUT_S: Final = 10.0
 
 
 def tool_in(namespace: Path, *argv: str, text: str | None = None) -> str:
-    """What a tool printed that was run inside; see `tool`."""
+    """Return the output of a tool that was run inside; see `tool`."""
     return tool("nsenter", f"--net={namespace}", "--", *argv, text=text)
 
 
 def socket_in(namespace: Path) -> socket.socket:
-    """A TCP socket that belongs to the namespace, whoever uses it. HarnessError if there is none.
+    """Open a TCP socket that belongs to the namespace, whoever uses it; HarnessError if it cannot.
 
     Only the thread that opens it enters the namespace, and ends there.
     """

@@ -116,7 +116,7 @@ _SETTLED: Final = _Settled()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Left:
-    """What a file says is not undone yet, in the order of the deeds."""
+    """The deeds that a file says are not undone yet, in their order."""
 
     run_id: str
     harness: str | None
@@ -156,7 +156,7 @@ def undo_all(path: Path) -> list[str]:
 
 
 def let_go_all(path: Path) -> None:
-    """Let go the processes that deeds of this ledger hold. Until then SIGKILL may end nobody."""
+    """Let go the processes that deeds of this ledger hold. Until then SIGKILL may not end them."""
     with _locked(path) as there:
         if there:
             _let_go(_read(path))
@@ -188,7 +188,7 @@ def _is_left(path: Path) -> bool:
 
 
 def _read(path: Path) -> _Left:
-    """HarnessError if it is not what a release of Fencepost that is known here has written."""
+    """Read a file; HarnessError if it was not written by a known release of Fencepost."""
     lines = path.read_text(errors="replace").split("\n")[:-1]  # behind the last newline it is torn
     try:
         entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
@@ -211,7 +211,7 @@ def _read(path: Path) -> _Left:
 
 
 def _cut_torn_line(path: Path) -> None:
-    """Nothing may be written behind half a line."""
+    """Cut off half a line, so that nothing is written behind it."""
     with path.open("r+b") as file:
         file.truncate(file.read().rfind(b"\n") + 1)
 
@@ -233,7 +233,7 @@ def _sync_directory(directory: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[bool]:
-    """Hold the file; False if there is none, or no more by the time that it is ours."""
+    """Hold the file; yield False if it does not exist, or is gone by the time that it is ours."""
     try:
         file = path.open("rb")
     except FileNotFoundError:

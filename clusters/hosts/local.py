@@ -50,19 +50,19 @@ class LocalProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How its latest start ended (negative: by which signal); None while it lives."""
+        """The exit code of its latest start (negative: the signal); None while it lives."""
         return None if self._pid is None else self._warden.exit_code(self._pid)
 
     def state(self) -> NodeState:
-        """What the host says, now."""
+        """Return the current state of the process, as the host reports it."""
         if self._pid is None:
             return NodeState.DOWN
         state = self._warden.state(self._pid)
-        # Asked afterwards: if it has been reaped, its pid may be somebody else's.
+        # Asked afterwards: if it has been reaped, its pid may be another process's.
         return NodeState.DOWN if self.exit_code is not None else state
 
     def usage(self) -> NodeUsage | None:
-        """What it uses now; None if it is down."""
+        """Return what it uses now; None if it is down."""
         if self._pid is None:
             return None
         usage = self._warden.usage(self._pid)
@@ -81,7 +81,7 @@ class LocalProcess:
         )
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+        """Send SIGTERM, wait, kill after `timeout_s`. True if it ended on SIGTERM or was down."""
         if self._pid is None:
             return True
         self._warden.signal(self._pid, SIGTERM)
@@ -91,12 +91,12 @@ class LocalProcess:
         return False
 
     def terminate(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM, without waiting."""
         if self._pid is not None:
             self._warden.signal(self._pid, SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, also if it is paused; returns when it is gone."""
+        """Send SIGKILL, also if it is paused; return when it is gone."""
         if self._pid is None:
             return
         self._warden.signal(self._pid, SIGKILL)
@@ -104,11 +104,11 @@ class LocalProcess:
             raise HarnessError(f"{self.name} (pid {self._pid}) is still there after SIGKILL")
 
     def pause(self) -> None:
-        """SIGSTOP; returns when every thread is stopped."""
+        """Send SIGSTOP; return when every thread is stopped."""
         self._signal(SIGSTOP, NodeState.PAUSED)
 
     def resume(self) -> None:
-        """SIGCONT; returns when it runs."""
+        """Send SIGCONT; return when it runs."""
         self._signal(SIGCONT, NodeState.RUNNING)
 
     def _signal(self, number: int, wanted: NodeState) -> None:

@@ -26,7 +26,7 @@ _SCRIPT_TIMEOUT_S: Final = 120.0
 
 
 def local_link_address(source: int, target: int) -> str:
-    """Of the link from one party to another, by their numbers."""
+    """Return the address of the link from one party to another, by their numbers."""
     return f"127.{_FIRST_BYTE + source}.{target}.1"
 
 
@@ -44,7 +44,7 @@ class LocalPlace:
 
     @property
     def address(self) -> str:
-        """Where its node listens and is found."""
+        """The address at which its node listens and is found."""
         return self._address
 
     @property
@@ -86,7 +86,7 @@ class LocalPlace:
         return tuple(sorted(self._directory.glob(pattern)))
 
     def size_bytes(self, name: str) -> int:
-        """The size of a file; 0 if there is none."""
+        """Return the size of a file in bytes; 0 if it does not exist."""
         path = self._directory / name
         return path.stat().st_size if path.exists() else 0
 
@@ -107,7 +107,7 @@ class LocalPlace:
 
 
 class LocalHost:
-    """This machine: `clusters.hosts.place.Host`."""
+    """The host that is this machine: `clusters.hosts.place.Host`."""
 
     def __init__(self, warden: Warden, *, ledger: Ledger | None = None) -> None:
         self._warden = warden
@@ -115,7 +115,7 @@ class LocalHost:
 
     @property
     def ledger(self) -> Ledger | None:
-        """Where the undo of what is done to the machine is written."""
+        """The ledger in which the undo of changes to the machine is written."""
         return self._ledger
 
     def place(self, node: NodeName, *, directory: Path) -> LocalPlace:
@@ -124,7 +124,7 @@ class LocalHost:
         return LocalPlace(directory, process=process)
 
     def link_address(self, source: int, target: int) -> str:
-        """An address of the loopback that nobody else uses."""
+        """Return an address of the loopback that no other link uses."""
         return local_link_address(source, target)
 
     def __enter__(self) -> Self:
@@ -136,9 +136,9 @@ class LocalHost:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Nothing of it outlives the processes, which the warden ends."""
+        """Do nothing: the host leaves nothing but processes, which the warden ends."""
 
 
 def loopback_address(source: int, target: int) -> str:
-    """Of the loopback, for the link from one party to another, by their numbers."""
+    """Return the loopback address for the link from one party to another, by their numbers."""
     return f"127.{_FIRST_BYTE + source}.{target}.1"

@@ -61,7 +61,7 @@ class NamespacePlace(LocalPlace):
 
     @property
     def machine_address(self) -> str:
-        """This machine's own address on the run's subnet."""
+        """The address of this machine on the run's subnet."""
         return self._machine_address
 
     def namespace(self) -> Path:
@@ -80,7 +80,7 @@ class NamespaceHost:
 
     @property
     def ledger(self) -> Ledger:
-        """Where the undo of what is done to the machine is written."""
+        """The ledger in which the undo of changes to the machine is written."""
         return self._ledger
 
     def __enter__(self) -> Self:
@@ -97,7 +97,7 @@ class NamespaceHost:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """What is left is the ledger's to undo, when no process is in a namespace any more."""
+        """Leave the rest to the ledger to undo, once no process is in a namespace any more."""
 
     def place(self, node: NodeName, *, directory: Path) -> NamespacePlace:
         """Make a namespace for the node, plugged into the bridge."""
@@ -163,7 +163,7 @@ class NamespaceHost:
 
 
 def why_no_namespaces() -> str | None:
-    """Why this machine cannot have them, with the way out; None if it can.
+    """Return why this machine cannot have them, with the way out; None if it can.
 
     Tried in a namespace that is gone when the trial is over.
     """

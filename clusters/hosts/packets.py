@@ -28,7 +28,7 @@ _NAMED: Final = (("in", "input", "saddr"), ("out", "output", "daddr"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forbidden:
-    """What one cut forbids one node: addresses that it does not hear, and that hear nothing."""
+    """The addresses that one cut forbids one node: those not heard, and those that do not hear."""
 
     heard: frozenset[str] = frozenset()
     told: frozenset[str] = frozenset()
@@ -49,7 +49,7 @@ def pass_packets(namespace: Path, cut: str) -> None:
 
 
 def dropped_counts(namespace: Path) -> Mapping[str, int]:
-    """So many packets were dropped, by the cut whose rules are laid."""
+    """Return the number of packets dropped, by the cut whose rules are laid."""
     listed = json.loads(tool_in(namespace, "nft", "--json", "list", "ruleset"))
     counts: dict[str, int] = {}
     for item in listed["nftables"]:
@@ -78,7 +78,7 @@ def rules_text(cut: str, forbidden: Forbidden) -> str:
 
 
 def why_no_rules() -> str | None:
-    """Why this machine cannot drop packets, with the way out; None if it can.
+    """Return why this machine cannot drop packets, with the way out; None if it can.
 
     Tried in a namespace that is gone when the trial is over. Assumes that there are namespaces.
     """

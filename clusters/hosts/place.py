@@ -1,4 +1,4 @@
-"""Where nodes run: a host gives each node of a cluster its place, and a place is all a node needs.
+"""The places where nodes run: a host gives each node its place, and a place is all a node needs.
 
 A place has an address of its own or shares this machine's, a directory as the node itself sees it,
 and a process that is started there again and again. What a cluster does to a node's files and
@@ -33,7 +33,7 @@ LOOPBACK: Final = "127.0.0.1"
 DATA: Final = "disk/data"
 """A node's data directory, by its name in the place."""
 LOG: Final = "server.log"
-"""What the process writes on stdout and stderr; every start appends to it."""
+"""The file that takes the process's stdout and stderr; every start appends to it."""
 
 
 class NodeProcess(Protocol):
@@ -48,25 +48,25 @@ class NodeProcess(Protocol):
 
     @property
     def exit_code(self) -> int | None:
-        """How its latest start ended (negative: by which signal); None while it lives."""
+        """The exit code of its latest start (negative: the signal); None while it lives."""
 
     def state(self) -> NodeState:
-        """What the host says, now."""
+        """Return the current state of the process, as the host reports it."""
 
     def usage(self) -> NodeUsage | None:
-        """What it uses now; None if it is down."""
+        """Return what it uses now; None if it is down."""
 
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Start it inside its directory; it must be down. `env` is added to the usual one."""
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+        """Send SIGTERM, wait, kill after `timeout_s`. True if it ended on SIGTERM or was down."""
 
     def terminate(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM, without waiting."""
 
     def kill(self) -> None:
-        """SIGKILL, also if it is paused; returns when it is gone."""
+        """Send SIGKILL, also if it is paused; return when it is gone."""
 
     def pause(self) -> None:
         """Stop every thread of it."""
@@ -76,11 +76,11 @@ class NodeProcess(Protocol):
 
 
 class Place(Protocol):
-    """Where one node runs. Every method raises HarnessError if it could not be done."""
+    """The place where one node runs. Every method raises HarnessError if it could not be done."""
 
     @property
     def address(self) -> str:
-        """The IPv4 address on which the node listens, and at which everybody else finds it."""
+        """The IPv4 address on which the node listens, and at which all others find it."""
 
     @property
     def directory(self) -> Path:
@@ -100,7 +100,7 @@ class Place(Protocol):
         """Delete a directory, if it is there, for certain."""
 
     def copy(self, name: str, to: str) -> None:
-        """Put a copy of the directory `name` in the place of `to`. Nobody may write to it."""
+        """Replace `to` by a copy of the directory `name`, which no process may write to."""
 
     def fetch(self, name: str) -> Path:
         """A path of this machine that holds what `name` holds now, a file or a directory.
@@ -110,10 +110,10 @@ class Place(Protocol):
         """
 
     def fetch_all(self, pattern: str) -> tuple[Path, ...]:
-        """Paths of this machine that hold the files whose names match ("*.log"), by name."""
+        """Return paths of this machine with the files whose names match ("*.log"), by name."""
 
     def size_bytes(self, name: str) -> int:
-        """The size of a file; 0 if there is none."""
+        """Return the size of a file in bytes; 0 if it does not exist."""
 
     def bring(self, source: Path) -> Path:
         """Put a copy of this machine's file into the directory; its path as the node sees it."""
@@ -135,21 +135,21 @@ class OwnNetwork(Protocol):
         """An address of this machine that the node reaches."""
 
     def namespace(self) -> Path | None:
-        """The file by which the namespace is entered now; None while there is none."""
+        """The file by which the namespace is entered now; None while no namespace exists."""
 
 
 class Host(Protocol):
-    """What the places of one run share: a context manager, left when all nodes have stopped."""
+    """The host that the places of a run share: a context manager, left when all nodes are down."""
 
     @property
     def ledger(self) -> Ledger | None:
-        """Where the undo of what is done to the machine is written; None: nothing may be done."""
+        """The ledger for the undo of what is done to the machine; None: nothing may be done."""
 
     def place(self, node: NodeName, *, directory: Path) -> Place:
         """Make the place of a node; `directory`: the node's own in the run directory, absolute."""
 
     def link_address(self, source: int, target: int) -> str:
-        """Where a proxy on this machine can listen for a link so that its source reaches it.
+        """Return where a proxy on this machine can listen for a link so that its source reaches it.
 
         Parties are numbered: 0 the clients, from 1 on the nodes. No two links share an address.
         """

@@ -26,7 +26,7 @@ _PRELOAD: Final = "LD_PRELOAD"
 
 
 def library_of(source: Path) -> Path:
-    """Where the library of this source lies, for this machine.
+    """Return the path of this source's library, for this machine.
 
     Raises HarnessError if none came for this kind of machine and it cannot be built.
     """
@@ -41,7 +41,7 @@ def library_of(source: Path) -> Path:
 
 
 def came_with(source: Path) -> Path:
-    """Where the one that comes with the project lies, if it does for this kind of machine."""
+    """Return the path of the library that comes with the project for this kind of machine."""
     return source.with_name(f"{source.stem}_{platform.machine()}.so")
 
 

@@ -1,4 +1,4 @@
-"""What the host says of processes: their state, and which of ours outlived their harness.
+"""The host's view of processes: their state, and which of ours outlived their harness.
 
 Every process of a run carries two marks in its environment: the run's id, and the harness's own
 identity. A pid alone would not do, since pids are used again: the identity adds the start time, and
@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 RUN_VARIABLE: Final = "FENCEPOST_RUN"
-"""In the environment of each process of a run: the run's id."""
+"""The variable with the run's id in the environment of each process of a run."""
 HARNESS_VARIABLE: Final = "FENCEPOST_HARNESS"
-"""Beside it: `pid:start time:pid namespace` of the harness that it belongs to."""
+"""The variable with the harness that it belongs to, as `pid:start time:pid namespace`."""
 
 _PROC: Final = Path("/proc")
 _GONE: Final = frozenset("ZXx")
@@ -54,7 +54,7 @@ class Orphan:
 
 
 def process_state(pid: int) -> NodeState:
-    """Paused only if *every* thread is stopped; down if there is none, or only a zombie."""
+    """Return its state: paused only if *every* thread is stopped; down if gone or a zombie."""
     states = set(_thread_states(pid)) - _GONE
     if not states:
         return NodeState.DOWN
@@ -62,7 +62,7 @@ def process_state(pid: int) -> NodeState:
 
 
 def process_usage(pid: int) -> NodeUsage | None:
-    """What a process uses, all its threads together; None if there is none."""
+    """Return what a process uses, all its threads together; None if it does not exist."""
     try:
         fields = _stat_fields(_PROC / str(pid))
         resident_pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
@@ -93,13 +93,13 @@ def harness_mark() -> str:
 
 
 def harness_lives(mark: str) -> bool:
-    """Whether the harness with this mark lives. Of another pid namespace we cannot say: yes."""
+    """Return whether the harness with this mark lives; in another pid namespace, taken as alive."""
     pid, start_time, namespace = mark.split(":", 2)
     return namespace != _pid_namespace() or _start_time(int(pid)) == start_time
 
 
 def orphans() -> tuple[Orphan, ...]:
-    """Processes of runs whose harness is gone, as far as this user may see, by pid."""
+    """Return processes of runs whose harness is gone, as far as this user may see, by pid."""
     return tuple(orphan for pid in sorted(_pids()) if (orphan := _orphan_of(pid)) is not None)
 
 
@@ -128,7 +128,7 @@ def _stat_fields(directory: Path) -> list[str]:
 
 
 def _start_time(pid: int) -> str | None:
-    """When the process started, in clock ticks since boot; None if there is none (or a zombie)."""
+    """Return when the process started, in clock ticks since boot; None if gone (or a zombie)."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         fields = _stat_fields(_PROC / str(pid))
         if fields[0] not in _GONE:
@@ -171,7 +171,7 @@ def _environment(pid: int) -> dict[str, str]:
 
 
 def _end(orphan: Orphan, *, deadline: float) -> bool:
-    """SIGKILL through a pidfd, so that nobody else who got the number meanwhile is hit."""
+    """Send SIGKILL through a pidfd, so that no other process with the same number is hit."""
     try:
         descriptor = os.pidfd_open(orphan.pid)
     except ProcessLookupError:

@@ -44,7 +44,7 @@ class Subnet:
 
     @property
     def links(self) -> IPv4Network:
-        """Where links have their addresses."""
+        """The network in which links have their addresses."""
         _, upper = self.network.subnets()
         return upper
 

@@ -9,11 +9,11 @@ from history.failure import HarnessError
 __all__ = ["tool", "tool_missing"]
 
 _TIMEOUT_S: Final = 30.0
-"""Each takes some ms; on a machine that does much else, a second or two."""
+"""The time-out of each: it takes some ms; on a machine that does much else, a second or two."""
 
 
 def tool(*argv: str, text: str | None = None) -> str:
-    """What the command printed; `text`: what it reads.
+    """Return the output of the command; `text`: its input.
 
     Raises HarnessError, with the command and the last it said, if it fails, is not there, or has
     not ended after 30 s.

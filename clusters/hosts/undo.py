@@ -1,11 +1,11 @@
-"""What undoes a deed that concerns the whole machine: a closed set of values, which JSON can carry.
+"""The undo of deeds that concern the whole machine: a closed set of values, which JSON can carry.
 
 An undo is idempotent and sees for itself that it worked: it may be done twice, after a deed that
 was never finished, and by another process than the one that did the deed. It touches what carries a
 name of ours, or is in a state that only our deed can have left.
 
-Some deeds hold processes so that not even SIGKILL ends them: who writes to a frozen disk is beyond
-signals. These are let go before anybody waits for an end. And who was killed takes a while to be
+Some deeds hold processes so that not even SIGKILL ends them: a writer to a frozen disk is beyond
+signals. These are let go before anything waits for an end. A killed process takes a while to be
 gone: what it still uses is waited for, with a bound.
 """
 
@@ -79,7 +79,7 @@ class Unmount:
     def let_go(self) -> None:
         """See `LetsGo`."""
         path = Path(self.directory)
-        with contextlib.suppress(OSError):  # shut down: then nobody waits for it
+        with contextlib.suppress(OSError):  # shut down: then no process waits for it
             if path.is_mount():
                 thaw(path)
 
@@ -108,7 +108,7 @@ class RemoveInterface:
         """See `Undo`."""
         path = _INTERFACES / self.name
         if path.exists():
-            # It may go by itself meanwhile, when the kernel ends the namespace of its other end.
+            # It may vanish on its own meanwhile, when the kernel ends its other end's namespace.
             with contextlib.suppress(HarnessError):
                 tool("ip", "link", "delete", self.name)
             _require_gone(f"interface {self.name}", there=path.exists())
@@ -189,7 +189,7 @@ class RemoveSocket:
     def undo(self) -> None:
         """See `Undo`."""
         path = Path(self.path)
-        # One that has ended, but that nobody has reaped yet, needs it no more either.
+        # One that has ended but is not reaped yet needs it no more either.
         if path.is_socket() and process_state(self.pid) is NodeState.DOWN:
             path.unlink(missing_ok=True)
 

@@ -1,6 +1,6 @@
 """The harness's end of the warden, the one process that is the parent of all that a run starts.
 
-Why not simply start children from here: when the harness is killed with -9, nobody tells its
+Why not simply start children from here: when the harness is killed with -9, no process tells its
 children, and a death signal of theirs would be tied to whichever thread forked them. The warden
 (`warden_server.py`, which says how) outlives the harness by the moment it takes to kill them all.
 """
@@ -66,11 +66,11 @@ class Warden(WardenClient):
         return self._server.pid
 
     def state(self, pid: int) -> NodeState:
-        """Of a process: paused only if *every* thread is; down if there is none, or a zombie."""
+        """Return a process's state: paused only if *every* thread is; down if gone or a zombie."""
         return process_state(pid)
 
     def usage(self, pid: int) -> NodeUsage | None:
-        """What a process uses, all its threads together; None if there is none."""
+        """Return what a process uses, all its threads together; None if it does not exist."""
         return process_usage(pid)
 
     def close(self) -> None:

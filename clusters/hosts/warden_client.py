@@ -94,11 +94,11 @@ class WardenClient(ABC):
 
     @abstractmethod
     def state(self, pid: int) -> NodeState:
-        """Of a process: paused only if *every* thread is; down if there is none, or a zombie."""
+        """Return a process's state: paused only if *every* thread is; down if gone or a zombie."""
 
     @abstractmethod
     def usage(self, pid: int) -> NodeUsage | None:
-        """What a process uses, all its threads together; None if there is none."""
+        """Return what a process uses, all its threads together; None if it does not exist."""
 
     @abstractmethod
     def close(self) -> None:
@@ -116,7 +116,7 @@ class WardenClient(ABC):
         self.close()
 
     def ask(self, **request: object) -> dict[str, object]:
-        """One request and its answer, whole. HarnessError if there is none in time."""
+        """Send one request and return its whole answer; HarnessError if no answer came in time."""
         with self._changed:
             self._refuse_if_dead()
             self._request_count += 1
@@ -144,23 +144,23 @@ class WardenClient(ABC):
 
     @abstractmethod
     def _environment(self, env: Mapping[str, str] | None) -> dict[str, str]:
-        """What a child's environment has beside what the warden's server adds."""
+        """Return what a child's environment has besides what the warden's server adds."""
 
     @abstractmethod
     def _send(self, line: bytes) -> None:
-        """Say a line. OSError if nobody hears it."""
+        """Send a line. Raises OSError if the warden does not hear it."""
 
     @abstractmethod
     def _lines(self) -> Iterator[bytes]:
-        """What it says, until it says nothing more; OSError or ValueError if it breaks off."""
+        """Yield what it says until it ends; OSError or ValueError if it breaks off."""
 
     @abstractmethod
     def _who(self) -> str:
-        """Which warden this is, in words."""
+        """Return which warden this is, in words."""
 
     @abstractmethod
     def _obituary(self) -> str:
-        """Why it says nothing more, asked once it does not."""
+        """Return why it says nothing more, asked once it does not."""
 
     def _refuse_if_dead(self) -> None:
         if self._last_words is not None:

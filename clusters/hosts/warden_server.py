@@ -5,7 +5,7 @@ It is the one place that forks, signals and reaps, and it is single-threaded. Th
 - `PR_SET_PDEATHSIG` in a child is tied to the *thread* that forked it; here that thread lives
   exactly as long as the process, so a child dies (SIGKILL) if and when the warden does.
 - A pid is signalled only between its fork and its reaping, both done here one after the other, so
-  a number that the kernel has given to somebody else is never signalled.
+  a number that the kernel has given to another process is never signalled.
 - What a child leaves behind in its process group is killed before the child is reaped: a zombie
   still owns the number of its group.
 
@@ -34,14 +34,14 @@ import time
 _PR_SET_PDEATHSIG = 1
 _LINE_BYTES_MAX = 1 << 24
 _REAPING_S = 2.0
-"""How long to wait for killed children before the will: one that waits for a disk which the will
+"""The time to wait for killed children before the will: one that waits for a disk which the will
 lets go does not end before."""
 _LAST_REAPING_S = 8.0
 """And after it."""
 _WILL_S = 120.0
-"""How long the last act may take: it undoes a few dozen things, each within a second or two."""
+"""The longest time of the last act: it undoes a few dozen things, each within a second or two."""
 _SURVIVORS_EXIT_CODE = 3
-"""Some child was still there after that."""
+"""The exit code if a child was still there after that."""
 
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
@@ -195,7 +195,7 @@ def _watch(pid: int) -> int | None:
 
 
 def _become(request: dict[str, object], *, report: int, parent: int) -> None:
-    """In the child: turn into what was asked for, or say through `report` why not. No return."""
+    """Turn the child into what was asked for, or say through `report` why not. Never return."""
     step = "start"
     try:
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""What an operator does to a running cluster, each with its end seen.
+"""The acts of an operator on a running cluster, each with its end seen.
 
-The active controller is asked itself, unless somebody else is named. Through a broker a request
+The active controller is asked itself, unless another node is named. Through a broker a request
 takes as long as the broker's own way to the controller, which a play may be holding.
 
 A leader is moved in two steps: the replicas are put in another order, so that the wanted one is the
@@ -40,7 +40,7 @@ __all__ = ["KafkaAdmin", "Nodes"]
 
 _CLIENT_ID: Final = "fencepost-admin"
 _ATTEMPT_S_MAX: Final = 5.0
-"""Of one request: a controller that was paused, or has lost its lead, does not answer."""
+"""The longest wait for one request: a controller paused or deposed does not answer."""
 _POLL_S: Final = 0.02
 _LOOK_S: Final = 1.0
 
@@ -182,7 +182,7 @@ class KafkaAdmin:
         return self._leader() if via is None else {via: self._nodes()[via]}
 
     def _is_being_reassigned(self, key: str) -> bool | None:
-        """As the active controller says; None if none answers."""
+        """Return what the active controller says; None if no controller answers."""
         topic, partition = _parts(key)
         request = ListPartitionReassignmentsRequest(topics=None)
         for address in self._leader().values():

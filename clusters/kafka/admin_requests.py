@@ -1,4 +1,4 @@
-"""What changes a cluster's metadata, as requests and as what their answers prove.
+"""The changes of a cluster's metadata, as requests and as what their answers prove.
 
 A broker passes a write on to the controller, and again if it loses the connection on the way
 (`ForwardingManager`). So an answer may be that of a second attempt: "exists already" can mean that
@@ -87,15 +87,15 @@ _CERTAIN_NO: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """How a write ended."""
+    """The outcome of a write."""
 
     outcome: Outcome
     error: str | None = None
-    """By Kafka's name; None if it is ok."""
+    """The error by Kafka's name; None if it is ok."""
     message: str = ""
-    """What the cluster says about the error."""
+    """The cluster's message about the error."""
     topic_id: str | None = None
-    """Of a creation that is ok."""
+    """The topic's id, of a creation that is ok."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Write:
 
 
 def ask_write(connection: Connection, write: Write, *, timeout_s: float) -> Answered:
-    """Ask a node to do it, once. What came to nobody surely did not happen; silence is info."""
+    """Ask a node to do it, once. A request that was never sent is a fail; silence is info."""
     try:
         response = connection.ask(write.request, write.response_type, timeout_s=timeout_s)
     except NoAnswerError as silence:
@@ -130,9 +130,9 @@ def create_topic(topic: TopicSpec, *, timeout_s: float) -> Write:
 
 
 def create_partitions(topic: str, count: int, *, timeout_s: float) -> Write:
-    """Have a topic have so many partitions, of which it has fewer by now.
+    """Return a write that gives a topic `count` partitions, more than it has by now.
 
-    That it has as many already is what a second attempt finds, and no certain no.
+    An error that it already has as many is what a second attempt finds, and no certain no.
     """
     wanted = CreatePartitionsTopic(name=TopicName(topic), count=i32(count), assignments=None)
     request = CreatePartitionsRequest(
@@ -226,7 +226,7 @@ def creatable(topic: TopicSpec) -> CreatableTopic:
 
 
 def answer_of(code: ErrorCode, message: str | None, *, topic_id: str | None = None) -> Answered:
-    """What an error code proves of the write that it answers."""
+    """Return what an error code proves of the write that it answers."""
     if code is ErrorCode.none:
         return Answered(outcome=Outcome.OK, topic_id=topic_id)
     outcome = Outcome.FAIL if code in _CERTAIN_NO else Outcome.INFO
@@ -234,12 +234,12 @@ def answer_of(code: ErrorCode, message: str | None, *, topic_id: str | None = No
 
 
 def error_name(code: ErrorCode) -> str:
-    """As Kafka's protocol writes it."""
+    """Return the error's name in Kafka's protocol."""
     return code.name.upper()
 
 
 def topic_id_text(topic_id: uuid.UUID) -> str:
-    """As Kafka's tools write it: 22 characters of URL-safe base 64."""
+    """Return the id as Kafka's tools write it: 22 characters of URL-safe base 64."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 

@@ -25,7 +25,7 @@ Address = tuple[str, int]
 Response = TypeVar("Response")
 
 CLIENT_ID: Final = "fencepost"
-"""By which a node, and a proxy before it, knows who asks."""
+"""The name by which a node, and a proxy before it, recognises these requests."""
 _CHUNK: Final = 1 << 16
 
 
@@ -70,7 +70,7 @@ def is_answered(
     timeout_s: float,
     opened: Callable[[], socket.socket] = socket.socket,
 ) -> bool:
-    """Whether an ApiVersions request to this address gets its answer in time."""
+    """Check whether an ApiVersions request to this address gets its answer in time."""
     request = ApiVersionsRequest()
     found = ask({node: address}, request, ApiVersionsResponse, timeout_s=timeout_s, opened=opened)
     return bool(found)

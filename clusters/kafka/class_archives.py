@@ -65,7 +65,7 @@ def class_archives(
 
 
 def _fit(java: Java, release: Release) -> str:
-    """All that the JVM compares before it uses an archive."""
+    """Return all that the JVM compares before it uses an archive."""
     parts = [str(java.home), java.build]
     for jar in release.jars:
         status = jar.stat()

@@ -72,7 +72,7 @@ class KafkaCluster(BrokerProcesses):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What is under test: release, digest of its jars, metadata version, Java."""
+        """Return the versions under test: release, digest of its jars, metadata version, Java."""
         release, java = self._prepared.release, self._prepared.java
         return {
             "kafka": release.version,
@@ -87,7 +87,7 @@ class KafkaCluster(BrokerProcesses):
     def wipe_node_by_tool(self, node: NodeName) -> None:
         """Delete all data of a node that is down; its release's tool formats it. That is all.
 
-        Nobody syncs what the tool leaves unsynced.
+        The harness does not sync what the tool leaves unsynced.
         """
         self._nodes[node].empty()
         self._sync_disk(node)
@@ -105,7 +105,7 @@ class KafkaCluster(BrokerProcesses):
         return self._upgrades.change_release(node, release, use)
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed of the versions under test so far, in order."""
+        """Return the changes of the versions under test so far, in order."""
         return self._upgrades.changes()
 
     def finalise(self, version: str, *, within_s: float) -> str:
@@ -137,7 +137,7 @@ class KafkaCluster(BrokerProcesses):
         return self._hardships.unskew(node)
 
     def clock_skews(self) -> tuple[ClockSkew, ...]:
-        """Whose wall clock was wrong, when, and by how much at most."""
+        """Return which wall clocks were wrong, when, and by how much at most."""
         return self._hardships.clock_skews()
 
     def _properties(self, node: ProcessNode, *, nodes: tuple[Node, ...]) -> dict[str, str]:
@@ -178,7 +178,7 @@ class KafkaCluster(BrokerProcesses):
 def _seats(
     spec: KafkaSpec, nodes: tuple[Node, ...], *, template: bytes | None
 ) -> dict[NodeName, Seat]:
-    """Where each controller sits in the first voter set; none in a static quorum."""
+    """Return each controller's seat in the first voter set; no seats in a static quorum."""
     if spec.quorum is Quorum.STATIC:
         return {}
     assert template is not None, "prepared for a static quorum"

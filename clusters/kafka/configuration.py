@@ -46,7 +46,7 @@ __all__ = [
 PROPERTIES: Final = "server.properties"
 """A node's configuration, by its name in the node's directory."""
 HOSTS: Final = "hosts"
-"""By which it finds the others."""
+"""The file by which a node finds the others."""
 _CONTROLLER_ID_BASE: Final = 1000
 _CONTROLLERS_ADVERTISE: Final = (3, 9)
 """The first release that is told by which name its controllers are found."""
@@ -54,7 +54,7 @@ _HOST_SUFFIX: Final = {Role.CONTROLLER: "raft", Role.BROKER: "repl"}
 
 
 class Listener(StrEnum):
-    """What a listener is for; also its name in Kafka's configuration."""
+    """The purpose of a listener; also its name in Kafka's configuration."""
 
     CLIENT = "CLIENT"
     REPLICATION = "REPL"
@@ -95,11 +95,11 @@ class Node:
     node_id: int
     ports: Mapping[Listener, int]
     address: str = LOOPBACK
-    """Where it listens."""
+    """The address on which it listens."""
 
     @property
     def role(self) -> Role:
-        """What it is."""
+        """The role of the node."""
         return role_of(self.name)
 
     @property
@@ -130,7 +130,7 @@ def nodes_of(spec: KafkaSpec, *, ports: Callable[[int], tuple[int, ...]]) -> tup
 
 
 def first_members(spec: KafkaSpec, nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Those of the nodes that make the cluster up when it starts: all but the spare ones."""
+    """Return the nodes that make the cluster up when it starts: all but the spare ones."""
     of_role = {role: [node for node in nodes if node.role is role] for role in Role}
     return (
         *of_role[Role.CONTROLLER][: spec.controllers],
@@ -176,7 +176,7 @@ def properties(
 
 
 def properties_file(properties: Mapping[str, str]) -> str:
-    """As the text of a Java properties file."""
+    """Return the text of a Java properties file."""
     return "".join(
         f"{_escaped_key(key)}={_escaped_value(value)}\n"
         for key, value in sorted(properties.items())
@@ -184,14 +184,14 @@ def properties_file(properties: Mapping[str, str]) -> str:
 
 
 def hosts_file(source: Node, *, nodes: tuple[Node, ...], route: Route = direct) -> str:
-    """The names of all nodes as this one is to resolve them; the JVM asks nobody else."""
+    """Return the names of all nodes as this one resolves them; the JVM uses no other source."""
     addresses = {node.host: _found_by(source.name, node, route=route) for node in nodes}
     own = {"localhost": LOOPBACK, socket.gethostname(): LOOPBACK}
     return "".join(f"{address} {host}\n" for host, address in (own | addresses).items())
 
 
 def links_between(nodes: tuple[Node, ...]) -> tuple[LinkEnd, ...]:
-    """Who dials whom, and on which port: each node the controllers, brokers each other, clients."""
+    """Return who dials whom, on which port: nodes the controllers, brokers each other, clients."""
     dialled = {
         Role.CONTROLLER: (Listener.CONTROLLER, [node.name for node in nodes]),
         Role.BROKER: (
@@ -230,7 +230,7 @@ def _found_by(source: NodeName, target: Node, *, route: Route) -> str:
 
 
 def _quorum(spec: KafkaSpec, *, nodes: tuple[Node, ...]) -> dict[str, str]:
-    """What says who votes, or where to ask for that."""
+    """Return the settings that name the voters, or where to ask for them."""
     controllers = [one for one in first_members(spec, nodes) if one.role is Role.CONTROLLER]
     found_at = [f"{one.host}:{one.ports[Listener.CONTROLLER]}" for one in controllers]
     if spec.quorum is Quorum.DYNAMIC:
@@ -240,7 +240,7 @@ def _quorum(spec: KafkaSpec, *, nodes: tuple[Node, ...]) -> dict[str, str]:
 
 
 def _identity(node: Node, *, data: Path, version: str, route: Route) -> dict[str, str]:
-    """What says who it is and where it is found."""
+    """Return the settings that say who the node is and where it is found."""
     common = {
         "node.id": str(node.node_id),
         "process.roles": str(node.role),
@@ -310,7 +310,7 @@ def _escaped_value(value: str) -> str:
 
 
 def _escaped(value: str) -> str:
-    """As `Properties.load` reads it back; that takes what is not ASCII for Latin-1."""
+    """Return the text that `Properties.load` reads back; it takes non-ASCII text for Latin-1."""
     text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return "".join(
         one if one.isascii() else "".join(f"\\u{unit:04x}" for unit in _utf16(one)) for one in text

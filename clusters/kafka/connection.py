@@ -24,9 +24,9 @@ class NoAnswerError(Exception):
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
         self.reason: Final = reason
-        """In Kafka's words: "NETWORK_EXCEPTION" or "REQUEST_TIMED_OUT"."""
+        """The reason in Kafka's words: "NETWORK_EXCEPTION" or "REQUEST_TIMED_OUT"."""
         self.sent: Final = sent
-        """Whether any byte of it may have reached the node: if none did, it was never asked."""
+        """True if any byte of it may have reached the node: otherwise the node was never asked."""
 
 
 class Connection:
@@ -93,7 +93,7 @@ def _answer(connection: socket.socket, exchange: Exchange[Response], deadline: f
 
 
 def _left_s(deadline: float) -> float:
-    """What is left, never nothing: a socket takes 0 for "do not wait"."""
+    """Return the time left, never 0: a socket takes 0 for "do not wait"."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError

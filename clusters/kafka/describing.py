@@ -67,7 +67,7 @@ class DescribeRecorder:
         return items
 
     def add(self, node: NodeName, number: int, *, call_ns: int, items: Sequence[Item]) -> None:
-        """Record a read that the caller did itself, and that returned just now."""
+        """Record a read that the caller did itself, and that has just returned."""
         shared = {"process": self._process, "node": node}
         self._journal.end(number, call_ns=call_ns, columns=shared, items=items)
 

@@ -25,7 +25,7 @@ class KafkaDriver:
     cluster = KafkaCluster
 
     def prepare(self, spec: KafkaSpec, wanted: Wanted, say: Callable[[str], None]) -> Prepared:
-        """Its release, and each release and metadata.version that the play comes to."""
+        """Prepare its release, and each release and metadata.version that the play changes to."""
         try:
             ready = prepare(spec, say)
             for step, name in wanted.releases:
@@ -72,7 +72,7 @@ DRIVER: Final = KafkaDriver()
 
 @contextmanager
 def _placed(step: int) -> Iterator[None]:
-    """What cannot be is the fault of this step of the play."""
+    """Turn a UsageError inside into a SpecError of this step of the play."""
     try:
         yield
     except UsageError as error:

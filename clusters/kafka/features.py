@@ -31,7 +31,7 @@ from clusters.witness.segments import Piece
 __all__ = ["Levels", "finalised_by", "levels_in", "moves", "update_features"]
 
 Levels = Mapping[str, int]
-"""By the name of the feature; one that is not there has level 0."""
+"""The levels by the name of the feature; one that is not there has level 0."""
 
 _OWN_WAYS: Final = "kraft.version"
 _LEVEL: Final = "FeatureLevelRecord"

@@ -1,4 +1,4 @@
-"""What a node's JVM reads of this machine beside the node's own directory.
+"""The files of this machine that a node's JVM reads outside the node's own directory.
 
 A host whose nodes do not see this machine's files needs to know. A distribution's Java is spread:
 Debian's has its configuration in /etc and its authorities in /etc/ssl, behind symbolic links.
@@ -11,11 +11,11 @@ from typing import Final
 __all__ = ["linked_directories", "topmost"]
 
 _RUNNING_PARTS: Final = ("bin", "conf", "lib")
-"""Of a Java's home; the others are documentation and headers."""
+"""The parts of a Java's home that run; the others are documentation and headers."""
 
 
 def linked_directories(java_home: Path) -> Iterator[Path]:
-    """Where the symbolic links of a Java lead to, outside of it."""
+    """Yield the directories outside of a Java to which its symbolic links lead."""
     for part in _RUNNING_PARTS:
         for link in (java_home / part).rglob("*"):
             target = link.resolve()
@@ -24,7 +24,7 @@ def linked_directories(java_home: Path) -> Iterator[Path]:
 
 
 def topmost(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Those that are inside of no other, once each, by name."""
+    """Return the paths that are inside of no other, once each, by name."""
     kept: list[Path] = []
     for path in sorted(set(paths)):
         if not kept or not path.is_relative_to(kept[-1]):

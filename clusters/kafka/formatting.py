@@ -55,15 +55,15 @@ _VERSION_ENUM: Final = "org/apache/kafka/server/common/MetadataVersion.class"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """What every node of a new cluster starts from."""
+    """The data from which every node of a new cluster starts."""
 
     checkpoint: bytes
     metadata_version: str
-    """In full, e.g. "3.4-IV0"."""
+    """The metadata.version in full, e.g. "3.4-IV0"."""
     names_directories: bool
-    """Whether this release gives each data directory an id (KIP-858)."""
+    """True if this release gives each data directory an id (KIP-858)."""
     voters: bytes | None = None
-    """Of a dynamic quorum: the snapshot of its first voters, with placeholders for them."""
+    """The snapshot of a dynamic quorum's first voters, with placeholders for them."""
 
 
 def bootstrap_of(
@@ -118,7 +118,7 @@ def format_directory(
     directory_id: str | None,
     seat: Seat | None = None,
 ) -> None:
-    """Make a formatted data directory where there is none. `directory_id` None: a new one.
+    """Make a formatted data directory where none exists. `directory_id` None: a new one.
 
     `seat`: the node's place in the first voter set, if it has one. A directory of another id does
     not have it: it is formatted as one that may become a voter later.
@@ -236,7 +236,7 @@ def _refuse_dynamic(asked: str, *, said: str, release: Release) -> None:
 
 
 def _accepted_versions(release: Release, *, newest: str) -> list[str]:
-    """What the release's own enumeration lists, without what is too old or not yet stable."""
+    """Return what the release's own enumeration lists, except versions too old or not stable."""
     numbers: set[tuple[int, ...]] = set()
     for jar in release.jars:
         with zipfile.ZipFile(jar) as content:

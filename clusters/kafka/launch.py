@@ -13,7 +13,7 @@ __all__ = ["LOGGING_FILES", "class_dump_command", "server_command", "tool_comman
 _SERVER: Final = "kafka.Kafka"
 
 # C1 alone and the serial collector: half the CPU of a start. Nodes of a fault run start often and
-# several share few cores; nobody measures throughput here.
+# several share few cores; no run measures throughput here.
 _QUICK_START: Final = "-XX:TieredStopAtLevel=1"
 _COLLECTOR: Final = "-XX:+UseSerialGC"
 _HEAP: Final = "-Xmx256m"
@@ -21,7 +21,7 @@ _HEAP: Final = "-Xmx256m"
 LOGGING_FILES: Final = tuple(
     Path(__file__).with_name(name) for name in ("log4j.properties", "log4j2.properties")
 )
-"""What the logging back ends of a build read."""
+"""The files that the logging back ends of a build read."""
 
 # One line a message, with time and thread, on stdout: the node's log. The first three are for the
 # back end that is fetched with a release; a build of the user's own has one of the other two.

@@ -1,4 +1,4 @@
-"""Why a node died, as its log tells it, in one line."""
+"""The cause of a node's death, as its log tells it, in one line."""
 
 import re
 from pathlib import Path
@@ -13,10 +13,10 @@ _LOGGED = re.compile(r"\S+ \[[^\]]*\] (?P<level>[A-Z]+) (?P<message>.*)")
 
 
 def last_words(log: Path, *, since: int = 0) -> str:
-    """The first errors in a log from the byte `since` on, and the last one.
+    """Return the first errors in a log from the byte `since` on, and the last one.
 
     An error is what was logged as such, or was written without the logger: by the JVM, or as the
-    head of a stack trace. If there is none, the last lines.
+    head of a stack trace. If the log has no errors, return the last lines.
     """
     lines = [line.rstrip() for line in _tail(log, since=since).splitlines() if line.strip()]
     # The same exception is mostly told by several layers.

@@ -34,7 +34,7 @@ _POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acts:
-    """What a change of members asks of the cluster's nodes."""
+    """The acts on the cluster's nodes that a change of members needs."""
 
     node: Callable[[NodeName], Node]
     state: Callable[[NodeName], NodeState]
@@ -42,11 +42,11 @@ class Acts:
     stop: Callable[[NodeName, float], bool]
     view: Callable[[], ClusterView]
     controllers: Nodes
-    """Those that run."""
+    """The controllers that run."""
 
 
 class Members:
-    """What `clusters.evolution.ChangesMembers` and `Follows` ask of a cluster of Kafka's."""
+    """The abilities `clusters.evolution.ChangesMembers` and `Follows`, for Kafka's clusters."""
 
     def __init__(
         self, first: Iterable[NodeName], *, cluster_id: str, admin: KafkaAdmin, acts: Acts
@@ -175,7 +175,7 @@ class Members:
             time.sleep(_POLL_S)
 
     def _remove_votes(self, node: NodeName, deadline: float) -> int:
-        """Of the node, whatever disks it has had; how many."""
+        """Remove the node's votes, whatever disks it has had; return how many were removed."""
         node_id = self._acts.node(node).node_id
         count = 0
         while time.monotonic() < deadline:

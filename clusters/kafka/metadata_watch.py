@@ -1,4 +1,4 @@
-"""What every broker shows of a run's topics, who leads the quorum, and how far each node is.
+"""The watch on what brokers show of a run's topics, who leads the quorum, and each node's progress.
 
 The harness's own reads: process -1 in `describes`. A broker's answer is recorded when it differs
 from its last one, and once a second; the quorum is asked once a second, each controller itself:
@@ -150,7 +150,7 @@ class MetadataWatch:
 
 
 def quorum_offsets(answers: Iterable[DescribeQuorumResponse]) -> Iterator[tuple[int, int]]:
-    """(node id, last offset in its log) of every replica, as the latest leader among these says.
+    """Yield (node id, last offset in its log) of every replica, as the latest leader says.
 
     A leader knows of another replica where it fetches from: one beyond what it has, or nothing yet.
     """
@@ -165,7 +165,7 @@ def quorum_offsets(answers: Iterable[DescribeQuorumResponse]) -> Iterator[tuple[
 def quorum_claims(
     answers: Mapping[NodeName, DescribeQuorumResponse],
 ) -> Iterator[tuple[NodeName, int]]:
-    """(controller, controller epoch) of each that calls itself the leader: others refuse."""
+    """Yield (controller, controller epoch) of each that calls itself the leader: others refuse."""
     for node, answer in answers.items():
         for partition in _described(answer):
             yield node, int(partition.leader_epoch)

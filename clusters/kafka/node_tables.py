@@ -1,4 +1,4 @@
-"""What the harness itself knows of each node, as tables: its settings, and its log's worst words.
+"""The harness's own knowledge of each node, as tables: its settings, and its log's worst words.
 
 A node's log is prose, and prose is no evidence. A few lines are, since nothing else writes them:
 Kafka's fault handlers say "Encountered fatal fault" (`FaultHandler` in server-common) when
@@ -33,7 +33,7 @@ _ANY: Final = re.compile(b"|".join(pattern.pattern for pattern in _PATTERNS.valu
 _STAMP: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?= )")
 _TEXT_LENGTH_MAX: Final = 300
 _FINDINGS_MAX: Final = 1000
-"""Of one file: a JVM out of memory may say so for as long as it lives."""
+"""The most findings of one file: a JVM out of memory may say so for as long as it lives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,9 @@ class Finding:
     """A line of a log that says that its process is in trouble for good."""
 
     line: int
-    """From 1 on."""
+    """The number of the line, from 1 on."""
     logged_ns: int | None
-    """By the wall clock, ns since 1970; None if the line does not say."""
+    """The time by the wall clock, ns since 1970; None if the line does not say."""
     finding: str
     text: str
 
@@ -111,7 +111,7 @@ def _finding(number: int, line: bytes) -> Finding:
 
 
 def _since_1970_ns(stamp: str) -> int:
-    """Of local time: nodes log in the time zone of the machine."""
+    """Return the ns of a local time: nodes log in the time zone of the machine."""
     moment = datetime.fromisoformat(stamp).astimezone(UTC)
     return int(moment.timestamp() * 1000) * 1_000_000
 

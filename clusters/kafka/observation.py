@@ -1,4 +1,4 @@
-"""What the cluster says of itself: Metadata from the brokers, the quorum from the controllers.
+"""The cluster's account of itself: Metadata from the brokers, the quorum from the controllers.
 
 Every node is asked, on a short connection of its own. A client library would pick the broker for
 us, perhaps the one that is paused, and would not say who gave the answer.
@@ -39,7 +39,7 @@ __all__ = [
 
 OBSERVATION_TIMEOUT_S: Final = 2.0
 _GRACE_S: Final = 0.5
-"""Once one broker has answered, the slow ones (starting, stuck) are not worth waiting for."""
+"""The wait for slow brokers (starting, stuck) once one broker has answered."""
 
 _ALL_TOPICS: Final = MetadataRequest(
     topics=None, allow_auto_topic_creation=False, include_topic_authorized_operations=False
@@ -65,7 +65,7 @@ def ask_metadata(
 
 
 def best_of(answers: Mapping[int, MetadataResponse]) -> MetadataResponse:
-    """Of the answers (by the id of the broker that gave it; at least one), the most current.
+    """Return the most current of the answers (by the id of the broker that gave it; one at least).
 
     A broker that is fenced, and knows it, does not list itself. One that is cut off from the
     controllers lists itself for ever: leader epochs tell it from the others, and if they do not,
@@ -123,13 +123,13 @@ def quorum_leader(controllers: Mapping[NodeName, Address]) -> int | None:
 
 
 def quorum_high_watermark(controllers: Mapping[NodeName, Address]) -> int:
-    """Up to where the metadata log is committed, as the leader knows it; -1 if nobody does."""
+    """Return the end of the committed metadata log, as the leader knows it; -1 without a leader."""
     latest = _described_by_leader(controllers)
     return -1 if latest is None else int(latest.high_watermark)
 
 
 def quorum_log_ends(controllers: Mapping[NodeName, Address]) -> tuple[int, Mapping[int, int]]:
-    """The leader's id, and where the log of each voter ends as far as it knows; -1: nobody leads.
+    """Return the leader's id, and each voter's log end as far as it knows; -1: no leader.
 
     What it says of a voter that was started again a moment ago may be of its predecessor.
     """

@@ -1,4 +1,4 @@
-"""Where a partition's replicas are, and whether it is being moved, as one broker has it.
+"""The replicas of a partition, and whether it is being moved, as one broker has it.
 
 Whether a reassignment is under way only the controller knows: a broker passes that question on.
 Which replicas there are it answers itself. The controller is asked first, so that replicas that the
@@ -33,7 +33,7 @@ class Placement:
     is_moving: bool
 
     def is_still_at(self, replicas: tuple[int, ...] | None) -> bool:
-        """Whether nothing is under way and these are the replicas, in order; None: any."""
+        """Return whether nothing is under way and these are the replicas, in order; None: any."""
         return not self.is_moving and replicas in (None, self.replicas)
 
 

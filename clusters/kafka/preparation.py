@@ -1,4 +1,4 @@
-"""From a spec to all that its cluster needs, before anything of the run starts."""
+"""The preparation of all that a spec's cluster needs, before anything of the run starts."""
 
 from dataclasses import replace
 

@@ -23,22 +23,22 @@ class Prepared:
     release: Release
     bootstrap: Bootstrap
     class_archives: Mapping[Role, Path] = field(default_factory=dict)
-    """By role; a start without one is only slower."""
+    """The archives of classes by role; a start without one is only slower."""
     also: Mapping[str, "Prepared"] = field(default_factory=dict)
-    """By the names that a play gives them: the other releases that its nodes may come to run."""
+    """The other releases that its nodes may come to run, by the names that a play gives them."""
     levels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """By metadata.version: the level of each feature in a new cluster of it (`kafka.features`)."""
+    """The feature levels in a new cluster (`kafka.features`), by metadata.version."""
 
     level = None
 
     @property
     def version(self) -> str:
-        """That of its release."""
+        """The version of its release."""
         return self.release.version
 
     @property
     def files_read(self) -> tuple[Path, ...]:
-        """What its nodes' JVMs read, of every release that a node may come to run.
+        """Return what its nodes' JVMs read, of every release that a node may come to run.
 
         Files and directories that exist, absolute, none inside of another, by name.
         """
@@ -64,7 +64,7 @@ class Prepared:
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """All that the run may come to, the newest last; a build of one's own by its jars' word.
+        """The releases that the run may come to, the newest last; a user's build as its jars say.
 
         A newer release defines every record that an older one wrote, in all its versions.
         """

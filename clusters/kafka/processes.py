@@ -114,12 +114,12 @@ class BrokerProcesses(ProcessCluster):
 
     @property
     def spec(self) -> KafkaSpec:
-        """What it was built from."""
+        """The specification that it was built from."""
         return self._spec
 
     @property
     def bootstrap_servers(self) -> str:
-        """Every broker as clients find it: `host:port,…`."""
+        """The address of every broker as clients find it: `host:port,…`."""
         return ",".join(
             f"{self._route(CLIENTS, name) or node.address}:{node.ports[Listener.CLIENT]}"
             for name, node in self._listed.items()
@@ -145,11 +145,11 @@ class BrokerProcesses(ProcessCluster):
         return next(name for name, node in self._listed.items() if node.node_id == broker_id)
 
     def port_of(self, node: NodeName, listener: Listener) -> int:
-        """Where a listener of this node is bound on its address; known before the start."""
+        """Return the port to which a listener of this node is bound; known before the start."""
         return self._listed[node].ports[listener]
 
     def links(self) -> tuple[LinkEnd, ...]:
-        """Nodes to controllers, brokers to brokers, and clients to brokers; none to itself."""
+        """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
         return links_between(tuple(self._listed.values()))
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
@@ -224,7 +224,7 @@ class BrokerProcesses(ProcessCluster):
         skewed = {skew.node for skew in self._hardships.clock_skews()}
         write_log_findings(raw, logs, clock=self._clock, skewed=skewed)
         return write_witness(
-            # A spare node that nobody needed has nothing to tell.
+            # A spare node that was never started has nothing to tell.
             {name: self.data_of(name) for name in self._nodes if self.pid_of(name) is not None},
             topics=topics,
             definitions=self._definitions(),
@@ -254,7 +254,7 @@ class BrokerProcesses(ProcessCluster):
         return {} if leader is None else {leader: self._address(leader)}
 
     def _address(self, node: NodeName) -> Address:
-        """Where the harness itself finds a node: always directly."""
+        """Return the address at which the harness finds a node: always the direct one."""
         own = self._listed[node]
         listener = Listener.CLIENT if own.role is Role.BROKER else Listener.CONTROLLER
         return (own.address, own.ports[listener])

@@ -63,13 +63,13 @@ class VotersView:
 
     @property
     def log_end_offset(self) -> int:
-        """Of the leader itself."""
+        """The log end offset of the leader itself."""
         ends = [one.log_end_offset for one in self.voters if one.node_id == self.leader_id]
         return max(ends, default=-1)
 
 
 def voters_view(controllers: Mapping[NodeName, Address]) -> VotersView | None:
-    """What the latest of those that call themselves the leader says; None if none does.
+    """Return what the latest node that calls itself the leader says; None if no node does.
 
     From 3.9 on: earlier releases do not name directories.
     """

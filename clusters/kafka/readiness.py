@@ -1,6 +1,6 @@
-"""When a cluster just started can be used: its quorum has voters, its brokers are unfenced.
+"""The moment when a new cluster can be used: its quorum has voters, its brokers are unfenced.
 
-Waiting ends at once when a node dies by itself, with its last words.
+Waiting ends at once when a node dies on its own, with its last words.
 """
 
 import time
@@ -71,7 +71,7 @@ def await_brokers(
 
 
 def listed(items: Mapping[NodeName, object]) -> str:
-    """What each node has, in words: "broker-1 running, broker-2 paused"."""
+    """Return what each node has, in words: "broker-1 running, broker-2 paused"."""
     return ", ".join(f"{name} {value}" for name, value in items.items())
 
 

@@ -38,7 +38,7 @@ _OWN_BUILD: Final = "path:"
 _INDEX: Final = "release.json"
 _NO_CLASSES: Final = ("-sources.jar", "-javadoc.jar", "-scaladoc.jar", "-test.jar")
 _LOGGING: Final = Coordinates(organisation="org.slf4j", name="slf4j-simple", revision="1.7.36")
-"""No release brings a logging back end through Maven; without one, a server says nothing."""
+"""The logging back end, which no release brings through Maven; without it a server is silent."""
 
 
 class UnfetchedError(HarnessError):
@@ -50,21 +50,21 @@ class Release:
     """The jars of one Kafka."""
 
     name: str
-    """As the user named it: "3.4.1", "path:/src/kafka"."""
+    """The name that the user gave it: "3.4.1", "path:/src/kafka"."""
     version: str
-    """Of its own jars: "3.4.1", "4.4.0-SNAPSHOT"."""
+    """The version of its own jars: "3.4.1", "4.4.0-SNAPSHOT"."""
     jars: tuple[Path, ...]
     digest: str
     """sha256 over the names and the sha256 of all jars."""
 
     @property
     def class_path(self) -> str:
-        """For `java -cp`: the very same text each time, or an archive of classes would not fit."""
+        """The text for `java -cp`: always the very same, or an archive of classes would not fit."""
         return ":".join(str(jar) for jar in self.jars)
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
-    """(3, 4, 1) of "3.4.1", (4, 4, 0) of "4.4.0-SNAPSHOT"."""
+    """Return (3, 4, 1) for "3.4.1", (4, 4, 0) for "4.4.0-SNAPSHOT"."""
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("-")[0]))
 
 
@@ -87,7 +87,7 @@ def fetch_release(name: str, *, java: Java, warden: Warden, progress: Progress) 
 
 
 def is_here(name: str) -> bool:
-    """Whether it is in the cache, or a build of the user's. False: it is still to be fetched.
+    """Return whether it is in the cache, or a build of the user's. False: it must be fetched.
 
     Raises UsageError if there is no such release or build, as far as the repository answers.
     """
@@ -142,7 +142,7 @@ def _fetch(name: str, *, draft: Path, java: Java, warden: Warden) -> None:
 
 
 def _whole(home: Path) -> Release | None:
-    """The release kept here, or None if there is none or a jar is not what was fetched."""
+    """Return the release kept here, or None if it is missing or a jar is not what was fetched."""
     try:
         index: dict[str, Fingerprint] = json.loads((home / _INDEX).read_text())
         jars = _jars_in(home / "jars")
@@ -164,7 +164,7 @@ def _own_build(name: str) -> Release:
 
 
 def _own_jars(name: str) -> tuple[str, tuple[Path, ...]]:
-    """The version and the jars of a build. UsageError if there is none."""
+    """Return the version and the jars of a build; UsageError if no build is found."""
     root = Path(name.removeprefix(_OWN_BUILD)).expanduser().absolute()
     if ":" in str(root):
         raise UsageError(f'{name}: Java takes the ":" in {root} for the end of a path; rename it')

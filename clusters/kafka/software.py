@@ -1,4 +1,4 @@
-"""What a node of a Kafka cluster runs: a release in a JVM, on a directory formatted for it."""
+"""The software of a Kafka cluster's node: a release in a JVM, on a directory formatted for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ class KafkaFiles:
         return last_words(log, since=since)
 
     def holdings(self, data: Path) -> Holdings:
-        """Its replicas' log ends, and the sizes of its files."""
+        """Return its replicas' log ends, and the sizes of its files."""
         return holdings_of(data)
 
 
@@ -45,11 +45,11 @@ class KafkaSoftware(KafkaFiles):
 
     @property
     def first_directory_id(self) -> str | None:
-        """That of a voter, if it has a seat in the voter set."""
+        """The first directory id of a voter, if it has a seat in the voter set."""
         return None if self.seat is None else self.seat.directory_id
 
     def of(self, prepared: Prepared) -> Self:
-        """Another release of it. What is formatted from then on begins where this cluster began."""
+        """Return it with another release. Later formatting begins where this cluster began."""
         names_directories = prepared.bootstrap.names_directories
         bootstrap = replace(self.prepared.bootstrap, names_directories=names_directories)
         return replace(self, prepared=replace(prepared, bootstrap=bootstrap))

@@ -40,7 +40,7 @@ _IMPOSSIBLE: Final = frozenset(
         ErrorCode.policy_violation,
     }
 )
-# The cluster cannot just now. A replication factor is only invalid while brokers are fenced, or
+# The cluster cannot for now. A replication factor is only invalid while brokers are fenced, or
 # for ever: the bound tells.
 _PASSING: Final = frozenset(
     {

@@ -24,7 +24,7 @@ _POLL_S: Final = 0.05
 
 
 class Upgrades:
-    """What `clusters.evolution.ChangesReleases` and `Finalises` ask of a cluster of Kafka's.
+    """The abilities `clusters.evolution.ChangesReleases` and `Finalises`, for Kafka's clusters.
 
     `prepared`: the release that every node starts on, with all others that the run may come to.
     """
@@ -46,7 +46,7 @@ class Upgrades:
         self._changes: list[Change] = []
 
     def changes(self) -> tuple[Change, ...]:
-        """What changed of the versions under test so far, in order."""
+        """Return the changes of the versions under test so far, in order."""
         return tuple(self._changes)
 
     def change_release(self, node: NodeName, release: str, use: Callable[[Prepared], str]) -> str:

@@ -1,4 +1,4 @@
-"""What a run needs of each release and metadata.version that its play comes to."""
+"""The preparation of each release and metadata.version that a run's play needs."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ __all__ = ["with_levels", "with_release"]
 def with_release(
     prepared: Prepared, release: str, *, spec: KafkaSpec, progress: Progress
 ) -> Prepared:
-    """With this release, too: fetched, formatted, trained. Errors as of `prepare`."""
+    """Return it with this release, too: fetched, formatted, trained. Errors as of `prepare`."""
     if release == prepared.release.name or release in prepared.also:
         return prepared
     other = prepare(_plain(spec, release=release, version=None), progress)
@@ -27,7 +27,7 @@ def with_release(
 def with_levels(
     prepared: Prepared, version: str, *, spec: KafkaSpec, progress: Progress
 ) -> Prepared:
-    """With the feature levels of this metadata.version, as the newest of its releases has them.
+    """Return it with the feature levels of this metadata.version, as its newest release has them.
 
     Raises UsageError, with the versions that it knows, if that release does not know this one.
     """

@@ -20,7 +20,7 @@ from history.failure import HarnessError
 __all__ = ["CHECKPOINT", "Seat", "Voter", "checkpoint_of", "placeholders", "stated"]
 
 CHECKPOINT: Final = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
-"""Where the snapshot lies in a data directory."""
+"""The path of the snapshot in a data directory."""
 
 _FIRST_PLACEHOLDER_PORT: Final = 65001
 
@@ -56,7 +56,7 @@ def placeholders(voters: Sequence[Voter]) -> tuple[Voter, ...]:
 
 
 def stated(voters: Sequence[Voter]) -> str:
-    """As the StorageTool's `--initial-controllers` takes them."""
+    """Return the voters as the StorageTool's `--initial-controllers` takes them."""
     return ",".join(f"{one.node_id}@{one.host}:{one.port}:{one.directory_id}" for one in voters)
 
 

@@ -1,4 +1,4 @@
-"""When a node next has something to do that no message makes it do.
+"""The time at which a node next has something to do that no message makes it do.
 
 A shell gives its node ticks (TICK), at which all deadlines are looked at. Mostly there is nothing
 to be seen, and a simulator would spend a third of its events on that. So whoever sets a deadline
@@ -26,7 +26,7 @@ class Alarm:
         """Until the first tick has asked all parts: at once."""
 
     def by(self, at_ns: int) -> None:
-        """There has to be a tick at this time, or soon after."""
+        """Demand a tick at this time, or soon after."""
         if at_ns < self.due_ns:  # noqa: PLR1730  # the call of min is what it costs
             self.due_ns = at_ns
 

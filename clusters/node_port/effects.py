@@ -1,4 +1,4 @@
-"""What a node asks its shell to do, and what its shell tells it: the whole border of the core.
+"""The effects that a node asks of its shell, and the shell's events: the whole border of the core.
 
 A node is `node.handle(now, source, kind, message, effects)`. `now` is its own monotonic clock, in
 ns; `kind` is one of the events below, or the kind of a message; the node appends tuples to
@@ -68,7 +68,7 @@ EXIT: Final = 8
 CLOSE: Final = 10
 """(CLOSE, source): end the connection that a request came by, which is not answered.
 
-Who asked hears UNREACHABLE.
+The asker gets UNREACHABLE.
 """
 NOTE: Final = 9
 """(NOTE, subject, …): something became true, for observers outside. `notes.py` has the subjects."""
@@ -83,17 +83,17 @@ SYNCED: Final = 2
 UNREACHABLE: Final = 3
 """A request was refused by the host of `source`, or its connection broke; the message is it.
 
-Whether it arrived is not known. Of a request that vanished in the network nobody says anything.
+Whether it arrived is not known. A request that vanished in the network causes no event.
 """
 STOP: Final = 4
 """The operating system asks the node to end (SIGTERM or SIGINT). No message."""
 
 TICK_NS: Final = 20_000_000
-"""How late a deadline is noticed at most."""
+"""The latest that a deadline is noticed, in ns."""
 
 
 class Node(Protocol):
-    """What a shell drives: a controller or a broker."""
+    """The node that a shell drives: a controller or a broker."""
 
     def handle(self, now: int, source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take one event; append what is to be done to `effects`."""

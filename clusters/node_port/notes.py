@@ -1,4 +1,4 @@
-"""What nodes tell observers (`effects.NOTE`): facts as they become true, for oracles and traces.
+"""The notes of nodes to observers (`effects.NOTE`): facts as they become true, for oracles, traces.
 
 A note changes nothing in the cluster. Its first element after the subject is what it is about.
 """

@@ -1,4 +1,4 @@
-"""What a node keeps: logs of batches and a few small files, as values.
+"""The storage of a node: logs of batches and a few small files, as values.
 
 A *log* is named METADATA or by its partition's key, a *file* by one of the names below. A batch is
 never changed once it exists: leaders, followers, disks and messages share it.
@@ -47,12 +47,12 @@ class Batch:
     """Records of a partition that were produced together. Immutable by agreement."""
 
     base_offset: int
-    """-1 until a leader has appended it."""
+    """The base offset; -1 until a leader has appended it."""
     leader_epoch: int
-    """Of the leader that appended it; -1 before."""
+    """The epoch of the leader that appended it; -1 before."""
     count: int
     producer_id: int
-    """-1: the producer is not idempotent."""
+    """The producer id; -1: the producer is not idempotent."""
     producer_epoch: int
     base_sequence: int
     payload: Any
@@ -70,11 +70,11 @@ class MetadataBatch:
 
     base_offset: int
     epoch: int
-    """Of the controller that appended it: the quorum's leader epoch, KRaft's controller epoch."""
+    """The epoch of its controller: the quorum's leader epoch, KRaft's controller epoch."""
     records: tuple[Any, ...]
     """Values of `records.py`, one offset each."""
     time_ms: int = field(default=0, compare=False)
-    """When the leader's shell stored it, in ms since 1970, which all copies keep; 0: not yet."""
+    """The time when the leader's shell stored it, ms since 1970, kept by all copies; 0: not yet."""
 
     @property
     def end_offset(self) -> int:
@@ -84,7 +84,7 @@ class MetadataBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaProperties:
-    """Who a formatted disk belongs to."""
+    """The identity of the node and cluster to which a formatted disk belongs."""
 
     cluster_id: str
     node_id: int
@@ -95,13 +95,13 @@ class MetaProperties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumState:
-    """What a voter must not forget: the epoch it is in, and whom it voted for there."""
+    """The state that a voter must not forget: its epoch, and its vote there."""
 
     epoch: int
     voted_for: int
-    """-1: nobody yet."""
+    """-1: no vote yet."""
     leader_id: int
-    """-1: not known."""
+    """The leader's id; -1: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class Snapshot:
 
     end_offset: int
     epoch: int
-    """Of the last record in it."""
+    """The epoch of the last record in it."""
     records: tuple[Any, ...]
 
 
@@ -124,6 +124,6 @@ class Contents:
     topics: dict[PartitionKey, str] = field(default_factory=dict)
     """The names of the topics of the partitions' logs."""
     log_starts: dict[LogName, int] = field(default_factory=dict)
-    """Where a log begins, if not at 0."""
+    """The offsets at which logs begin, if not at 0."""
     incarnation_id: int = 0
     """Drawn by the shell for this start: no other start of any node has it."""

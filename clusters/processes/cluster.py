@@ -61,11 +61,11 @@ class ProcessCluster(HeldBack, ABC):
     @property
     @abstractmethod
     def versions(self) -> Mapping[str, str]:
-        """What is under test."""
+        """Return the versions under test."""
 
     @abstractmethod
     def links(self) -> tuple[LinkEnd, ...]:
-        """Every link that nodes and clients dial; none to itself."""
+        """Return every link that nodes and clients dial; none to itself."""
 
     @abstractmethod
     def _first_members(self) -> tuple[NodeName, ...]:
@@ -81,11 +81,11 @@ class ProcessCluster(HeldBack, ABC):
 
     @abstractmethod
     def _address(self, node: NodeName) -> tuple[str, int]:
-        """Where the harness itself finds a node: always directly."""
+        """Return the address at which the harness finds a node: always the direct one."""
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """All of them by role, in the order of starting, and by number."""
+        """Return all nodes by role, in the order of starting, and by number."""
         return tuple(self._nodes)
 
     def start(self) -> None:
@@ -121,15 +121,15 @@ class ProcessCluster(HeldBack, ABC):
         return self._nodes[node].process.pid
 
     def data_of(self, node: NodeName) -> Path:
-        """What the node's data directory holds now, as a directory of this machine."""
+        """Return a directory of this machine with the present content of the node's data."""
         return self._nodes[node].place.fetch(DATA)
 
     def state(self, node: NodeName) -> NodeState:
-        """What the host says of the node's process, now."""
+        """Return the state of the node's process now, as the host reports it."""
         return self._nodes[node].process.state()
 
     def usage(self, node: NodeName) -> NodeUsage | None:
-        """What the node's process uses now; None if it has none."""
+        """Return what the node's process uses now; None if the node has no process."""
         return self._nodes[node].process.usage()
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:
@@ -137,7 +137,7 @@ class ProcessCluster(HeldBack, ABC):
         return self._nodes[node].logs()
 
     def obituary(self, node: NodeName) -> str:
-        """How the process of a node that is down ended, its last errors, and its log."""
+        """Return how the process of a node that is down ended, its last errors, and its log."""
         return self._nodes[node].obituary()
 
     def start_node(self, node: NodeName) -> None:
@@ -146,28 +146,28 @@ class ProcessCluster(HeldBack, ABC):
         self._networks.renew(node)
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
+        """Send SIGTERM and wait; kill it after `timeout_s`. True if it ended on SIGTERM."""
         self._let_disk_go(node)
         return self._nodes[node].stop(timeout_s=timeout_s)
 
     def kill_node(self, node: NodeName) -> None:
-        """SIGKILL, also of a paused node; returns when the process is gone."""
+        """Send SIGKILL, also to a paused node; return when the process is gone."""
         self._let_disk_go(node)
         self._nodes[node].kill()
 
     def pause_node(self, node: NodeName) -> None:
-        """SIGSTOP; returns when every thread is stopped."""
+        """Send SIGSTOP; return when every thread is stopped."""
         self._nodes[node].process.pause()
 
     def resume_node(self, node: NodeName) -> None:
-        """SIGCONT; returns when it runs."""
+        """Send SIGCONT; return when it runs."""
         self._nodes[node].process.resume()
 
     def wipe_node(self, node: NodeName, *, keep_directory_id: bool = False) -> None:
         """Delete all data of a node that is down, and format it anew with its old node id.
 
         `keep_directory_id`: as if only the data were lost. A new directory id (KIP-858, since 3.7)
-        is a change of the registration by itself, which some bugs do not survive.
+        alone changes the registration, which some bugs do not survive.
         """
         self._nodes[node].wipe(keep_directory_id=keep_directory_id)
         self._sync_disk(node)
@@ -197,7 +197,7 @@ class ProcessCluster(HeldBack, ABC):
         self._own_disks().mend(node)
 
     def why_no_packets(self) -> str | None:
-        """Why nothing can be done to packets where the nodes run; None if it can."""
+        """Return why nothing can be done to packets where the nodes run; None if it can."""
         return self._networks.refusal()
 
     def drop_packets(self, name: str, flows: Collection[tuple[NodeName, NodeName]]) -> None:
@@ -205,11 +205,11 @@ class ProcessCluster(HeldBack, ABC):
         self._networks.drop_packets(name, flows)
 
     def pass_packets(self, name: str) -> int:
-        """Drop no more for that name; so many packets were dropped."""
+        """Stop dropping packets for that name; return the number dropped."""
         return self._networks.pass_packets(name)
 
     def reaches(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request gets its answer that is sent on the way that the source takes."""
+        """Check whether a request on the way that the source takes gets its answer."""
         link = next(one for one in self.links() if (one.source, one.target) == (source, target))
         return self._networks.reaches(link, timeout_s=timeout_s)
 
@@ -222,7 +222,7 @@ class ProcessCluster(HeldBack, ABC):
         self._networks.free_bandwidth(node)
 
     def answers(self, node: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request from this machine, on no link, gets its answer."""
+        """Check whether a request from this machine, on no link, gets its answer."""
         return self._is_answered(node, self._address(node), timeout_s=timeout_s)
 
     def _roles(self) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class ImageDisks:
         self._troubled[node].let_go()
 
     def cut_power(self, names: Sequence[NodeName], *, torn_seed: int | None) -> str:
-        """As `LosesPower` has it: all stand still, all lose power, then all are ended."""
+        """Cut the power as `LosesPower` has it: all stand still, all lose power, then all end."""
         nodes = [self._nodes[name] for name in names]
         for node in nodes:
             self.let_go(node.name)

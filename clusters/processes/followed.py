@@ -37,10 +37,10 @@ class FollowedDisks:
         self._followers[node].settle()
 
     def let_go(self, node: NodeName) -> None:
-        """Nobody waits for it."""
+        """Do nothing: no process waits for such a disk."""
 
     def cut_power(self, names: Sequence[NodeName], *, torn_seed: int | None) -> str:
-        """As `LosesPower` has it: all stand still, all are ended, what they had not synced goes."""
+        """Cut the power as `LosesPower` has it: all stand still, all end, unsynced writes go."""
         nodes = [self._nodes[name] for name in names]
         begin_s = time.monotonic()
         for node in nodes:
@@ -60,8 +60,8 @@ class FollowedDisks:
         return f"{'; '.join(lost)} (by what they had synced, which was followed{together})"
 
     def bring_trouble(self, node: NodeName, trouble: DiskTrouble, *, stall_s: float) -> str:  # noqa: ARG002 -- the port's
-        """Not possible."""
+        """Raise HarnessError: it is not possible."""
         raise HarnessError(f"{node} cannot have a disk that is {trouble}: that takes disks: image")
 
     def mend(self, name: NodeName) -> None:
-        """There is nothing to mend."""
+        """Do nothing: there is nothing to mend."""

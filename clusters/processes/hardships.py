@@ -1,4 +1,4 @@
-"""What makes it hard for the nodes of a cluster: clocks that are wrong, bounds that press.
+"""The hardships of a cluster's nodes: clocks that are wrong, bounds that press.
 
 A hardship is the node's, not its process's: whoever starts the node again starts it under it.
 """
@@ -23,7 +23,7 @@ __all__ = ["Hardships", "HeldBack"]
 
 
 class Hardships:
-    """Of all nodes of a cluster. Calls for different nodes may come from different threads."""
+    """The hardships of a cluster's nodes. Different threads may call it for different nodes."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Hardships:
         return self._clock(name).put_right(lambda: jvm_clock(pid))
 
     def clock_skews(self) -> tuple[ClockSkew, ...]:
-        """All of them so far."""
+        """Return all skews of clocks so far."""
         return tuple(skew for clock in self._clocks.values() for skew in clock.skews())
 
     def group(self, name: NodeName) -> NodeGroup:
@@ -105,7 +105,7 @@ class Hardships:
 
 
 class HeldBack:
-    """What a cluster with hardships can do to its nodes, whatever they run.
+    """The hardships that a cluster can put on its nodes, whatever they run.
 
     `clusters.abilities.Throttles` and `Squeezes`.
     """
@@ -113,23 +113,23 @@ class HeldBack:
     _hardships: Hardships
 
     def throttle_node(self, node: NodeName, share: float) -> str:
-        """At most this share of one core; returns how it was seen to be held back."""
+        """Limit the node to this share of one core; return how it was seen to be held back."""
         return self._hardships.group(node).throttle(share)
 
     def unthrottle_node(self, node: NodeName) -> str:
-        """As much as there is; returns for how long it was held back."""
+        """Lift the limit on its processor time; return for how long it was held back."""
         return self._hardships.group(node).unthrottle()
 
     def squeeze_node(self, node: NodeName, room_bytes: int) -> str:
-        """Nothing but what it cannot give back, and this; returns how it was seen to press."""
+        """Leave it what it cannot give back, and this; return how it was seen to press."""
         return self._hardships.group(node).squeeze(room_bytes)
 
     def unsqueeze_node(self, node: NodeName) -> str:
-        """As much as there is; returns how often it pressed."""
+        """Lift the limit on its memory; return how often it pressed."""
         return self._hardships.group(node).unsqueeze()
 
 
 def _require_shared_files(node: ProcessNode, what: str) -> None:
-    """Clocks and groups are files of the machine on which the node runs; we reach our own alone."""
+    """Require shared files: clocks and groups are files, and only this machine's are in reach."""
     if node.place.fetch(LOG) != node.place.directory / LOG:
         raise HarnessError(f"{node.name} runs on another machine: {what} is out of our reach")

@@ -1,4 +1,4 @@
-"""What is done to the networks of a cluster's nodes, where each node has one of its own.
+"""The faults of the networks of a cluster's nodes, where each node has a network of its own.
 
 A node that is started may find a new namespace, without any rules: `renew` lays them again.
 """
@@ -48,7 +48,7 @@ class IsAnswered(Protocol):
         timeout_s: float,
         opened: Callable[[], socket.socket] = socket.socket,
     ) -> bool:
-        """Whether it came. `opened` opens the socket, and so says where the request starts."""
+        """Return whether the answer came. `opened` opens the socket at which the request starts."""
 
 
 class NodeNetworks:
@@ -70,7 +70,7 @@ class NodeNetworks:
         self._rates: dict[NodeName, int] = {}
 
     def refusal(self) -> str | None:
-        """Why none of this can be done here, with the way out; None if it can."""
+        """Return why none of this can be done here, with the way out; None if it can."""
         if not all(isinstance(place, OwnNetwork) for place in self._places.values()):
             return "its nodes share this machine's network: run it with --host netns or docker"
         return why_no_rules() or why_no_limits()
@@ -88,7 +88,7 @@ class NodeNetworks:
             self._lay(name, node)
 
     def pass_packets(self, name: str) -> int:
-        """Drop no more for that name; so many packets were dropped."""
+        """Stop dropping packets for that name; return the number dropped."""
         dropped = self.dropped_count(name)
         for node in self._forbidden[name]:
             if (namespace := self._namespace(node)) is not None:
@@ -97,15 +97,15 @@ class NodeNetworks:
         return dropped
 
     def dropped_count(self, name: str) -> int:
-        """So many packets were dropped so far."""
+        """Return the number of packets dropped so far."""
         spaces = filter(None, map(self._namespace, self._forbidden[name]))
         chain = self._chains[name]
         return sum(dropped_counts(one).get(chain, 0) for one in spaces)
 
     def reaches(self, link: LinkEnd, *, timeout_s: float) -> bool:
-        """Whether a request gets its answer that is sent on the way that the link's source takes.
+        """Check whether a request on the way that the link's source takes gets its answer.
 
-        A source that has no network just now reaches nobody.
+        A source without a network at the moment reaches no target.
         """
         address = (self._route(link.source, link.target) or link.address, link.port)
         if link.source == CLIENTS:
@@ -173,7 +173,7 @@ def forbidden(
     addresses: Mapping[NodeName, str],
     route: Callable[[NodeName, NodeName], str | None],
 ) -> dict[NodeName, Forbidden]:
-    """What these flows forbid each node, of those that have an address (the clients have none)."""
+    """Return what these flows forbid each node that has an address (the clients have none)."""
     found: dict[NodeName, Forbidden] = {}
     for sender, receiver in flows:
         links = {route(sender, receiver), route(receiver, sender)}

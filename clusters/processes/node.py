@@ -25,14 +25,14 @@ _POLL_S: Final = 0.02
 
 
 class Holdings(Protocol):
-    """What a data directory holds at one moment."""
+    """The content of a data directory at one moment."""
 
     def loss(self, after: Any, /) -> str:
-        """What of it is not in `after`, a later one of the same node, in words."""
+        """Return what of it is missing from `after`, a later one of the same node, in words."""
 
 
 class Software(Protocol):
-    """What one node runs."""
+    """The software that one node runs."""
 
     @property
     def first_directory_id(self) -> str | None:
@@ -46,7 +46,7 @@ class Software(Protocol):
         """The command line that runs it in the foreground, by the files of this directory."""
 
     def format(self, data: Path, *, directory_id: str | None) -> None:
-        """Make a formatted data directory where there is none; None: with a new id."""
+        """Make a formatted data directory where none exists; None: with a new id."""
 
     def format_command(self, directory: Path) -> list[str] | None:
         """The command of its own tool that formats a node's data; None: it has none."""
@@ -55,10 +55,10 @@ class Software(Protocol):
         """The id of the data directory that holds this `id_file`; None if it states none."""
 
     def last_words(self, log: Path, *, since: int) -> str:
-        """Why it died, as its log from the byte `since` on tells it, in one line."""
+        """Return why it died, as its log from the byte `since` on tells it, in one line."""
 
     def holdings(self, data: Path) -> Holdings:
-        """What a data directory holds that a power cut can lose; nothing where there is none."""
+        """Return what a data directory holds that a power cut can lose; empty if it is absent."""
 
 
 class ProcessNode:
@@ -72,13 +72,13 @@ class ProcessNode:
         self._staging = staging
         self.place: Final = place
         self.software = software
-        """What its next start runs, and its next wipe formats."""
+        """The software that its next start runs, and its next wipe formats."""
         self.settings: Mapping[str, str] = {}
         """Its configuration, once it has one."""
         self.env: Mapping[str, str] = {}
-        """What its next start adds to the environment."""
+        """The variables that its next start adds to the environment."""
         self.wanted = False
-        """Whether it was started and nobody of ours has ended it since: it may have died."""
+        """True if it was started and the harness has not ended it since: it may have died."""
         self.group: NodeGroup | None = None
         """The control groups that its next start is put into."""
         self._log_start_bytes = 0
@@ -86,12 +86,12 @@ class ProcessNode:
 
     @property
     def process(self) -> NodeProcess:
-        """Its process."""
+        """The process of the node."""
         return self.place.process
 
     @property
     def data(self) -> Path:
-        """Its data directory, as it sees it itself."""
+        """The data directory, as the node sees it itself."""
         return self.place.directory / DATA
 
     def configure(self, settings: Mapping[str, str], files: Mapping[str, str]) -> None:
@@ -116,12 +116,12 @@ class ProcessNode:
             self.group.adopt(pid)
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
+        """Send SIGTERM and wait; kill it after `timeout_s`. True if it ended on SIGTERM."""
         self.wanted = False
         return self.process.stop(timeout_s=timeout_s)
 
     def kill(self) -> None:
-        """SIGKILL, also of a paused one; returns when the process is gone."""
+        """Send SIGKILL, also to a paused one; return when the process is gone."""
         self.wanted = False
         self.process.kill()
 
@@ -166,7 +166,7 @@ class ProcessNode:
         return change(found)
 
     def holdings(self) -> Holdings:
-        """What its data directory holds now."""
+        """Return what its data directory holds now."""
         return self.software.holdings(self.place.fetch(DATA))
 
     def snapshot(self, name: str) -> None:
@@ -192,13 +192,13 @@ class ProcessNode:
         self.place.copy(source, DATA)
 
     def obituary(self) -> str:
-        """How its process ended, and the last it said, in one line."""
+        """Return how its process ended, and its last words, in one line."""
         log = self.place.fetch(LOG)
         words = self.software.last_words(log, since=self._log_start_bytes)
         return f"{self.name} {_end_of(self.process.exit_code)}: {words} ({log})"
 
     def logs(self) -> tuple[Path, ...]:
-        """Its log files; a JVM that crashed left a report beside its log."""
+        """Return its log files, and reports that a crashed JVM left next to its log."""
         return self.place.fetch_all("*.log")
 
     def _format(self, *, directory_id: str | None) -> None:

@@ -1,4 +1,4 @@
-"""How the records of a batch are compressed; `decompression` undoes it."""
+"""The compression of a batch's records; `decompression` undoes it."""
 
 from enum import IntEnum
 

@@ -16,7 +16,7 @@ from clusters.protocol.varints import VarintError, read_unsigned
 __all__ = ["decompressed"]
 
 RECORD_BYTES_MAX: Final = 1 << 30
-"""What a batch may hold when decompressed: beyond it, it is no batch but a bomb."""
+"""The most bytes that a batch may hold when decompressed: beyond it, it is a bomb, not a batch."""
 
 _XERIAL: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER_BYTES: Final = 16

@@ -22,7 +22,7 @@ from clusters.protocol.varints import VarintError, read_unsigned
 __all__ = ["DecodeError", "Fields", "decoder_of", "default_of"]
 
 Fields = dict[str, Any]
-"""What a message says, by field; no class can know the names before the jars are read."""
+"""The content of a message, by field; no class can know the names before the jars are read."""
 
 _Reader = Callable[[bytes, int], tuple[Any, int]]
 _UUID_BYTES: Final = 16
@@ -52,7 +52,7 @@ class DecodeError(Exception):
 
 
 def decoder_of(message: Message, version: int) -> Callable[[bytes], Fields]:
-    """What decodes the whole of some bytes as this message; it raises DecodeError.
+    """Return a function that decodes bytes as this whole message; it raises DecodeError.
 
     Raises DecodeError if the message has no such version.
     """

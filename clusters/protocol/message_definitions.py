@@ -31,7 +31,7 @@ class Versions:
 
     @classmethod
     def parsed(cls, text: str) -> Self:
-        """Of "none", "3", "0-2" or "1+"."""
+        """Return the versions of "none", "3", "0-2" or "1+"."""
         if text == "none":
             return cls(first=0, last=-1)
         found = re.fullmatch(r"(\d+)(?:(\+)|-(\d+))?", text)
@@ -52,20 +52,20 @@ class Field:
     """One field of a struct."""
 
     name: str
-    """As Kafka's tools write it: `partitionId`."""
+    """The name as Kafka's tools write it: `partitionId`."""
     type: str
     """"int32", "string", …, or the name of a struct; of an array, the type of its elements."""
     array: bool
     fields: tuple["Field", ...]
-    """Of a struct."""
+    """The fields of a struct."""
     versions: Versions
     nullable: Versions
     tagged: Versions
     tag: int | None
     flexible: Versions | None
-    """Where it differs from its message's."""
+    """The flexible versions of a field, where they differ from its message's."""
     default: Any
-    """As the definition states it; None: the type's own."""
+    """The default as the definition states it; None: the type's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

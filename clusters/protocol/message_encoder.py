@@ -31,7 +31,7 @@ _NUMBERS: Final[Mapping[str, struct.Struct]] = {
 
 
 def encoder_of(message: Message, version: int) -> Callable[[Fields], bytes]:
-    """What encodes fields as this message. Raises KeyError for a field that it does not have."""
+    """Return a function that encodes fields as this message; KeyError for a field not in it."""
     assert version in message.versions, (message.name, version)
     write = _struct_writer(message.fields, version, flexible=version in message.flexible)
 

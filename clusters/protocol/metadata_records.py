@@ -24,7 +24,7 @@ CONTROL_MESSAGES: Final[Mapping[int, str]] = {
     5: "KRaftVersionRecord",
     6: "VotersRecord",
 }
-"""By the type in a control record's key. 0 and 1 end transactions; this log has none of them."""
+"""The names by the type in a control record's key. 0 and 1 end transactions, absent in this log."""
 
 UNKNOWN: Final = "unknown"
 """The type of a record that could not be decoded."""
@@ -40,17 +40,17 @@ class MetadataRecord:
 
     type: str
     type_key: int
-    """-1: not even that could be read."""
+    """The type's key; -1: not even that could be read."""
     version: int
     control: bool
     fields: Fields
     """Empty where the type is unknown."""
     detail: str
-    """All fields in one line, without those that are optional and absent; or why there are none."""
+    """The fields in one line, without those that are optional and absent; or why there are none."""
 
     @property
     def known(self) -> bool:
-        """Whether it could be decoded."""
+        """True if it could be decoded."""
         return self.type != UNKNOWN
 
 
@@ -137,7 +137,7 @@ class _Format:
 
 
 def _frame(value: bytes) -> tuple[int, int, int, int]:
-    """(frame version, type, version, where the message begins)."""
+    """Return (frame version, type, version, where the message begins)."""
     frame_version, at = read_unsigned(value, 0)
     type_key, at = read_unsigned(value, at)
     version, at = read_unsigned(value, at)
@@ -157,7 +157,7 @@ def _unknown(type_key: int, version: int, why: str, *, control: bool) -> Metadat
 
 
 def _line(fields: Fields, *, optional: Fields) -> str:
-    """`partitionId=0 isr=[1,2]`: as Kafka's own tools, without tagged fields at their default."""
+    """Return `partitionId=0 isr=[1,2]`: like Kafka's tools, without tagged fields at defaults."""
     return " ".join(
         f"{name}={_JSON.encode(value)}"
         for name, value in fields.items()

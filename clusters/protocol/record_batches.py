@@ -31,7 +31,7 @@ _LOG_OVERHEAD_BYTES: Final = 12
 """Base offset and batch length: what the length does not count."""
 _CRC_COVERS_FROM: Final = 21
 _BATCH_BYTES_MAX: Final = 1 << 28
-"""No broker takes more than 100 MiB at once, no snapshot writer more than 8."""
+"""The largest credible batch: no broker takes over 100 MiB, no snapshot writer over 8."""
 _MAGIC: Final = 2
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 
@@ -65,22 +65,22 @@ class Batch(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """All of it, its first two fields included."""
+        """The size of all of it, its first two fields included."""
         return _LOG_OVERHEAD_BYTES + self.length
 
     @property
     def last_offset(self) -> int:
-        """Of its last record; compaction may have removed that record, never the offset."""
+        """The offset of its last record; compaction may remove that record, never the offset."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def compression(self) -> Compression:
-        """How its records are compressed. Raises RecordError for a codec without a name."""
+        """The compression of its records. Raises RecordError for a codec without a name."""
         return compression_of(self.attributes & _COMPRESSION)
 
     @property
     def compressed(self) -> bool:
-        """Whether its records are compressed at all."""
+        """True if its records are compressed at all."""
         return self.attributes & _COMPRESSION != 0
 
     @property
@@ -90,24 +90,24 @@ class Batch(NamedTuple):
 
     @property
     def transactional(self) -> bool:
-        """Whether it is part of a transaction."""
+        """True if it is part of a transaction."""
         return self.attributes & _TRANSACTIONAL != 0
 
     @property
     def control(self) -> bool:
-        """Whether it holds a record of the log itself: a marker, a leader change."""
+        """True if it holds a record of the log itself: a marker, a leader change."""
         return self.attributes & _CONTROL != 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Why a scan ended before the end of its bytes."""
+    """The reason why a scan ended before the end of its bytes."""
 
     reason: str
     torn: bool
     """A batch may begin here, of which bytes are missing at the end."""
     missing_bytes: int = 0
-    """How many more would complete it, as far as can be told."""
+    """The number of further bytes that would complete it, as far as can be told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class Scan:
 
     batches: tuple[Batch, ...]
     end: int
-    """Where the last of them ends."""
+    """The position at which the last of them ends."""
     stop: Stop | None
     """None: they filled all bytes."""
 
@@ -142,7 +142,7 @@ def batch_at(data: bytes | memoryview, position: int) -> Batch | Stop:
 
 
 def scan_batches(data: bytes) -> Scan:
-    """All whole batches from the first byte on, each with its checksum verified."""
+    """Scan all whole batches from the first byte on, each with its checksum verified."""
     view = memoryview(data)
     size = len(data)
     batches: list[Batch] = []

@@ -10,7 +10,7 @@ from clusters.protocol.varints import encoded_signed
 __all__ = ["Header", "encoded_record"]
 
 Header = tuple[bytes, bytes | None]
-"""Of a record: its name and value."""
+"""The name and value of a record's header."""
 
 
 def encoded_record(
@@ -21,7 +21,7 @@ def encoded_record(
     value: bytes | None = None,
     headers: Sequence[Header] = (),
 ) -> bytes:
-    """One record as it lies in a batch, its length first."""
+    """Return a record as it lies in a batch, its length first."""
     body = b"".join(
         (
             b"\x00",

@@ -1,4 +1,4 @@
-"""Where each record of some batches lies, and each field of it. Sans-IO.
+"""The positions of each record in some batches, and of each of its fields. Sans-IO.
 
 A batch says how many records it has, not where they begin: only a walk from length to length finds
 that. The walk is the one loop that runs once a record; every field is then decoded for all records
@@ -36,7 +36,7 @@ class BadBatchError(Exception):
 def record_borders(
     joined: bytes, payloads: Sequence[bytes], *, counts: Sequence[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each record begins, behind its length, and ends.
+    """Return where each record begins (after its length) and where it ends.
 
     `joined` is all payloads, one for each batch; `counts` has the batches' numbers of records.
     Raises BadBatchError.

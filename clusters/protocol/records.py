@@ -28,7 +28,7 @@ class Records:
     """The records of some batches, in their order; arrays have one element a record."""
 
     batches: tuple[Batch, ...]
-    """Those that could be read, up to the first that could not."""
+    """The batches that could be read, up to the first that could not."""
     batch_index: NDArray[np.int64]
     """Into `batches`."""
     offsets: NDArray[np.int64]
@@ -36,13 +36,13 @@ class Records:
     data: bytes
     """Their bytes, decompressed, record after record."""
     content_starts: NDArray[np.int64]
-    """Where key and value begin in `data`: the key's length, key, the value's length, value."""
+    """The start of key and value in `data`: the key's length, key, the value's length, value."""
     value_starts: NDArray[np.int64]
     value_lengths: NDArray[np.int64]
-    """-1 for null."""
+    """The lengths of the values; -1 for null."""
     value_ends: NDArray[np.int64]
     damage: str | None
-    """Why the batch after the last of `batches` could not be read."""
+    """The reason why the batch after the last of `batches` could not be read."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -133,7 +133,7 @@ def _payload(data: bytes, batch: Batch, index: int) -> bytes:
 def _timestamps(
     batches: Sequence[Batch], batch_index: NDArray[np.int64], deltas: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Of the record's creation or, where the topic says so, of the batch's append."""
+    """Return the records' creation times or, where the topic says so, the batches' append times."""
     created = _of(batches, "base_timestamp_ms", batch_index) + deltas
     appended = _of(batches, "log_append_time", batch_index).astype(bool)
     return np.where(appended, _of(batches, "max_timestamp_ms", batch_index), created)

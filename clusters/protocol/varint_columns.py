@@ -16,7 +16,7 @@ _BYTES_MAX: Final = 10
 def signed_column(
     data: NDArray[np.uint8], positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(the zigzag numbers at these positions, where each ends); both of the positions' length.
+    """Return (the zigzag numbers at these positions, where each ends); both as long as positions.
 
     A number that runs past the data, or past 64 bits, ends behind the data: compare the ends with
     where they may be at most before using the numbers.

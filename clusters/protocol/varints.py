@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 CONTINUED: Final = 0x80
-"""This bit of a byte says that another follows."""
+"""The bit of a byte that says that another follows."""
 
 _BYTES_MAX: Final = 10
 """Of 64 bits, seven at a time."""
@@ -27,7 +27,7 @@ class VarintError(Exception):
 
 
 def read_unsigned(data: bytes, position: int) -> tuple[int, int]:
-    """(the number here, where it ends). Raises VarintError."""
+    """Return (the number here, where it ends). Raises VarintError."""
     # Nearly all are of one byte: lengths, types, tags.
     if position < len(data) and data[position] < CONTINUED:
         return data[position], position + 1

@@ -1,1 +1,1 @@
-"""What is brought before anything starts: Java, jars, caches, archives of classes."""
+"""The things provided before anything starts: Java, jars, caches, archives of classes."""

@@ -1,4 +1,4 @@
-"""What is kept between runs: releases, archives, trust stores. Everything in it can be made again.
+"""The cache kept between runs: releases, archives, trust stores. All of it can be made again.
 
 Entries are directories. They appear whole or not at all (built beside, then renamed), and one
 process at a time makes one: a second waits for it, with a bound.
@@ -43,7 +43,7 @@ _LOCK_TIMEOUT_S: Final = 900.0
 
 
 def cache_dir() -> Path:
-    """$FENCEPOST_CACHE, else the user's cache directory. It may not exist yet."""
+    """Return $FENCEPOST_CACHE, else the user's cache directory. It may not exist yet."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("fencepost")
 
@@ -121,7 +121,7 @@ def built_beside(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise _unwritable(error) from error
     try:
-        # So that it is seen to be somebody's: see `abandoned_drafts`.
+        # Held so that the draft is seen to be in use: see `abandoned_drafts`.
         fcntl.flock(held, fcntl.LOCK_SH)
         yield draft
         draft.chmod(0o755)
@@ -135,7 +135,7 @@ def built_beside(target: Path) -> Iterator[Path]:
 
 
 def abandoned_drafts() -> tuple[Path, ...]:
-    """What is half made in the cache, and nobody is making any more."""
+    """Return the half-made entries of the cache that no process is making any more."""
     drafts = sorted(path for path in cache_dir().glob("*/.*.*") if path.is_dir())
     return tuple(draft for draft in drafts if _is_abandoned(draft))
 

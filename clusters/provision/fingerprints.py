@@ -1,4 +1,4 @@
-"""Whether a file is still what it was: cheaply if nothing touched it, by its digest otherwise."""
+"""A test for changed files: cheap if a file was not touched, by its digest otherwise."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ def fingerprint_of(path: Path) -> Fingerprint:
 
 
 def is_unchanged(path: Path, fingerprint: Fingerprint) -> bool:
-    """Whether the file has the same content; read only if its time differs and its size does not.
+    """Return whether the content is unchanged; read only if the time differs and the size does not.
 
-    Raises OSError if it is not there, KeyError if the fingerprint is none.
+    Raises OSError if it is not there, KeyError if the fingerprint is not well-formed.
     """
     status = path.stat()
     if status.st_size != fingerprint["size"]:
@@ -30,6 +30,6 @@ def is_unchanged(path: Path, fingerprint: Fingerprint) -> bool:
 
 
 def sha256_of(path: Path) -> str:
-    """In hexadecimal."""
+    """Return the digest of a file in hexadecimal."""
     with path.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()

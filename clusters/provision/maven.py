@@ -66,7 +66,7 @@ class Ended(Protocol):
 
     @property
     def output(self) -> str:
-        """Both streams, in the order of writing."""
+        """The output of both streams, in the order of writing."""
 
 
 class Run(Protocol):
@@ -208,7 +208,7 @@ def _ivy_module(wanted: Sequence[Coordinates]) -> str:
 
 
 def _failure(output: str) -> HarnessError:
-    """What Ivy's pages of output come down to."""
+    """Return an error that sums up Ivy's pages of output."""
     where = _repository_name()
     if no_host := _NO_HOST.search(output):
         return HarnessError(

@@ -28,7 +28,7 @@ _ARCHIVE: Final = "classes.jsa"
 _INDEX: Final = "archive.json"
 _CLASS_LIST: Final = "classes.txt"
 _TIMEOUT_S: Final = 300.0
-"""Of the training, and of the dump."""
+"""The time-out of the training, and of the dump."""
 _OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
 
@@ -52,7 +52,7 @@ def spark_class_archive(java: Java, *, home: Path, progress: Progress) -> Path |
 
 
 def _fit(java: Java) -> str:
-    """All that the JVM compares before it uses an archive."""
+    """Return all that the JVM compares before it uses an archive."""
     parts = [str(java.home), java.build]
     for jar in sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar")):
         status = jar.stat()
@@ -87,7 +87,7 @@ def _build(draft: Path, java: Java, home: Path) -> None:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """That of a local session of the checks (`checkers.runner.session`)."""
+    """Return the environment of a local session of the checks (`checkers.runner.session`)."""
     kept_ones = {name: os.environ[name] for name in os.environ if name not in _OF_ANOTHER_SPARK}
     packages = str(Path(__file__).parents[2])
     return {
@@ -100,7 +100,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _said(command: list[str], *, environment: dict[str, str]) -> str:
-    """What a command writes to its standard output. Raises HarnessError if it fails."""
+    """Return what a command writes to its standard output. Raises HarnessError if it fails."""
     try:
         done = subprocess.run(
             command,

@@ -27,7 +27,7 @@ def trust_store(bundle: Path) -> Path:
 
 
 def _certificates(bundle: bytes) -> Iterator[x509.Certificate]:
-    """The certificates of a PEM bundle; one that cannot be parsed is none that Java could use."""
+    """Yield the certificates of a PEM bundle that can be parsed: Java could use no others."""
     blocks = re.findall(
         rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", bundle, re.DOTALL
     )

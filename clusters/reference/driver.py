@@ -41,7 +41,7 @@ class ReferenceDriver:
     def prepare(
         self, spec: KafkaSpec, _wanted: Wanted, _say: Callable[[str], None]
     ) -> ReferencePrepared:
-        """Nothing but a Java for the checks."""
+        """Prepare nothing but a Java for the checks."""
         return ReferencePrepared(java=find_java(), version=release_like(spec), level=level_of(spec))
 
     def build(

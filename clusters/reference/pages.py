@@ -1,4 +1,4 @@
-"""What docs/reference-cluster.md takes from code: the tables of rules and two state diagrams.
+"""The generated parts of docs/reference-cluster.md: the tables of rules and two state diagrams.
 
 `python -m clusters.reference.pages` writes each anew between its markers; the rest of the page is
 written by hand.
@@ -33,13 +33,13 @@ _Edge = tuple[str, str, str]
 
 
 def rules_table() -> str:
-    """Every rule with its switch, in the order of the table in the code."""
+    """Return every rule with its switch, in the order of the table in the code."""
     rows = (_row(f"`{one.name}`", one.says, one.prevents, one.source) for one in RULES)
     return _lines(["| rule | says | without it | source |", "|---|---|---|---|", *rows])
 
 
 def evidence_table() -> str:
-    """By rule: the anomalies of a cluster without it, and where they can occur at all."""
+    """Return, by rule, the anomalies of a cluster without it, and where they can occur at all."""
     head = ["| rule | anomalies without it | levels | switched off with it |", "|---|---|---|---|"]
     return _lines([*head, *(_evidence(rule) for rule in RULES)])
 
@@ -69,7 +69,7 @@ SECTIONS: Final = {
     "states of a broker": broker_diagram,
     "states of a voter": voter_diagram,
 }
-"""What stands between which markers."""
+"""The functions that write the text between the markers, by the markers' names."""
 
 
 def with_sections(page: str) -> str:

@@ -61,7 +61,7 @@ class ReferenceCluster(BrokerProcesses):
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What is under test."""
+        """Return the versions under test."""
         found = {"cluster": "reference", "metadata_version": str(self._level)}
         return found | ({"rules_off": ", ".join(self._rules_off)} if self._rules_off else {})
 
@@ -80,7 +80,7 @@ class ReferenceCluster(BrokerProcesses):
         return definitions()
 
     def _await_quorum(self) -> None:
-        """A broker waits for its controllers by itself."""
+        """Do nothing: a broker waits for its controllers on its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a cluster's spec says to nodes of the reference cluster, as processes or simulated alike."""
+"""The settings of reference nodes from a cluster's spec, as processes or simulated alike."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,7 @@ DEFAULTS: Final[Mapping[str, str]] = {
 }
 """Settings by Kafka's names, unless a scenario says otherwise."""
 _KAFKA_LIKE: Final = {1: "3.4.1", 2: "4.3.1", 3: "4.3.1"}
-"""Whose expectations hold at a level: the releases that have and have not its rules (KIP-903)."""
+"""The releases whose expectations hold at a level: with and without its rules (KIP-903)."""
 
 
 def level_of(spec: KafkaSpec) -> int:

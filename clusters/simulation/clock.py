@@ -21,22 +21,22 @@ class Clock:
         self.drift_ppm = drift_ppm
 
     def read(self, now_ns: int) -> int:
-        """What it shows at this time of the world."""
+        """Return the time that it shows at this time of the world."""
         return now_ns + self.offset_ns + now_ns * self.drift_ppm // _MILLION
 
     def lasts(self, shown_ns: int) -> int:
-        """How much of the world's time passes until it shows so much more, or a bit less."""
+        """Return the world's time until it shows `shown_ns` more, or a little less."""
         if not self.drift_ppm:
             return shown_ns
         return shown_ns * _MILLION // (_MILLION + self.drift_ppm) - 1
 
     def run(self, *, drift_ppm: int, now_ns: int) -> None:
-        """From now on it gains so much; it goes on from what it shows."""
+        """Let it gain `drift_ppm` from now on; it goes on from what it shows."""
         shown_ns = self.read(now_ns)
         self.drift_ppm = drift_ppm
         self.offset_ns += shown_ns - self.read(now_ns)
 
     def jump(self, by_ns: int) -> None:
-        """It shows more than it did: nodes use monotonic clocks, so never less."""
+        """Let it show more than it did: nodes use monotonic clocks, so never less."""
         assert by_ns >= 0, by_ns
         self.offset_ns += by_ns

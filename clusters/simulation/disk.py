@@ -14,7 +14,7 @@ from clusters.node_port.storage import Contents, FileName, LogName, PartitionKey
 __all__ = ["Disk", "Mark"]
 
 Mark = list[tuple[Any, ...]]
-"""What one sync makes durable: (name, log, count, generation) or (name, None, value, 0)."""
+"""The state that a sync makes durable: (name, log, count, generation), (name, None, value, 0)."""
 
 _ABSENT: Final = object()
 
@@ -25,11 +25,11 @@ class _Log:
     def __init__(self) -> None:
         self.batches: list[Any] = []
         self.synced = 0
-        """So many of the batches are durable; counted with the dropped ones."""
+        """The number of durable batches, dropped ones included."""
         self.dropped = 0
         """Batches that were there before the first one."""
         self.cut: list[Any] | None = None
-        """What was durable before a truncation that is not."""
+        """The durable content before a truncation that is not durable."""
         self.generation = 0
         """Counts truncations: a sync that began before one says nothing of what came after."""
 
@@ -41,7 +41,7 @@ class _Log:
 
 
 class Disk:
-    """What lies on one. `draw` gives numbers from 0 to 1, for the loss of power."""
+    """The content of a disk. `draw` gives numbers from 0 to 1, for the loss of power."""
 
     def __init__(self, draw: Callable[[], float]) -> None:
         self._draw = draw
@@ -53,7 +53,7 @@ class Disk:
         self._copies: dict[str, Disk] = {}
 
     def contents(self, incarnation_id: int) -> Contents:
-        """What a starting node finds."""
+        """Return what a starting node finds."""
         return Contents(
             files=dict(self._files),
             logs={name: list(log.batches) for name, log in self._logs.items()},
@@ -63,11 +63,11 @@ class Disk:
         )
 
     def start_of(self, name: LogName) -> int:
-        """Where a log begins."""
+        """Return the offset at which a log begins."""
         return self._starts.get(name, 0)
 
     def batches(self, name: LogName) -> list[Any]:
-        """The batches of a log as they lie there; not to be changed. Empty where there is none."""
+        """Return the batches of a log, not to be changed. Empty if the log does not exist."""
         log = self._logs.get(name)
         return [] if log is None else log.batches
 
@@ -83,7 +83,7 @@ class Disk:
 
     @property
     def batch_count(self) -> int:
-        """Batches in all logs."""
+        """Return the number of batches in all logs."""
         return sum(len(log.batches) for log in self._logs.values())
 
     def append(self, name: LogName, batch: Any) -> None:
@@ -141,7 +141,7 @@ class Disk:
         self._files, self._durable = dict(files), dict(files)
 
     def mark(self, names: tuple[Any, ...]) -> Mark:
-        """What a sync that begins now will have made durable when it is done."""
+        """Return what a sync that begins now will have made durable when it is done."""
         found: Mark = []
         for name in names:
             log = self._logs.get(name)
@@ -183,7 +183,7 @@ class Disk:
         self._copies[label] = self._copy()
 
     def rollback(self, label: str) -> None:
-        """Have again what the copy has, durably. Raises KeyError if there is none."""
+        """Restore the content of the copy, durably. Raises KeyError if no such copy exists."""
         copy = self._copies[label]._copy()  # noqa: SLF001  # another one of its kind
         self._logs, self._files, self._durable = copy._logs, copy._files, copy._durable  # noqa: SLF001
         self._topics, self._starts = copy._topics, copy._starts  # noqa: SLF001

@@ -16,7 +16,7 @@ from clusters.simulation.disk import Disk
 __all__ = ["EVERY_TICK", "Build", "Handle", "Host", "HostState", "Link"]
 
 EVERY_TICK: Final = Alarm()
-"""That of a node which does not say when it needs its next tick: it is always due."""
+"""The alarm of a node which does not say when it needs its next tick: it is always due."""
 
 Build = Callable[[], Node]
 """Makes the node of a new incarnation, which knows nothing but its configuration."""
@@ -26,7 +26,7 @@ Handle = Callable[[int, int, int, Any, Effects], None]
 
 
 class HostState(StrEnum):
-    """Whether a host's process takes events."""
+    """The state of a host's process, which says whether it takes events."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -75,37 +75,37 @@ class Host:
         self.build = build
         self.tick_ns = tick_ns
         self.ticked_ns = 0
-        """When the last tick was; those to come are multiples of `tick_ns` after it."""
+        """The time of the last tick; those to come are multiples of `tick_ns` after it."""
         self.tick_at_ns = NEVER_NS
-        """When the next one is, the only one that counts of those in the heap."""
+        """The time of the next tick, the only one in the heap that counts."""
         self.alarm = EVERY_TICK
         self.due_ns = 0
-        """What the alarm said when the next tick was chosen."""
+        """The alarm's time when the next tick was chosen."""
         self.disk = disk
         self.clock = clock
         self.node: Node | None = None
         self.handle: Handle = _nobody
         self.state = HostState.DOWN
         self.stopped = False
-        """Whether it is paused: an attribute of its own, since every event asks for it."""
+        """True if it is paused: an attribute of its own, since every event asks for it."""
         self.silent = False
-        """Down without power: nobody hears that it is gone."""
+        """Down without power: no other host learns that it is gone."""
         self.exit_reason: str | None = None
-        """Why the last incarnation ended by itself; None if it did not."""
+        """The reason why the last incarnation exited of its own accord; None if it did not."""
         self.incarnation = 0
         """Counts starts and ends: what is under way to another one never arrives."""
         self.alias = 0
-        """By what number others answer this incarnation."""
+        """The number by which others answer this incarnation."""
         self.links: dict[int, Link] = {}
         """Ways to others: to hosts by their numbers, back to askers by their aliases."""
         self.outgoing: list[Link] = []
-        """Those of `links` by which it asks."""
+        """The links of `links` by which it asks."""
         self.incoming: list[Link] = []
         """The ways by which others ask this incarnation, and the one before."""
         self.waiting: list[tuple[int, int, Any]] = []
         """(source, kind, message) of what came while it was paused."""
         self.synced_ns = 0
-        """When the last sync that was asked for is done."""
+        """The time at which the last requested sync is done."""
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.state})"
@@ -133,7 +133,7 @@ class Host:
         self.ticked_ns, self.tick_at_ns = first_ns - self.tick_ns, first_ns
 
     def next_tick(self, now_ns: int, from_ns: int) -> int:
-        """When its rhythm has a tick after now, not before `from_ns`; NEVER_NS: it has none."""
+        """Return its first tick after now and not before `from_ns`; NEVER_NS: it has none."""
         if not self.tick_ns:
             return NEVER_NS
         begun = (now_ns - self.ticked_ns) // self.tick_ns + 1
@@ -141,7 +141,7 @@ class Host:
         return self.ticked_ns + max(1, begun, awaited) * self.tick_ns
 
     def takes_tick(self, at_ns: int) -> bool:
-        """Whether this tick counts; it is awaited no more then."""
+        """Return whether this tick counts; it is not awaited any more then."""
         if self.tick_ns:
             if at_ns != self.tick_at_ns:
                 return False
@@ -174,20 +174,20 @@ class Link:
         self.sender = sender
         self.receiver = receiver
         self.signed = signed
-        """As what the receiver sees the sender."""
+        """The number by which the receiver sees the sender."""
         self.connection = connection
         self.answers: Link | None = None
         """The link whose requests this one answers; None: it is one of requests."""
         self.open: dict[int, Any] = {}
         """Requests without an answer, by correlation and kind."""
         self.last_ns = 0
-        """When the last frame arrives."""
+        """The time at which the last frame arrives."""
         self.delay_ns = 0
         self.spread_ns = 0
         self.table: bytes | bytearray = b""
-        """By kind, whether the interceptor wants to see it."""
+        """The marks, by kind, of what the interceptor wants to see."""
         self.wanted: bytes | bytearray = b""
         """By kind, whether the network has to look at it (all, where something is not as usual).
 
-        `network.SEEN`: somebody is only told of it.
+        `network.SEEN`: a watcher is only told of it.
         """

@@ -1,17 +1,17 @@
-"""The network between hosts: who reaches whom, how late, and what becomes of requests.
+"""The network between hosts: its connections, its latency, and the fate of requests.
 
 A host that asks another has a connection to it: one link for its requests, one back for the
 answers. Frames of a link arrive in their order, each after a delay of its own draw. Then:
 
 - What is under way survives the death of its sender, and dies with the incarnation of its receiver.
-- Who has asked a host that ends, or asks one that is down, hears UNREACHABLE with his request.
+- A host that has asked one that ends, or asks one that is down, gets UNREACHABLE with its request.
   A host that lost its power is silent instead, until it starts again.
 - A blocked flow passes nothing on; what is sent into it waits and goes on in its order when it is
   free again, as bytes do in the buffers of kernels and proxies. Lost frames are lost for good.
 - An interceptor is asked inside the send, so that what it does to a frame (keep it, lose it) holds
   for the very frame that it saw.
 
-The loop of the world sends by itself what nobody has to look at (`Link.wanted`).
+The loop of the world itself sends the frames that no interceptor wants (`Link.wanted`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -39,9 +39,9 @@ KIND_COUNT: Final = 256
 NOTHING: Final = bytes(KIND_COUNT)
 """The table of who wants to see no kind at all."""
 SEEN: Final = 2
-"""In `Link.wanted`: somebody is told of this kind, and nothing else is to be done to it."""
+"""In `Link.wanted`: a watcher is told of this kind, and nothing else is to be done to it."""
 UNUSUAL: Final = 4
-"""There: the network has to see to it itself. Below it, the loop does once all have looked."""
+"""In `Link.wanted`: from here on the network sees to it; below, the loop does after all looks."""
 _EVERYTHING: Final = bytes([UNUSUAL]) * KIND_COUNT
 
 Push = Callable[[int, Host, int, int, Any], None]
@@ -52,7 +52,7 @@ Flow = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long a frame is under way: `delay_ns` at least, up to `spread_ns` more."""
+    """The time that a frame is under way: `delay_ns` at least, up to `spread_ns` more."""
 
     delay_ns: int = 200_000
     spread_ns: int = 400_000
@@ -67,24 +67,24 @@ class Trouble:
     duplication: float = 0.0
     reordering: float = 0.0
     reordered_by_ns: int = 20_000_000
-    """How much later a reordered frame arrives, at most."""
+    """The longest extra delay of a reordered frame."""
 
 
 class Interceptor(Protocol):
     """Sees frames as they are sent, before they are."""
 
     def wanted(self, link: Link) -> bytes | bytearray:
-        """By kind, whether it wants to see frames of this link. Asked when the link begins."""
+        """Return, by kind, whether it wants frames of this link; asked when the link begins."""
 
     def take(self, link: Link, message: Any, request: Any) -> bool:
-        """Look at a frame. True: it is the interceptor's now; nobody else sends it.
+        """Look at a frame. True: the interceptor has taken it, and the network does not send it.
 
         `request`: what an answer is to; None for a request.
         """
 
 
 class Network:
-    """All links. `draw` gives numbers from 0 to 1; `push` puts an event into the world."""
+    """The links of all hosts. `draw` gives numbers from 0 to 1; `push` adds an event."""
 
     def __init__(
         self,
@@ -118,9 +118,9 @@ class Network:
     # What the loop of the world asks.
 
     def link(self, sender: Host, target: int) -> Link | None:
-        """A new link from a host to another by its number, or back to who asked it by an alias.
+        """Make a link from a host to another by its number, or back to an asker by its alias.
 
-        None: nobody has this number, or who had it is gone.
+        None: no host has this number, or the asker is gone.
         """
         if target < 0:
             asked = self._asked.get((target, sender.number))
@@ -152,7 +152,7 @@ class Network:
         )
 
     def number_of(self, alias: int) -> int:
-        """Whose alias it is, or was."""
+        """Return the number of the host whose alias it is, or was."""
         return self._numbers[alias]
 
     # What faults are made of.
@@ -183,18 +183,18 @@ class Network:
         return True
 
     def intercept(self, interceptor: Interceptor | None) -> None:
-        """From now on it sees what it wants to see."""
+        """Let the interceptor see what it wants from now on."""
         self._interceptor = interceptor
         self.refresh()
 
     def watch(self, seen: Callable[[Link, Any], None], kinds: bytes) -> None:
-        """From now on tell of each message of these kinds as it is sent."""
+        """Tell of each message of these kinds as it is sent, from now on."""
         self._seen, self._seen_kinds = seen, kinds
         self._seen_alone = _wanted(NOTHING, kinds)
         self.refresh()
 
     def trouble(self, trouble: Trouble | None) -> None:
-        """From now on the network is so bad; None: it is good."""
+        """Make the network this bad from now on; None: it is good."""
         self._trouble = trouble
         self.refresh()
 
@@ -218,11 +218,11 @@ class Network:
                     self.transmit(link, message)
 
     def waiting_count(self, flow: Flow) -> int:
-        """How many frames wait in a blocked flow."""
+        """Return the number of frames that wait in a blocked flow."""
         return len(self._blocked.get(flow, ()))
 
     def is_blocked(self, flow: Flow) -> bool:
-        """Whether nothing is passed on there."""
+        """Return whether nothing is passed on there."""
         return flow in self._blocked
 
     def close(self, host: Host, source: int) -> None:
@@ -306,7 +306,7 @@ class Network:
             self._refuse_askers(host)
 
     def _refuse_askers(self, host: Host) -> None:
-        """Who had asked a host hears that it is gone, and connects anew."""
+        """Tell the hosts that had asked this one that it is gone; they connect anew."""
         asking, host.incoming = host.incoming, []
         for link in asking:
             self._refuse_all(link)
@@ -372,7 +372,7 @@ class Network:
 
 
 def table_of(kinds: Iterable[int]) -> bytes:
-    """By kind, whether it is one of these."""
+    """Return, by kind, whether it is one of these."""
     found = bytearray(KIND_COUNT)
     for kind in kinds:
         found[kind] = 1
@@ -380,7 +380,7 @@ def table_of(kinds: Iterable[int]) -> bytes:
 
 
 def _wanted(table: bytes | bytearray, seen: bytes) -> bytes:
-    """By kind, 1 for what an interceptor wants, SEEN for what is only told of, 3 for both."""
+    """Return by kind: 1 for an interceptor's, SEEN for what is only told of, 3 for both."""
     both = int.from_bytes(table, "little") | int.from_bytes(seen, "little") << 1
     return both.to_bytes(KIND_COUNT, "little")
 
@@ -390,6 +390,6 @@ def _unseen(_link: Link, _message: Any) -> None:
 
 
 def open_key(message: Any) -> int:
-    """What tells the requests of a connection apart."""
+    """Return the key that tells the requests of a connection apart."""
     key: int = message.correlation << 8 | message.kind
     return key

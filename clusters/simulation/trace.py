@@ -1,4 +1,4 @@
-"""What tells two runs of a world apart: a digest of its events; and proofs of what nobody may do.
+"""The digest that tells two runs of a world apart; and proofs that nodes do nothing forbidden.
 
 A digest is over integers alone (times, hosts, kinds), so that it is the same under any hash seed.
 `Witnessed` is for debugging, and takes several times as long: it has a copy of every message made
@@ -43,7 +43,7 @@ class Trace:
         self._digest.update(text.encode())
 
     def hexdigest(self) -> str:
-        """Of all that was added so far."""
+        """Return the digest of all that was added so far."""
         self._take_in()
         return self._digest.hexdigest()
 

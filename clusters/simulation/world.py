@@ -50,7 +50,7 @@ WAKE: Final = 100
 
 
 class Watcher(Protocol):
-    """Who is told at once what happens, and changes nothing. Hosts are named by their numbers."""
+    """An observer that is told at once what happens. Hosts are named by their numbers."""
 
     def started(self, node: int) -> None:
         """A new incarnation starts."""
@@ -62,7 +62,7 @@ class Watcher(Protocol):
         """A message of a kind that is watched leaves its sender."""
 
     def delivered(self, now: int, source: int, target: int, kind: int, message: Any) -> None:
-        """One arrives; the node takes it after this call."""
+        """Hear that a watched message arrives; the node takes it after this call."""
 
 
 _SYNC_NS: Final = 1_000_000
@@ -75,7 +75,7 @@ _IDS: Final = 1 << 128
 class World:
     """Build it, add hosts, start them, and `run`.
 
-    `witnessed`: prove of every message that nobody changes it, and have the digest tell what they
+    `witnessed`: prove of every message that no host changes it, and have the digest tell what they
     say; several times as slow. `digest`: whether there is to be one.
     """
 
@@ -147,7 +147,7 @@ class World:
         self._end(host)
 
     def cut_power(self, host: Host) -> None:
-        """End the machine: a part of what was not synced is lost, and nobody hears of it."""
+        """End the machine: a part of what was not synced is lost, and no other host is told."""
         assert host.state is not HostState.DOWN, host
         host.silent = True
         self._end(host)
@@ -176,7 +176,7 @@ class World:
             self.push(self.now_ns, host, source, kind, message)
 
     def drift(self, host: Host, drift_ppm: int) -> None:
-        """From now on its clock gains so much."""
+        """Let its clock gain `drift_ppm` from now on."""
         host.clock.run(drift_ppm=drift_ppm, now_ns=self.now_ns)
         if host.state is HostState.RUNNING:
             self._tick_from(host, self.now_ns)
@@ -188,7 +188,7 @@ class World:
     def watch(
         self, watcher: Watcher, *, sent: Iterable[int] = (), delivered: Iterable[int] = ()
     ) -> None:
-        """From now on tell this one of starts, notes, and messages of these kinds."""
+        """Tell this one from now on of starts, notes, and messages of these kinds."""
         self._watcher = watcher
         self._delivered = table_of(delivered)
         self._sent = watcher.sent
@@ -206,11 +206,11 @@ class World:
         heappush(self._heap, (at_ns, self._sequence, host, incarnation, source, kind, message))
 
     def new_id(self) -> int:
-        """An id of 128 bits that nobody else has."""
+        """Return an id of 128 bits that is used nowhere else."""
         return self._starts.randrange(1, _IDS)
 
     def digest(self) -> str:
-        """Of all events so far; empty without one."""
+        """Return the digest of all events so far; empty without one."""
         return "" if self._trace is None else self._trace.hexdigest()
 
     def run(self, until_ns: int) -> None:
@@ -258,7 +258,7 @@ class World:
             trace.flush()
 
     def _set_tick(self, host: Host, at_ns: int, local_ns: int, kind: int) -> None:
-        """After an event: have the first tick of the host's rhythm at which its alarm is due."""
+        """Set the next tick after an event: the first of its rhythm at which its alarm is due."""
         if not host.tick_ns or host.state is HostState.DOWN:
             return
         if kind == TICK:
@@ -303,7 +303,7 @@ class World:
             else:
                 request = link.answers.open.pop(message.correlation << 8 | kind - 1, None)
                 if request is None:
-                    continue  # nobody waits for this answer any more
+                    continue  # this answer is not awaited any more
             if link.wanted[kind] or self._witnessed is not None:
                 self._sequence = sequence
                 is_sent = self._look_at(link, message, request)
@@ -323,7 +323,7 @@ class World:
         self._sequence = sequence
 
     def _look_at(self, link: Link, message: Any, request: Any) -> bool:
-        """Tell of a message who wants to know. Whether somebody else sees to it from here on."""
+        """Tell the watchers of a message. Return whether another party sees to it from here on."""
         wanted = link.wanted[message.kind]
         if self._witnessed is not None:
             self._witnessed.sent(message)

@@ -1,9 +1,9 @@
-"""A bit flipped on the disk of a node that is down: where it is, what it was, and who can notice.
+"""A bit flipped on the disk of a node that is down: its place, its old value, and its effect.
 
-The bit is drawn among those whose loss somebody can notice: in a log, what the checksum of a batch
+The bit is drawn among those whose loss can be noticed: in a log, what the checksum of a batch
 covers, and not the twelve bytes before it or the leader epoch, which nothing protects; in an index,
 the entries that are there. Of a replica's log it is drawn beyond the recovery point where there is
-something: those batches a broker looks at by itself, when it recovers from an unclean end.
+something: those batches a broker reads of its own accord when it recovers from an unclean end.
 """
 
 import random
@@ -36,7 +36,7 @@ class _Spot:
 
 
 def flip_bit(data: Path, part: FlippedPart, *, seed: int) -> str:
-    """Flip one bit in a data directory that nobody uses; file, place and bytes, in words.
+    """Flip a bit in a data directory that no process uses; return file, place and bytes, in words.
 
     Raises HarnessError if the directory has nothing of that part.
     """

@@ -29,7 +29,7 @@ _VERSION: Final = "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderEpoch:
-    """From which offset on records are of this leader epoch."""
+    """The leader epoch of records, and the offset from which on they are of it."""
 
     leader_epoch: int
     start_offset: int
@@ -54,7 +54,7 @@ def read_offsets(path: Path) -> Offsets:
 
 
 def read_leader_epochs(directory: Path) -> tuple[tuple[LeaderEpoch, ...], str | None]:
-    """(the leader epochs of a partition's directory, in order; what is wrong with the file)."""
+    """Return (the leader epochs of a partition's directory, in order; the file's damage)."""
     entries, damage = _entries(directory / LEADER_EPOCHS, width=2)
     try:
         found = tuple(

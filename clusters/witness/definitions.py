@@ -18,7 +18,7 @@ _WANTED: Final = re.compile(
 
 
 def definitions_of(jars: Iterable[Path]) -> Definitions:
-    """What the jars of a release (`Release.jars`) know of metadata records.
+    """Return what the jars of a release (`Release.jars`) know of metadata records.
 
     Raises HarnessError, naming the jar, if one is unreadable or none has any definition.
     """

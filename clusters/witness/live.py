@@ -60,7 +60,7 @@ def _end_of(segment: Segment) -> int:
 
 
 def _end_from(descriptor: int, position: int, *, size: int, base_offset: int) -> int | None:
-    """The end of the log as seen from a batch at this position; None if there is none."""
+    """Return the end of the log as seen from a batch at this position; None: no batch is there."""
     end: int | None = None
     while position < size:
         batch = batch_at(os.pread(descriptor, HEADER_BYTES, position), 0)
@@ -74,7 +74,7 @@ def _end_from(descriptor: int, position: int, *, size: int, base_offset: int) ->
 
 
 def _starts(segment: Segment, size: int) -> Iterator[int]:
-    """Where to look from: what the offset index says last, if it can be believed; the beginning.
+    """Yield the positions to look from: the offset index's last, if credible; then the beginning.
 
     The index of a running broker is a large file of zeros, filled from its beginning; what it held
     of records that were truncated stays in it until it is overwritten.

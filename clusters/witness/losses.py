@@ -1,7 +1,7 @@
-"""What a disk held before a power cut, and what of it is gone afterwards: by replica, and in bytes.
+"""The content of a disk before a power cut, and what of it is lost: by replica, and in bytes.
 
-Both looks are at a disk that nobody writes to: the first while every thread of the node is stopped,
-the second once the disk is mounted again.
+Both looks are at a disk that no process writes to: the first while every thread of the node is
+stopped, the second once the disk is mounted again.
 """
 
 import re
@@ -24,7 +24,7 @@ _NAMED_MAX: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """What a data directory holds."""
+    """The content of a data directory."""
 
     log_ends: Mapping[str, int]
     """The log end offset of each replica, by its directory: `topic-partition`."""
@@ -32,7 +32,7 @@ class Holdings:
     """The size of each segment and snapshot, by its path within the data directory."""
 
     def loss(self, after: Self) -> str:
-        """What is gone, in words: offsets by replica, and the bytes of all files together."""
+        """Return what is gone, in words: offsets by replica, and the bytes of all files."""
         gone_bytes = sum(
             max(0, size - after.file_bytes.get(path, 0)) for path, size in self.file_bytes.items()
         )
@@ -49,7 +49,7 @@ class Holdings:
 
 
 def holdings_of(data: Path) -> Holdings:
-    """What a data directory holds now; nothing where there is none."""
+    """Return what a data directory holds now; nothing if it does not exist."""
     replicas = sorted(path.name for path in data.glob("*") if _REPLICA.fullmatch(path.name))
     ends = {name: log_end_offset(data, name) for name in replicas}
     return Holdings(

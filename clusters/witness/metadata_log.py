@@ -1,4 +1,4 @@
-"""One node's copy of the metadata log, as rows of METADATA_LOG.
+"""A node's copy of the metadata log, as rows of METADATA_LOG.
 
 Controllers write `__cluster_metadata-0`, brokers replicate it; both lie on disk alike. A log that
 begins at offset 0 is the whole story. Once a node has deleted old segments, or has fetched a
@@ -37,7 +37,7 @@ _PIECE_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataPiece:
-    """Some rows of a node's log, and what was met that should not be."""
+    """The rows of a piece of a node's log, and what was met that should not be."""
 
     rows: pa.Table
     damages: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def read_metadata_log(
 
 
 def decoded(piece: Piece, index: int, definitions: Definitions) -> MetadataRecord:
-    """One record of a piece of a metadata log."""
+    """Return one record of a piece of a metadata log."""
     records = piece.records
     if records.batches[records.batch_index[index]].control:
         return definitions.control_record(records.key(index), records.value(index))
@@ -113,7 +113,7 @@ def _snapshots(directory: Path) -> list[_Snapshot]:
 
 
 def _damage_of(snapshot: _Snapshot, definitions: Definitions) -> str | None:
-    """Why a snapshot cannot be used. A whole one ends with its footer."""
+    """Return why a snapshot cannot be used; None if it is whole, that is, ends with its footer."""
     last: Piece | None = None
     for piece in read_batches_file(snapshot.path):
         if piece.damage is not None:

@@ -33,7 +33,7 @@ _DIGEST_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """Where a replica lies, and what its broker noted of it elsewhere."""
+    """The place of a replica, and what its broker noted of it elsewhere."""
 
     node: NodeName
     key: str
@@ -52,10 +52,10 @@ class FoundReplicas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    """What was found in a replica's directory."""
+    """The state found in a replica's directory."""
 
     row: dict[str, Any]
-    """Of REPLICAS."""
+    """The row of REPLICAS."""
     damages: tuple[str, ...]
 
 
@@ -149,7 +149,7 @@ def _rows(replica: Replica, records: Records, *, start: int) -> pa.Table:
 def _values(
     records: Records, control: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(the first 8 bytes of each value as a number, which of them are not ours)."""
+    """Return (the first 8 bytes of each value as a number, which of them are not ours)."""
     foreign = control | (records.value_lengths < _VALUE.itemsize)
     starts = np.where(foreign, 0, records.value_starts)
     data = np.frombuffer(records.data + bytes(_VALUE.itemsize), np.uint8)

@@ -34,7 +34,7 @@ class Piece:
 
     records: Records
     damage: str | None
-    """Why nothing comes after it, if it does not end with its file; with the file's name."""
+    """The reason, with the file's name, why nothing follows it before the end of its file."""
 
     @property
     def batches(self) -> tuple[Batch, ...]:
@@ -58,7 +58,7 @@ def segments_of(directory: Path) -> tuple[Segment, ...]:
 def read_log(
     directory: Path, *, from_offset: int = 0, piece_bytes: int = _PIECE_BYTES
 ) -> Iterator[Piece]:
-    """All pieces of a log, from the segment that holds `from_offset` on."""
+    """Yield all pieces of a log, from the segment that holds `from_offset` on."""
     next_offset = 0
     for segment in _from(segments_of(directory), from_offset):
         for piece in read_batches_file(segment.path, piece_bytes=piece_bytes):

@@ -44,10 +44,10 @@ class Damage:
 
 @dataclass(slots=True, kw_only=True)
 class WitnessReport:
-    """What was read, in numbers, and what could not be."""
+    """The number of things read, and those that could not be read."""
 
     metadata_record_counts: dict[NodeName, int] = field(default_factory=dict)
-    """By node, those of a snapshot included."""
+    """The counts of metadata records by node, those of a snapshot included."""
     unknown_type_counts: Counter[int] = field(default_factory=Counter)
     """Records that could not be decoded, by type; -1: not even that could be read."""
     replica_count: int = 0
@@ -56,14 +56,14 @@ class WitnessReport:
 
     @property
     def damaged(self) -> tuple[str, ...]:
-        """What could not be read, a sentence each."""
+        """What could not be read, one sentence for each item."""
         unknown = sum(self.unknown_type_counts.values())
         words = (f"{unknown} metadata records of unknown types",) if unknown else ()
         return (*map(str, self.damages), *words)
 
     @property
     def summary(self) -> str:
-        """How much was read, in words."""
+        """The amount that was read, in words."""
         return (
             f"the disks hold {sum(self.metadata_record_counts.values()):,} metadata records and "
             f"{self.replica_record_count:,} records in {self.replica_count} replicas"

@@ -1,4 +1,4 @@
-"""Where this machine lets us make control groups: one unified hierarchy (v2), or one a controller.
+"""The place for our control groups: one unified hierarchy (v2), or one for each controller.
 
 Ours are made below a group that the harness is in, or is below, so that whatever bounds hold for
 the harness hold for its nodes as well. In v2 a group that has processes gives its controllers to
@@ -39,7 +39,7 @@ class _Mount:
 
 
 def parents() -> Mapping[str, Parent]:
-    """By controller. Raises HarnessError, saying why, if we can make no group of one of them."""
+    """Return parents by controller; HarnessError, with the reason, if one allows no group."""
     try:
         mounts = mounts_of(Path("/proc/self/mountinfo").read_text())
         own = _own_groups(Path("/proc/self/cgroup").read_text())
@@ -68,7 +68,7 @@ def mounts_of(mountinfo: str) -> tuple[_Mount, ...]:
 
 
 def _own_groups(lines: str) -> Mapping[str, PurePosixPath]:
-    """Our own group by controller, "" for the unified hierarchy, by /proc/self/cgroup."""
+    """Return our own group by controller, "" for the unified hierarchy, by /proc/self/cgroup."""
     found: dict[str, PurePosixPath] = {}
     for line in lines.splitlines():
         _, names, group = line.split(":", 2)

@@ -25,7 +25,7 @@ _NO_BOUNDS: Final = {
     "memory.limit_in_bytes": "-1",
     "memory.high": "max",
 }
-"""By the file, of whichever version and controller."""
+"""The values that lift each bound, by the file, of whichever version and controller."""
 
 
 class _BusyError(HarnessError):
@@ -36,30 +36,30 @@ class Cpu(Protocol):
     """A group's share of the processors."""
 
     def limit(self, share: float | None) -> None:
-        """At most so much of one core; None: no bound. HarnessError if the kernel says no."""
+        """Allow this share of one core; None: no bound. HarnessError if the kernel refuses."""
 
     def throttled(self) -> tuple[int, float]:
-        """So often its processes were held back, and for how many seconds in all."""
+        """Return how often its processes were held back, and for how many seconds in all."""
 
 
 class Memory(Protocol):
     """A group's bound of memory."""
 
     def limit(self, size_bytes: int | None) -> bool:
-        """At most so much; None: no bound. HarnessError if the kernel says no for good.
+        """Allow at most this size; None: no bound. HarnessError if the kernel refuses for good.
 
         False if it could not take back enough at once, and the bound is as it was: version 1 says
         EBUSY while too little is written to disk. Version 2 takes any bound.
         """
 
     def used_bytes(self) -> int:
-        """What is charged to it."""
+        """Return the memory that is charged to it."""
 
     def held_bytes(self) -> int:
-        """Of that, what it cannot give back without swap: heaps, stacks, the kernel's own."""
+        """Return the bytes that it cannot give back without swap: heaps, stacks, the kernel's."""
 
     def pressed(self) -> int:
-        """How often it came to its bound."""
+        """Return how often it reached its bound."""
 
 
 def cpu_of(directory: Path, *, version: int) -> Cpu:

@@ -1,4 +1,4 @@
-"""One node's control groups: made for it before it starts, so that all it uses is charged there.
+"""The control groups of a node: made for it before it starts, so that all its use is charged there.
 
 A bound holds for the node, not for its process: a node that is started again comes under it. What
 counts as effect is what the kernel has counted in the group.
@@ -42,7 +42,7 @@ class NodeGroup:
                 raise HarnessError(f"{self.node}: {directory} does not take pid {pid}") from error
 
     def throttle(self, share: float) -> str:
-        """At most so much of a core; returns once its processes were held back. Or HarnessError."""
+        """Allow this share of a core; return once its processes were held back, or HarnessError."""
         before, _ = self.cpu.throttled()
         self.cpu.limit(share)
         self._await(
@@ -52,15 +52,15 @@ class NodeGroup:
         return f"{self.node}: held back by the kernel at {share:.1%} of a core"
 
     def unthrottle(self) -> str:
-        """No bound any more; says how much it was held back since it was made."""
+        """Remove the bound; return how much it was held back since it was made."""
         self.cpu.limit(None)
         count, seconds = self.cpu.throttled()
         return f"{self.node}: free again; held back {count} times so far, {seconds:.1f} s in all"
 
     def squeeze(self, room_bytes: int) -> str:
-        """No more than its heap and this; returns once that pressed it. Or HarnessError.
+        """Allow no more than its heap and this; return once that pressed it, or HarnessError.
 
-        A node that has less than that beside its heap gets half of what it has: otherwise nothing
+        A node that has less than that besides its heap gets half of what it has: otherwise nothing
         would press it. Files that others mapped before are charged to them.
         """
         used, before = self.memory.used_bytes(), self.memory.pressed()
@@ -79,7 +79,7 @@ class NodeGroup:
         )
 
     def unsqueeze(self) -> str:
-        """No bound any more; says how often it came to one since it was made."""
+        """Remove the bound; return how often it reached one since it was made."""
         self.memory.limit(None)
         return f"{self.node}: free again; came to its bound {self.memory.pressed()} times so far"
 

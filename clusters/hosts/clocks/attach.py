@@ -1,4 +1,4 @@
-"""What time a JVM believes it is, asked of the JVM itself.
+"""The time that a JVM believes it is, asked of the JVM itself.
 
 HotSpot answers diagnostic commands on a Unix socket, which it opens when it gets SIGQUIT while a
 file `.attach_pid<pid>` lies in its working directory (what `jcmd` does, which a bare runtime does
@@ -28,7 +28,7 @@ _NS_A_MILLISECOND: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockReading:
-    """How far a process's wall clock was ahead of this machine's (negative: behind)."""
+    """The lead of a process's wall clock over this machine's (negative: it is behind)."""
 
     ahead_ns: int
     doubt_ns: int
@@ -58,7 +58,7 @@ def jvm_clock(pid: int, *, timeout_s: float = 10.0) -> ClockReading:
 
 
 def socket_left_by(pid: int) -> Path | None:
-    """What this JVM, once it was asked, leaves in our /tmp when it is killed; None in a container.
+    """Return the socket that a killed JVM leaves in our /tmp, once asked; None in a container.
 
     Raises HarnessError if there is no such process.
     """
@@ -109,12 +109,12 @@ def _asked(pid: int, path: Path, deadline: float) -> bytes:
 
 
 def _inner_pid(pid: int) -> int:
-    """Its pid as it counts itself: another one in a container."""
+    """Return its pid as it counts itself: another one in a container."""
     return int(_status(pid, "NSpid").split()[-1])
 
 
 def _catches_quit(pid: int) -> bool:
-    """Whether it has a handler for SIGQUIT by now: a JVM that just starts would die of it."""
+    """Return whether it handles SIGQUIT by now: a JVM that has just started would die of it."""
     return bool(int(_status(pid, "SigCgt"), 16) & 1 << (signal.SIGQUIT - 1))
 
 

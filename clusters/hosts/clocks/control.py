@@ -25,7 +25,7 @@ def make_control(path: Path) -> None:
 
 
 def set_control(path: Path, skew: Skew, *, since_ns: int) -> None:
-    """From now on the clock is wrong by this; `since_ns`: now, by the right wall clock."""
+    """Make the clock wrong by this from now on; `since_ns`: now, by the right wall clock."""
     with path.open("r+b", buffering=0) as file:
         (in_force,) = _NUMBER.unpack(file.read(_NUMBER.size))
         file.seek(_NUMBER.size + (in_force + 1) % 2 * _SLOT.size)

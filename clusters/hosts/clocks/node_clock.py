@@ -1,4 +1,4 @@
-"""One node's wall clock: what its process starts with, and how it is put wrong and right again.
+"""The wall clock of a node: what its process starts with, and how it is put wrong and right again.
 
 Nothing counts that the process itself does not say: each call returns once the process was asked
 what time it is and said so, and what it said is the evidence. A node that is down is not asked; its
@@ -22,9 +22,9 @@ __all__ = ["NodeClock"]
 
 _EFFECT_TIMEOUT_S: Final = 15.0
 _POLL_S: Final = 0.037
-"""No divisor of a strobe's usual period: looks must not fall on the same side of it each time."""
+"""The wait between looks, no divisor of a strobe's usual period: looks must see both sides."""
 _CLEAR_NS: Final = 20_000_000
-"""So much is more than what a look may be wrong by."""
+"""The lead that is clearly more than the error of a look."""
 _NS_A_SECOND: Final = 1_000_000_000
 
 
@@ -43,7 +43,7 @@ class NodeClock:
         self._begun: tuple[int, Skew] | None = None
 
     def prepare(self) -> Mapping[str, str]:
-        """What a start adds to the environment; call it before the first start."""
+        """Return what a start adds to the environment; call it before the first start."""
         self._control.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(clock_library(), self._library)
         make_control(self._control)
@@ -66,7 +66,7 @@ class NodeClock:
         return f"{self._node}: its clock is right, {_said(looks[-1])}"
 
     def skews(self) -> tuple[ClockSkew, ...]:
-        """When it was wrong and by how much at most, up to now."""
+        """Return when it was wrong and by how much at most, up to now."""
         return (*self._skews, *self._open_skew())
 
     def _end_skew(self) -> None:
@@ -122,7 +122,7 @@ def _jumped(look: ClockReading, skew: Skew) -> bool:
 
 
 def _drifts(seen: list[ClockReading], skew: Skew) -> bool:
-    """It has moved, clearly and in the right direction, since the first look."""
+    """Return whether it has moved, clearly and in the right direction, since the first look."""
     if not seen:
         return False
     gain_ns = (seen[-1].ahead_ns - seen[0].ahead_ns) * (1 if skew.rate > 1 else -1)
@@ -130,7 +130,7 @@ def _drifts(seen: list[ClockReading], skew: Skew) -> bool:
 
 
 def _strobes(seen: list[ClockReading], skew: Skew) -> bool:
-    """It was seen on either side."""
+    """Return whether it was seen on either side."""
     sides = {abs(look.ahead_ns) > abs(skew.strobe_s) * _NS_A_SECOND / 2 for look in seen}
     return len(sides) > 1
 

@@ -1,4 +1,4 @@
-"""Whether a process of this machine can be told a wrong time: tried on a small one."""
+"""A trial of telling a process of this machine a wrong time, on a small process."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ _TIMEOUT_S: Final = 20.0
 
 
 def clock_trial() -> float:
-    """How far ahead a process found its clock that was to be an hour behind, in seconds.
+    """Return how far ahead a process found its clock, set to be an hour behind, in seconds.
 
     Raises HarnessError if it cannot be tried, or the clock was right.
     """

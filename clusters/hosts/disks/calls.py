@@ -1,4 +1,4 @@
-"""What the kernel is asked of a mounted file system: to shut down, to freeze, to write a part.
+"""The kernel's calls on a mounted file system: to shut down, to freeze, to write a part.
 
 Linux's own calls, by their numbers. Each is given a directory or a file of the file system, and
 raises OSError as the kernel says it.
@@ -30,13 +30,13 @@ def shut_down(directory: Path) -> None:
     """Let the file system forget what it has not written yet, and refuse everything with EIO.
 
     Its journal is not flushed: the next mount finds what was synced, and what the kernel had
-    written back by itself.
+    written back of its own accord.
     """
     _ioctl(directory, _FS_IOC_SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
 
 
 def freeze(directory: Path) -> None:
-    """Sync the file system, and let everybody who writes to it wait."""
+    """Sync the file system, and let all its writers wait."""
     _ioctl(directory, _FIFREEZE, bytes(4))
 
 
@@ -50,7 +50,7 @@ def thaw(directory: Path) -> None:
 
 
 def is_frozen(directory: Path) -> bool:
-    """Whether writers wait there: what is frozen cannot be frozen again. It syncs what is not."""
+    """Return whether writers wait there: then it cannot be frozen again. Otherwise sync it."""
     try:
         freeze(directory)
     except OSError as error:

@@ -21,7 +21,7 @@ from history.failure import HarnessError
 __all__ = ["SIZE_BYTES", "ImageDisk", "device_of", "missing"]
 
 SIZE_BYTES: Final = 4 << 30
-"""Of an image: more than a run writes. It is sparse, and takes what is written to it."""
+"""The size of an image: more than a run writes. It is sparse, and takes what is written to it."""
 _OPTIONS: Final = "noatime,errors=remount-ro"
 """An error of the file system makes it read-only, which is how disks become that."""
 
@@ -36,7 +36,7 @@ class ImageDisk:
 
     @property
     def mounted(self) -> bool:
-        """Whether it is there."""
+        """True if it is mounted."""
         return os.path.ismount(self.mount_point)
 
     def make(self, *, size_bytes: int = SIZE_BYTES) -> None:
@@ -66,11 +66,11 @@ class ImageDisk:
         sync_all(self.mount_point)
 
     def lose_power(self) -> None:
-        """From now on nothing reaches it, and what was not written is lost."""
+        """Let nothing reach the disk from now on; what was not written is lost."""
         shut_down(self.mount_point)
 
     def unmount(self) -> None:
-        """Take it away; nobody may use it any more. Nothing if it is not there."""
+        """Unmount it; no process may use it any more. Do nothing if it is not mounted."""
         Unmount(directory=str(self.mount_point)).undo()
 
     def renew(self) -> None:
@@ -80,7 +80,7 @@ class ImageDisk:
 
 
 def missing() -> str | None:
-    """Why this machine can have no such disk, in words; None if, as far as one sees, it can."""
+    """Return why this machine can have no such disk; None if, as far as can be seen, it can."""
     if os.geteuid() != 0:
         return "only root may mount"
     if absent := tool_missing("mkfs.ext4", "losetup", "mount", "umount"):

@@ -1,8 +1,8 @@
-"""Of what a process wrote and did not sync, let a part reach the disk before the power is lost.
+"""The unsynced writes of a process, of which a part reaches the disk before the power is lost.
 
 The kernel writes back in any order and at any time, so a power cut may leave a log that ends in
 the middle of a batch. Here it writes a drawn part of a drawn file, by its own means
-(`sync_file_range`), and nothing that it could not have written by itself: the result is legal. The
+(`sync_file_range`), and nothing that it could not have written on its own: the result is legal. The
 parts are whole pages, or what the file system keeps together.
 """
 

@@ -1,4 +1,4 @@
-"""Whether this machine can give nodes disks of their own: tried out on a small one."""
+"""A trial of disks of their own for nodes on this machine, on a small disk."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ _SIZE_BYTES: Final = 16 << 20
 
 
 def why_no_disks() -> str | None:
-    """What a disk cannot do here, in words; None if one was made, lost its power and came back."""
+    """Return why disks do not work here; None if one was made, lost its power and came back."""
     if why := missing():
         return why
     try:

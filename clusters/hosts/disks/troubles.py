@@ -1,15 +1,15 @@
-"""What may be wrong with a disk short of losing power: full, read-only, failed, stalled, slow.
+"""The troubles of a disk, short of losing power: full, read-only, failed, stalled, slow.
 
 Each trouble says by what it was seen to have come, and knows how it ends: a full disk is emptied
 and a stalled one let go while its node runs; one that failed, or that the kernel made read-only
-after an error, has to be mounted anew, for which nobody may use it.
+after an error, has to be mounted anew, during which no process may use it.
 
 - *full*: a file takes every block. A process that appends gets ENOSPC.
 - *read-only*: the file system is told that it has an error, and does what it was mounted to do then
   (`errors=remount-ro`): writes get EROFS, reads go on. Its journal is given up, so what was not
   synced is lost with the next mount, as on a disk that really fails.
 - *failed*: everything gets EIO. What was not synced is lost.
-- *stalled*: it is frozen. Writers wait, readers go on, nobody gets an error.
+- *stalled*: it is frozen. Writers wait, readers go on, no process gets an error.
 - *slow*: it is stalled for a while again and again.
 """
 
@@ -30,7 +30,7 @@ __all__ = ["TroubledDisk"]
 _FILLER: Final = "filler"
 _BLOCK_BYTES: Final = 4096
 _GOING_ON_S: Final = 0.02
-"""Between two times that a slow disk is stalled: writers get through, and not all of them."""
+"""The time between two stalls of a slow disk: writers get through, and not all of them."""
 _TIMEOUT_S: Final = 10.0
 
 
@@ -47,7 +47,7 @@ class TroubledDisk:
 
     @property
     def in_the_way(self) -> bool:
-        """Whether it can be mended only while nobody uses it."""
+        """True if it can be mended only while no process uses the disk."""
         return self.trouble in _ANEW
 
     def bring(self, trouble: DiskTrouble, *, stall_s: float) -> str:
@@ -68,7 +68,7 @@ class TroubledDisk:
             raise HarnessError(f"{self._at} did not become {trouble}: {error}") from error
 
     def mend(self) -> None:
-        """End its trouble, if it has one. If that is `in_the_way`, nobody may use it."""
+        """End its trouble, if it has one. If that is `in_the_way`, no process may use the disk."""
         match self.trouble:
             case None:
                 return
@@ -179,7 +179,7 @@ class _Slowness:
 
 
 def _take_all(descriptor: int) -> int:
-    """Allocate blocks to the file until there is none; how many bytes that were."""
+    """Allocate blocks to the file until the disk is full; return the number of bytes taken."""
     taken_bytes, step_bytes = 0, 1 << 30
     while step_bytes >= _BLOCK_BYTES:
         try:
@@ -192,7 +192,7 @@ def _take_all(descriptor: int) -> int:
 
 
 def _timed_write(directory: Path) -> float:
-    """How long a small write that is synced takes."""
+    """Return the time that a small, synced write takes."""
     begin_s = time.monotonic()
     with (directory / _FILLER).open("wb") as file:
         file.write(b"x")

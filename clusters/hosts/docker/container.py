@@ -62,7 +62,7 @@ class ContainerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """How its latest start ended (negative: by which signal); None while it lives."""
+        """The exit code of its latest start (negative: the signal); None while it lives."""
         if self._process is None:
             return self._exit_code
         if self._process.lives():
@@ -76,11 +76,11 @@ class ContainerProcess:
         return self._exit_code
 
     def state(self) -> NodeState:
-        """What the machine says, now."""
+        """Return the state of its process now, as the machine reports it."""
         return NodeState.DOWN if self._process is None else self._process.state()
 
     def usage(self) -> NodeUsage | None:
-        """What it uses now; None if it is down."""
+        """Return what it uses now; None if it is down."""
         return None if self._process is None else self._process.usage()
 
     def start(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
@@ -105,7 +105,7 @@ class ContainerProcess:
         self._hold()
 
     def stop(self, *, timeout_s: float) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself, or was down."""
+        """Send SIGTERM, wait, kill after `timeout_s`. True if it ended on SIGTERM or was down."""
         self.terminate()
         if self._process is None or self._process.await_end(timeout_s=timeout_s):
             return True
@@ -113,12 +113,12 @@ class ContainerProcess:
         return False
 
     def terminate(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM, without waiting."""
         if self._process is not None:
             self._process.signal(SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL, also if it is paused; returns when it is gone, and all it had started."""
+        """Send SIGKILL, also if it is paused; return when it and all it had started are gone."""
         if self._process is None:
             return
         self._process.signal(SIGKILL)
@@ -126,11 +126,11 @@ class ContainerProcess:
             raise HarnessError(f"{self.name} (pid {self.pid}) is still there after SIGKILL")
 
     def pause(self) -> None:
-        """SIGSTOP; returns when every thread is stopped."""
+        """Send SIGSTOP; return when every thread is stopped."""
         self._signal(SIGSTOP, NodeState.PAUSED)
 
     def resume(self) -> None:
-        """SIGCONT; returns when it runs."""
+        """Send SIGCONT; return when it runs."""
         self._signal(SIGCONT, NodeState.RUNNING)
 
     def _signal(self, number: int, wanted: NodeState) -> None:
@@ -169,17 +169,17 @@ class ContainerProcess:
 
 
 def exit_code_of(ended: ContainerState) -> int:
-    """As a parent would have it: negative if a signal ended it.
+    """Return the exit code as a parent would have it: negative if a signal ended it.
 
     Docker adds 128 to a signal's number, and so does a JVM that ends orderly upon SIGTERM. Only
-    signals after which nobody ends orderly are told from exit codes.
+    signals after which no process ends orderly are told from exit codes.
     """
     number = ended.exit_code - _BY_SIGNAL
     return -number if number in _FATAL else ended.exit_code
 
 
 def memory_limit_bytes(argv: Sequence[str]) -> int:
-    """Twice the heap that a JVM's command line asks for last, and half a GiB beside it.
+    """Return twice the heap that a JVM's command line asks for last, plus half a GiB.
 
     A broker with 256 MiB of heap takes about 280 MB; what it writes passes through the limit too,
     as page cache, which gives way.

@@ -37,7 +37,7 @@ class ContainerSpec:
     argv: Sequence[str]
     env: Mapping[str, str]
     directory: Path
-    """Where it starts; mounted at the same path, to be written."""
+    """The directory in which it starts; mounted at the same path, to be written."""
     readable: Sequence[Path]
     """Mounted at the same paths, to be read."""
     user: str
@@ -62,13 +62,13 @@ class NetworkSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """What the daemon says of a container's process."""
+    """The daemon's report of a container's process."""
 
     running: bool
     pid: int
-    """As this machine counts; 0 if it does not run."""
+    """The pid as this machine counts; 0 if it does not run."""
     exit_code: int
-    """As a shell has it: 128 + n if signal n ended it. Means nothing while it runs."""
+    """The exit code as a shell has it: 128 + n if signal n ended it. Void while it runs."""
     out_of_memory: bool
 
 
@@ -172,7 +172,7 @@ class Daemon:
             self._client.start(name)
 
     def container(self, name: str) -> ContainerState:
-        """What becomes of a container."""
+        """Return the state of a container."""
         with self._asked(f"look at the container {name}"):
             state = self._client.inspect_container(name)["State"]
         return ContainerState(
@@ -232,7 +232,7 @@ def _unanswered() -> type[Exception]:
 
 
 def _refusal(url: str) -> str | None:
-    """Why nobody of this machine answers there; None if somebody does."""
+    """Return why no process of this machine answers there; None if one does."""
     path = url.removeprefix(_UNIX)
     if path == url:
         return f"it must be a socket of this machine ({_SOCKET})"
@@ -250,7 +250,7 @@ def _host_config(spec: ContainerSpec) -> dict[str, object]:
         "Mounts": [*read, _mount(spec.directory, read_only=False)],
         "NetworkMode": spec.network,
         "Memory": spec.memory_bytes,
-        # No swap beside it: a node that is out of memory is to be seen at once.
+        # No extra swap: a node that is out of memory is to be seen at once.
         "MemorySwap": spec.memory_bytes,
         "Sysctls": {"net.ipv4.ip_local_port_range": _OUTGOING_PORTS},
         # The process writes its own log into its directory.

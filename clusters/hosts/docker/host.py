@@ -36,7 +36,7 @@ __all__ = ["DockerHost", "why_no_containers"]
 class DockerHost:
     """`clusters.hosts.place.Host` of containers. Entered before it is asked for anything.
 
-    `readable`: what every node reads, beside its own directory. `image`: None for the base image.
+    `readable`: what every node reads besides its own directory. `image`: None for the base image.
     """
 
     _daemon: Daemon
@@ -62,7 +62,7 @@ class DockerHost:
 
     @property
     def ledger(self) -> Ledger:
-        """Where the undo of what is done to the machine is written."""
+        """The ledger in which the undo of changes to the machine is written."""
         return self._ledger
 
     def place(self, node: NodeName, *, directory: Path) -> ContainerPlace:
@@ -121,12 +121,12 @@ class DockerHost:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """What was made is undone by the ledger, the last first."""
+        """Leave the undo of what was made to the ledger, the last first."""
         self._daemon.__exit__(kind, error, traceback)
 
 
 def why_no_containers() -> str | None:
-    """Why this machine cannot have nodes in containers, with the way out; None if it can."""
+    """Return why this machine cannot have nodes in containers, with the way out; None if it can."""
     if os.geteuid() != 0:
         return (
             "containers need root: the network of a run is guarded by routes of this machine's; "
@@ -140,5 +140,5 @@ def why_no_containers() -> str | None:
 
 
 def _bridge(subnet: Subnet) -> str:
-    """At most 15 characters, and nobody else's: no two live runs have the same subnet."""
+    """Return a name of at most 15 characters, unique: no two live runs have the same subnet."""
     return f"fpd-{os.getpid()}-{subnet.network[0].packed[2]}"

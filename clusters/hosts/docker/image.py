@@ -1,4 +1,4 @@
-"""What a container's root directory holds: a small Debian made here, or an image of the user's.
+"""The root directory of a container: a small Debian made here, or an image of the user's.
 
 A node needs little of it, since its release and its Java are this machine's, mounted at their own
 paths: a shell, the C library, and what lies beside it. So the base image is made of Debian's
@@ -32,17 +32,17 @@ _BUILD_TIMEOUT_S: Final = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What the base image is made of."""
+    """The ingredients of the base image."""
 
     suite: str = "bookworm"
     variant: str = "essential"
     packages: tuple[str, ...] = ("iproute2", "libstdc++6", "nftables", "procps", "zlib1g")
-    """Beside what every Debian has: tools for whoever looks inside; Java needs the libraries."""
+    """The packages besides Debian's essential ones: tools to look inside; libraries for Java."""
     left_out: tuple[str, ...] = ("/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/man/*")
 
     @property
     def tag(self) -> str:
-        """Names the image: a digest of all of the above."""
+        """The tag of the image: a digest of all of the above."""
         words = json.dumps([self.suite, self.variant, self.packages, self.left_out])
         return hashlib.sha256(words.encode()).hexdigest()[:12]
 
@@ -83,12 +83,12 @@ def image_named(name: str | None, *, daemon: Daemon, progress: Progress) -> str:
 
 
 def base_archive() -> Path:
-    """Where the base image is kept, outside of the daemon; it may not be there yet."""
+    """Return where the base image is kept, outside of the daemon; it may not be there yet."""
     return _home() / _ARCHIVE
 
 
 def missing_to_make_base() -> str | None:
-    """What is missing on this machine to make the base image; None if nothing is."""
+    """Return what is missing on this machine to make the base image; None if nothing is."""
     if shutil.which("mmdebstrap") is None:
         return "mmdebstrap (apt-get install mmdebstrap)"
     return None

@@ -20,7 +20,7 @@ from history.failure import HarnessError, UsageError
 __all__ = ["release_in"]
 
 _JARS: Final = "libs"
-"""Where a distribution of Kafka has them."""
+"""The directory in which a distribution of Kafka has them."""
 
 
 def release_in(image: str, home: str, *, daemon: Daemon, progress: Progress) -> Path:

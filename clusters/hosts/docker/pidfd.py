@@ -1,4 +1,4 @@
-"""A process of this machine that is nobody's child here, held by a descriptor.
+"""A process of this machine that is not the harness's child, held by a descriptor.
 
 The number of a process may be given to another as soon as it is gone; its descriptor never is. So
 it can be signalled, and its end be seen, without asking whoever started it.
@@ -19,7 +19,7 @@ __all__ = ["HeldProcess"]
 
 
 class HeldProcess:
-    """A process and its descriptor, which is closed when nobody holds the object any more.
+    """A process and its descriptor, which is closed once the object is not referenced any more.
 
     Thread-safe.
     """
@@ -31,14 +31,14 @@ class HeldProcess:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """The process that has this pid now; None if there is none."""
+        """Return the process that has this pid now; None if no process has it."""
         try:
             return cls(pid, os.pidfd_open(pid))
         except ProcessLookupError:
             return None
 
     def lives(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
         return not self.await_end(timeout_s=0)
 
     def await_end(self, *, timeout_s: float) -> bool:
@@ -48,13 +48,13 @@ class HeldProcess:
         return bool(poller.poll(timeout_s * 1000))
 
     def state(self) -> NodeState:
-        """What /proc says of it."""
+        """Return its state, as /proc reports it."""
         state = process_state(self.pid)
-        # Asked afterwards: its number may be somebody else's once it has ended.
+        # Asked afterwards: its number may be another process's once it has ended.
         return state if self.lives() else NodeState.DOWN
 
     def usage(self) -> NodeUsage | None:
-        """What it uses now; None if it has ended."""
+        """Return what it uses now; None if it has ended."""
         usage = process_usage(self.pid)
         return usage if self.lives() else None
 

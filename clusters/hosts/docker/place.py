@@ -10,7 +10,7 @@ from clusters.port import NodeState
 __all__ = ["ContainerPlace"]
 
 _INTERFACE: Final = "eth0"
-"""What Docker calls it in every container."""
+"""Docker's name for it in every container."""
 
 
 class ContainerPlace(LocalPlace):
@@ -29,7 +29,7 @@ class ContainerPlace(LocalPlace):
 
     @property
     def machine_address(self) -> str:
-        """This machine's own address on the run's network."""
+        """The address of this machine on the run's network."""
         return self._machine_address
 
     def namespace(self) -> Path | None:

@@ -1,14 +1,14 @@
-"""What a disk holds after a loss of power, by what `follow.c` noted: the rest is undone.
+"""The content of a disk after a loss of power, by what `follow.c` noted: the rest is undone.
 
 Run as a script where a node's files are, by any Python from 3.9 on, with nothing of the project
-beside it. Nobody may use the directory meanwhile.
+beside it. No other process may use the directory meanwhile.
 
 The model is that of a file system with a journal (ext4, xfs):
 
 - Bytes of a file are durable once an fsync of that file that began after the write has returned.
 - Changes of names (create, rename, unlink, mkdir, rmdir, link) and of sizes (truncate) become
   durable together and in order, with the next fsync of anything in the directory.
-- Nothing else is durable. A kernel writes back by itself what is some seconds old; here it never
+- Nothing else is durable. A kernel writes back on its own what is some seconds old; here it never
   does, which it need not either. A name may thus be durable and its file empty.
 - Bytes that are written through a mapping are taken for written back at once, as a kernel may do:
   they are not lost below the durable size of their file.
@@ -64,7 +64,7 @@ class Note(NamedTuple):
 
 
 class File(NamedTuple):
-    """What is known of a file."""
+    """The known facts of a file."""
 
     durable: int
     """Its durable size, if all changes of sizes that were noted are durable."""
@@ -73,7 +73,7 @@ class File(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is known of a directory."""
+    """The known facts of a directory."""
 
     beyond: int
     next_seq: int
@@ -81,7 +81,7 @@ class State(NamedTuple):
     """Changes of names and sizes that were noted before are durable."""
     processes: int
     files: Mapping[int, File]
-    """By inode."""
+    """The files by inode."""
 
 
 class Rewrite(NamedTuple):
@@ -94,19 +94,19 @@ class Rewrite(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """What is done to the bytes of files: rewrites in their order, then no file larger than so."""
+    """The changes to the bytes of files: rewrites in their order, then the largest size of each."""
 
     rewrites: tuple[Rewrite, ...]
     sizes: Mapping[int, int]
 
 
 class Loss(NamedTuple):
-    """How power was lost."""
+    """The details of a loss of power."""
 
     processes: int
-    """How many were followed since the directory was settled."""
+    """The number of processes followed since the directory was settled."""
     torn: str
-    """What had reached the disk by chance, in words."""
+    """The writes that had reached the disk by chance, in words."""
 
 
 def names_to_undo(notes: Iterable[Note], state: State) -> tuple[Note, ...]:
@@ -118,7 +118,7 @@ def names_to_undo(notes: Iterable[Note], state: State) -> tuple[Note, ...]:
 
 
 def bytes_to_restore(notes: Iterable[Note], state: State) -> Restoration:
-    """What is to be put back into files, and how large each of them is then."""
+    """Return what is to be put back into files, and how large each of them is then."""
     sizes = {inode: file.durable for inode, file in state.files.items()}
     rewrites = []
     cut: dict[int, int] = {}  # by durable changes of sizes that came later
@@ -141,7 +141,7 @@ def bytes_to_restore(notes: Iterable[Note], state: State) -> Restoration:
 
 
 def settle(home: Path) -> None:
-    """From now on all that the directory holds is durable; nobody may use it."""
+    """Make all that the directory holds durable from now on; no process may use it."""
     home.mkdir(parents=True, exist_ok=True)
     for name, size in ((STATE, _HEAD_BYTES + FILES_MAX * _FILE.size), (JOURNAL, 0)):
         # Never the old file: a process that is not quite gone may have it mapped.
@@ -194,7 +194,7 @@ def _state(home: Path) -> State:
 
 
 def _notes(home: Path) -> Iterator[Note]:
-    """All notes that were written whole: what the last, torn one announces was not done."""
+    """Yield all notes that were written whole: what the last, torn one announces was not done."""
     content = (home / JOURNAL).read_bytes()
     at = 0
     while at + _NOTE.size <= len(content):
@@ -263,7 +263,7 @@ def _paths(followed: Path) -> dict[int, Path]:
 
 
 def _put_back(path: Path, rewrite: Rewrite, kept: Path) -> None:
-    """Only what differs is written: an index is mostly a hole, and stays one."""
+    """Write only what differs: an index is mostly a hole, and stays one."""
     mode = stat.S_IMODE(path.stat().st_mode)
     path.chmod(mode | stat.S_IRUSR | stat.S_IWUSR)
     with kept.open("rb") as reader, path.open("r+b") as file:

@@ -21,7 +21,7 @@ _FOLLOWER: Final = "followed"
 
 
 def environment(library: PurePath, *, followed: PurePath, follower: PurePath) -> dict[str, str]:
-    """What a process is started with so that it is followed."""
+    """Return the environment in which a process is started so that it is followed."""
     return {
         "LD_PRELOAD": str(library),
         "FENCEPOST_FOLLOWED": str(followed),
@@ -30,7 +30,7 @@ def environment(library: PurePath, *, followed: PurePath, follower: PurePath) ->
 
 
 class Follower:
-    """Of the directory `followed` in a node's place. Every method raises HarnessError if it fails.
+    """The follower of the directory `followed` in a node's place. HarnessError if a method fails.
 
     Nothing of it is to be called while a process of the node runs.
     """
@@ -42,12 +42,12 @@ class Follower:
         self._settled_pid: int | None = None
 
     def prepare(self) -> Mapping[str, str]:
-        """What every start adds to the environment; call it before the first."""
+        """Return what every start adds to the environment; call it before the first start."""
         library = self._place.bring(follow_library())
         return environment(library, followed=Path(self._followed), follower=Path(self._home))
 
     def settle(self) -> None:
-        """From now on all that the directory holds is durable."""
+        """Make all that the directory holds durable from now on."""
         self._ask("settle", self._home)
         self._settled_pid = self._place.process.pid
 

@@ -15,7 +15,7 @@ _SOURCE: Final = Path(__file__).with_name("follow.c")
 
 
 def follow_library() -> Path:
-    """Where the library for this machine lies. HarnessError if there is none and cannot be."""
+    """Return the path of this machine's library; HarnessError if it cannot be built either."""
     return preloading.library_of(_SOURCE)
 
 

@@ -1,4 +1,4 @@
-"""Whether a process of this machine can be followed: tried on a small one that loses its power."""
+"""A trial of following a process of this machine, on a small one that loses its power."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ os.write(file, {_UNSYNCED!r})
 
 
 def power_trial() -> int:
-    """How many bytes a process lost that had not synced them.
+    """Return how many bytes that it had not synced a process lost.
 
     Raises HarnessError if it cannot be tried, or others were lost.
     """

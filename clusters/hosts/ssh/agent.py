@@ -1,4 +1,4 @@
-"""What runs on a machine for the time of a run. Copied there and run as a script, stdlib only.
+"""The agent on a machine for the time of a run. Copied there and run as a script, stdlib only.
 
 It is the far end of the harness's connection: lines of JSON come in on stdin and answers go out on
 stdout. It has a warden (`warden_server.py`, copied beside it) start and signal processes, and does
@@ -38,7 +38,7 @@ _Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None
 
 
 class _Agent:
-    """One connection's worth of work."""
+    """The work for one connection."""
 
     def __init__(self, warden: socket.socket, output: asyncio.StreamWriter) -> None:
         self._warden = warden
@@ -50,7 +50,7 @@ class _Agent:
         )
 
     async def serve(self, lines: asyncio.StreamReader, answers: asyncio.StreamReader) -> None:
-        """Until the harness hangs up, or falls silent, or the warden ends."""
+        """Serve until the harness hangs up, or falls silent, or the warden ends."""
         back = asyncio.create_task(self._pass_back(answers))
         while not back.done():
             try:
@@ -141,7 +141,7 @@ def _handler(address: str, port: int, *, opening: str) -> _Handler:
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Bytes from one end to the other; an end is passed on as an end, an abort as an abort."""
+    """Copy bytes from one end to the other; pass an end on as an end, an abort as an abort."""
     try:
         while data := await reader.read(_CHUNK):
             writer.write(data)

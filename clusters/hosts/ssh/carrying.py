@@ -1,4 +1,4 @@
-"""What nodes need of this machine's files, carried to another machine once.
+"""The files of this machine that nodes need, carried to another machine once.
 
 A directory that was carried is kept over there under a name that tells its content, so that the
 next run finds it.
@@ -18,11 +18,11 @@ from history.failure import UsageError
 __all__ = ["COPY", "carry", "far_java", "translated"]
 
 COPY: Final = "copy"
-"""As a machine's `java`: the harness's own is to be copied there."""
+"""The value of a machine's `java` that has the harness's own copied there."""
 
 
 def carry(source: Path, *, connection: Connection, home: PurePosixPath) -> PurePosixPath:
-    """Where a directory or file of this machine is over there, copied if it is not there yet.
+    """Return the path over there of a directory or file of this machine; copy it if it is missing.
 
     `home`: our directory over there. Raises HarnessError if it cannot be copied.
     """
@@ -68,7 +68,7 @@ def translated(argv: Sequence[str], places: Mapping[Path, PurePosixPath]) -> lis
 
 
 def _fingerprint(source: Path) -> str:
-    """Of names, sizes and times: what a copy that was made once is known by."""
+    """Return a digest of names, sizes and times, by which a copy made once is known."""
     inside = [source] if source.is_file() else sorted(source.rglob("*"))
     lines = (
         f"{path.relative_to(source.parent)} {path.stat().st_size} {path.stat().st_mtime_ns}\n"

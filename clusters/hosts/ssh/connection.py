@@ -31,12 +31,12 @@ _KEEPALIVE_S: Final = 5
 _TRANSFER_TIMEOUT_S: Final = 300.0
 _CHUNK: Final = 1 << 18
 _WINDOW_BYTES: Final = 1 << 24
-"""Of what may be under way: with paramiko's 2 MiB a far machine is waited for more than needed."""
+"""The bytes that may be under way: with paramiko's 2 MiB, waits for a far machine are too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a command ended over there."""
+    """The exit of a command over there, with its output."""
 
     exit_code: int
     output: str
@@ -58,12 +58,12 @@ class Connection:
 
     @property
     def user(self) -> str:
-        """Who is logged in."""
+        """The user that is logged in."""
         return str(self._transport.get_username())
 
     @property
     def own_address(self) -> str:
-        """This machine's address, as seen on the connection."""
+        """The address of this machine, as seen on the connection."""
         return _address(self._transport, "own")
 
     @property
@@ -111,7 +111,7 @@ class Connection:
             self._finished(channel, f"cannot write {path}")
 
     def read(self, path: PurePosixPath) -> bytes:
-        """The content of a file; empty if there is none."""
+        """Return the content of a file; empty if the file does not exist."""
         words = f"test ! -e {_quoted(path)} || cat {_quoted(path)}"
         with self._session(words, timeout_s=_TRANSFER_TIMEOUT_S) as channel:
             content = b"".join(_chunks(channel.recv))
@@ -195,13 +195,13 @@ class Connection:
 
 
 class _Sending(io.RawIOBase):
-    """What is written goes over a channel, all of it."""
+    """A writer that sends all that is written over a channel."""
 
     def __init__(self, channel: paramiko.Channel) -> None:
         self._channel = channel
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def write(self, data: "ReadableBuffer") -> int:

@@ -1,4 +1,4 @@
-"""What a machine of an inventory can do, asked before a run needs it."""
+"""The examination of an inventory's machine: what it can do, asked before a run needs it."""
 
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
@@ -13,7 +13,7 @@ __all__ = ["examine_machine"]
 
 
 def examine_machine(machine: Machine, *, known_hosts: Path | None, java_home: Path) -> str:
-    """What was found there, in words. HarnessError, with the way out, at the first lack.
+    """Return what was found there, in words; HarnessError, with the way out, at the first lack.
 
     `java_home`: this machine's Java, which a machine may want to have copied. Nothing stays over
     there but our directory and the agent's scripts.

@@ -9,7 +9,7 @@ __all__ = ["home_of"]
 
 
 def home_of(connection: Connection) -> PurePosixPath:
-    """Our directory over there, absolute, made if need be. HarnessError if it cannot be."""
+    """Return our directory over there, absolute, made if need be; HarnessError if it cannot be."""
     directory = shlex.quote(connection.machine.directory)
     words = f"mkdir -p {directory} && cd {directory} && pwd -P"
     return PurePosixPath(connection.require("sh", "-c", words).strip())

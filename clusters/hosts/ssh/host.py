@@ -41,7 +41,7 @@ _TUNNEL: Final = "clusters.hosts.ssh.tunnel"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Luggage:
-    """What nodes need over there."""
+    """The files that nodes need over there."""
 
     java_home: Path
     carried: tuple[Path, ...]
@@ -55,10 +55,10 @@ class _Site:
     connection: Connection
     warden: RemoteWarden
     directory: PurePosixPath
-    """Of the run."""
+    """The directory of the run."""
     address: str
     places: Mapping[Path, PurePosixPath]
-    """Where over there is what of this machine."""
+    """The paths over there, by the paths of this machine."""
     nodes: list[NodeName] = field(default_factory=list)
 
 
@@ -92,7 +92,7 @@ class SshHost:
 
     @property
     def ledger(self) -> Ledger | None:
-        """None: what is done to the machines goes with the connection."""
+        """None: the undo of what is done to the machines goes with the connection."""
         return None
 
     def place(self, node: NodeName, *, directory: Path) -> SshPlace:
@@ -202,7 +202,7 @@ class SshHost:
         self._warden.spawn(command, name="the tunnel", log=self._directory / "tunnel.log")
 
     def _reach(self, site: _Site) -> str:
-        """Where this machine is found from there."""
+        """Return where this machine is found from there."""
         return self._inventory.harness_address or site.connection.own_address
 
     def _own_addresses(self) -> list[str]:
@@ -225,7 +225,7 @@ class _FarProcess(LocalProcess):
 
 
 def _refuse_other_time(machine: Machine, offset_ms: float) -> None:
-    """Times in logs over there are compared with this machine's."""
+    """Refuse a clock far from this machine's: times in logs over there are compared with it."""
     if abs(offset_ms) > _CLOCK_OFFSET_MS_MAX:
         raise UsageError(
             f"the clock of {machine} is {abs(offset_ms):,.0f} ms "

@@ -1,4 +1,4 @@
-"""Which machines there are, how to log in to them, and which node goes where: plain values."""
+"""The machines of an inventory, how to log in to them, and their nodes: plain values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Machine:
     identity: Path | None = None
     """A private key; None: the agent's keys, then the user's own."""
     address: str | None = None
-    """Where the other machines find it; None: what `host` means here."""
+    """The address at which the other machines find it; None: what `host` means here."""
     directory: str = ".fencepost"
     """Ours over there; relative to the home directory of the user."""
     java: str | None = None
@@ -49,7 +49,7 @@ class Machine:
     """The nodes that are to run here; those that no machine names are dealt in turn."""
 
     def __str__(self) -> str:
-        """As the user would name it."""
+        """Return the name that the user would give it."""
         return self.host if self.port == SSH_PORT else f"{self.host}:{self.port}"
 
 
@@ -59,7 +59,7 @@ class Inventory:
 
     machines: tuple[Machine, ...]
     harness_address: str | None = None
-    """Where the machines find this one; None: where the first connection to each comes from."""
+    """The address at which the machines find this one; None: the source of the first connection."""
     known_hosts: Path | None = None
     """Keys that are trusted; None: the user's own file."""
 
@@ -80,7 +80,7 @@ def parse_inventory(data: Mapping[str, Any]) -> Inventory:
 
 
 def assign(nodes: Sequence[NodeName], machines: Sequence[Machine]) -> dict[NodeName, Machine]:
-    """Which node runs where: as named, the others dealt in turn over those that name none.
+    """Return which node runs where: as named, the others dealt in turn over machines naming none.
 
     UsageError if a machine names a node that the cluster does not have, or none is left to deal to.
     """
@@ -156,7 +156,7 @@ def _refuse_unknown(
 
 
 def _refuse_shared(machines: Sequence[Machine]) -> None:
-    """Two entries for one machine, or one node on two of them."""
+    """Refuse two entries for one machine, or one node on two of them."""
     places: set[tuple[str, int]] = set()
     nodes: set[NodeName] = set()
     for number, machine in enumerate(machines):

@@ -67,7 +67,7 @@ class SshPlace:
         self._connection.require("rm", "-rf", str(self._far / name), timeout_s=120.0)
 
     def copy(self, name: str, to: str) -> None:
-        """Put a copy of the directory `name` in the place of `to`. Nobody may write to it."""
+        """Replace `to` by a copy of the directory `name`, which no process may write to."""
         target = self._far / to
         draft = target.with_name(f".{target.name}.new")
         self._connection.require("rm", "-rf", str(draft))
@@ -96,12 +96,12 @@ class SshPlace:
         return target
 
     def fetch_all(self, pattern: str) -> tuple[Path, ...]:
-        """Copies here of the files whose names match ("*.log"), by name."""
+        """Return copies here of the files whose names match ("*.log"), by name."""
         listed = self._connection.run("ls", "-1", str(self._far)).output.splitlines()
         return tuple(self.fetch(name) for name in sorted(fnmatch.filter(listed, pattern)))
 
     def size_bytes(self, name: str) -> int:
-        """The size of a file; 0 if there is none."""
+        """Return the size of a file in bytes; 0 if it does not exist."""
         answer = self._connection.run("stat", "-c", "%s", str(self._far / name))
         return 0 if answer.exit_code else int(answer.output)
 

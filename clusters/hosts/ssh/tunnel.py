@@ -21,14 +21,14 @@ _CHUNK = 1 << 18
 
 
 class _Tunnel:
-    """What is open to whom."""
+    """The links of a run, open to connections that begin with its token."""
 
     def __init__(self, *, token: str, links: list[list[object]]) -> None:
         self._token = token
         self._links = {(str(address), int(str(port))) for address, port in links}
 
     async def lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, to its end."""
+        """Lead one connection, to its end."""
         try:
             opening = await asyncio.wait_for(reader.readline(), _OPENING_S_MAX)
             token, address, port = opening.decode().split()

@@ -32,14 +32,14 @@ _STOPPED: Final = frozenset("Tt")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """Whoever connects to `port` at `address` over there reaches `far_port` at `far_address`."""
+    """A way over there: connections to `port` at `address` reach `far_port` at `far_address`."""
 
     address: str
     port: int
     far_address: str
     far_port: int
     opening: str = ""
-    """What is said there first: a line."""
+    """The line that is said there first."""
 
 
 class RemoteWarden(WardenClient):
@@ -72,7 +72,7 @@ class RemoteWarden(WardenClient):
         self._pinger.start()
 
     def state(self, pid: int) -> NodeState:
-        """Paused only if *every* thread is stopped; down if there is none, or only a zombie."""
+        """Return its state: paused only if *every* thread is stopped; down if gone or a zombie."""
         threads = self.ask(op="look", pid=pid)["threads"]
         assert isinstance(threads, list)
         states = set(threads) - _GONE
@@ -81,7 +81,7 @@ class RemoteWarden(WardenClient):
         return NodeState.PAUSED if states <= _STOPPED else NodeState.RUNNING
 
     def usage(self, pid: int) -> NodeUsage | None:
-        """What a process uses, all its threads together; None if there is none."""
+        """Return what a process uses, all its threads together; None if it does not exist."""
         answer = self.ask(op="look", pid=pid)
         rss_bytes, cpu_s = answer["rss_bytes"], answer["cpu_s"]
         assert isinstance(rss_bytes, int)
@@ -89,7 +89,7 @@ class RemoteWarden(WardenClient):
         return NodeUsage(rss_bytes=rss_bytes, cpu_s=cpu_s) if answer["threads"] else None
 
     def reserve(self, count: int, *, address: str, base: int | None = None) -> tuple[int, ...]:
-        """Ports of the machine's address that stay free for its nodes until the end.
+        """Return ports of the machine's address that stay free for its nodes until the end.
 
         Raises UsageError if one that was asked for is taken.
         """
@@ -107,13 +107,13 @@ class RemoteWarden(WardenClient):
             raise HarnessError(f"{self._connection.machine}: {answer['error']}")
 
     def clock_offset_ms(self) -> float:
-        """How far the machine's clock is ahead of this one's, in ms: the best of a few looks."""
+        """Return its clock's lead over this machine's, in ms: the best of a few looks."""
         looks = [self._clock_look() for _ in range(_LOOKS)]
         _, offset_ns = min(looks)
         return offset_ns / 1e6
 
     def _clock_look(self) -> tuple[int, int]:
-        """How long it took, and the offset in the middle of that, in ns."""
+        """Return how long a look took, and the offset in the middle of it, in ns."""
         begin_ns = time.time_ns()
         wall_ns = self.ask(op="ping")["wall_ns"]
         end_ns = time.time_ns()
@@ -157,7 +157,7 @@ class RemoteWarden(WardenClient):
         return f"{self._who()} is gone{said}; every process of the run over there is gone with it"
 
     def _ping(self) -> None:
-        """Show the agent that the harness lives, until nobody is there to be shown."""
+        """Show the agent that the harness lives, until the close or until no answer comes."""
         while not self._closing.wait(_PING_S):
             try:
                 self.ask(op="ping")

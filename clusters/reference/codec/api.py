@@ -28,14 +28,14 @@ _NS_OF_MS: Final = 1_000_000
 
 
 class Door(Enum):
-    """What kind of listener a request comes in by."""
+    """The kind of listener by which a request comes in."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
 
 
 class TopicNames(Protocol):
-    """What a metadata image says of topics."""
+    """The topics of a metadata image, by id and by name."""
 
     topics: dict[str, int]
     names: dict[int, str]
@@ -75,9 +75,9 @@ class Asked:
     """kio's, or the fields by name where the definition is our own."""
     labels: Labels
     offered: Iterable["Api"]
-    """All that there are at this door."""
+    """The APIs that exist at this door."""
     wall_offset_ns: int
-    """What the wall clock (ns since 1970) is ahead of the node's own."""
+    """The lead of the wall clock (ns since 1970) over the node's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class Api:
     name: str
     key: int
     kind: int
-    """Of the request's message."""
+    """The kind of the request's message."""
     versions: tuple[int, int]
     """The lowest and the highest that are understood."""
     doors: tuple[Door, ...]
@@ -116,7 +116,7 @@ Item = TypeVar("Item")
 
 
 def grouped(items: Iterable[tuple[Any, Item]]) -> Mapping[Any, list[Item]]:
-    """Items by their topic, in the order in which topics and items come."""
+    """Return items by their topic, in the order in which topics and items come."""
     found: dict[Any, list[Item]] = {}
     for topic, item in items:
         found.setdefault(topic, []).append(item)

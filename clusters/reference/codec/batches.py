@@ -38,9 +38,9 @@ def encoded(batch: Batch) -> bytes:
 
 
 def produced(records: bytes | None) -> Batch:
-    """The one batch that a producer sends for a partition; it has no offset yet.
+    """Return the one batch that a producer sends for a partition; it has no offset yet.
 
-    Raises Unreadable if it is none, or more than one, or damaged.
+    Raises Unreadable if it is no batch, more than one, or damaged.
     """
     data = records or b""
     header = _header_at(data, 0)

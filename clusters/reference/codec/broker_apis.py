@@ -1,4 +1,4 @@
-"""What brokers ask the active controller for themselves, but for the dialect's APIs."""
+"""The requests of brokers to the active controller for themselves, but for the dialect's APIs."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -22,9 +22,9 @@ _EPOCHS_FROM: Final = 3
 
 
 def lowered(request: AlterPartitionRequest, highest: int) -> AlterPartitionRequest:
-    """The request in a version that a controller offers: below 3 it has no epochs of members.
+    """Return the request in a version that a controller offers: below 3 it has no members' epochs.
 
-    Raises Unreadable if there is none. Source: KIP-903, "the brokers can use the
+    Raises Unreadable if no such version exists. Source: KIP-903, "the brokers can use the
     controller-supported version".
     """
     if request.version <= highest:

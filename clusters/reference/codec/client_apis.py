@@ -1,4 +1,4 @@
-"""What any broker answers clients: the cluster, settings, APIs, and the offsets of groups."""
+"""The answers of any broker to clients: the cluster, settings, APIs, and the offsets of groups."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -36,7 +36,7 @@ _NO_OPERATIONS: Final = -(1 << 31)
 """Authorized operations: not asked for."""
 _OF_TOPICS: Final = sum(1 << one for one in (3, 4, 5, 6, 7, 8, 10, 11))
 _OF_CLUSTERS: Final = sum(1 << one for one in (5, 7, 8, 9, 10, 11, 12))
-"""All that there are, by KIP-430's numbers: nobody is refused anything here."""
+"""All operations there are, by KIP-430's numbers: no client is refused any here."""
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
 _STRING: Final = 2
@@ -46,7 +46,7 @@ _NO_TRANSACTIONS: Final = "this cluster has no transactions"
 
 
 def versions_offered(response: ApiVersionsResponse, apis: Iterable[Api]) -> Values:
-    """What a node offers of its APIs at a level, as ApiVersions says it."""
+    """Return the APIs that a node offers at a level, as ApiVersions states them."""
     epochs = response.level >= LEVEL_EPOCHS
     offered = {
         one.key: fetch_versions(epochs=epochs) if one.kind == FetchRequest.kind else one.versions

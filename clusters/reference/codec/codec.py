@@ -70,7 +70,7 @@ class Incoming:
     expects_answer: bool
     """False of a produce with acks=0."""
     answer: Callable[[Any], bytes]
-    """Its response (None where there is no message) to a whole frame."""
+    """Returns its response (None where there is no message) to a whole frame."""
 
 
 class Outgoing(NamedTuple):
@@ -78,11 +78,11 @@ class Outgoing(NamedTuple):
 
     frame: bytes
     version: int
-    """In which its answer will be read."""
+    """The version in which its answer will be read."""
 
 
 class Codec:
-    """What a node says and hears. `image`: its metadata, at the time of each call."""
+    """The codec of a node's messages. `image`: its metadata, at the time of each call."""
 
     def __init__(
         self, *, voters: tuple[int, ...], image: Callable[[], TopicNames], wall_offset_ns: int = 0
@@ -121,9 +121,9 @@ class Codec:
     def outgoing(
         self, request: Any, *, correlation_id: int, client_id: str, highest: int | None = None
     ) -> Outgoing:
-        """A request to another node, which offers its API up to version `highest`.
+        """Encode a request to another node, which offers its API up to version `highest`.
 
-        None: nobody asked it. Raises Unreadable if it offers no version that this node speaks.
+        None: its offer was not asked for. Raises Unreadable if it offers no version known here.
         """
         if request.kind in _DIALECT_KINDS:
             return _dialect_outgoing(request, correlation_id=correlation_id, client_id=client_id)
@@ -142,7 +142,7 @@ class Codec:
         return request_frame(kind, {}, correlation_id=correlation_id, client_id=client_id)
 
     def highest_offered(self, frame: bytes, kind: int) -> int:
-        """Up to which version a node's answer to that offers the API of this kind of request.
+        """Return up to which version a node's answer (to ApiVersions) offers this kind of request.
 
         -1: not at all. Raises Unreadable.
         """
@@ -207,11 +207,11 @@ class _Header(NamedTuple):
     version: int
     correlation_id: int
     begin: int
-    """Where the message begins, in flexible versions."""
+    """The position at which the message begins, in flexible versions."""
 
 
 def correlation_of(frame: bytes) -> int:
-    """Which request a response's frame (without its length) answers. Raises Unreadable."""
+    """Return which request a response's frame (without its length) answers. Raises Unreadable."""
     if len(frame) < _RESPONSE_HEADER.size:
         raise Unreadable(f"a response of {len(frame)} bytes")
     found: int = _RESPONSE_HEADER.unpack_from(frame)[0]

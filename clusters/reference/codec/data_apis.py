@@ -35,7 +35,7 @@ _PARTITION_BYTES_MAX: Final = 1 << 20
 
 
 def fetch_versions(*, epochs: bool) -> tuple[int, int]:
-    """What is offered of Fetch, with the epochs of followers or before there were any."""
+    """Return the versions offered of Fetch, with followers' epochs or before these existed."""
     return 4, _EPOCHS_FROM if epochs else _EPOCHS_FROM - 1
 
 

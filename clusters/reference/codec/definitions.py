@@ -12,7 +12,7 @@ always = Versions(first=0, last=_FOREVER)
 
 
 def since(version: int) -> Versions:
-    """From this version on."""
+    """Return the versions from this one on."""
     return Versions(first=version, last=_FOREVER)
 
 
@@ -25,9 +25,9 @@ def field(
     nullable: bool = False,
     default: Any = None,
 ) -> Field:
-    """A field; `kind` is "int32", "[]uuid", …, or the name of a struct of `fields`.
+    """Make a field; `kind` is "int32", "[]uuid", …, or the name of a struct of `fields`.
 
-    One with a tag is optional; `default` None is the type's own, "null" is none.
+    One with a tag is optional; `default` None is the type's own, "null" means no value.
     """
     element = kind.removeprefix("[]")
     return Field(

@@ -118,7 +118,7 @@ _RESPONSES: Final[Mapping[tuple[int, int], Message]] = {
 
 
 def is_dialect(api_key: int, version: int) -> bool:
-    """Whether this message is one of ours, at a controller's door."""
+    """Return whether this message is one of ours, at a controller's door."""
     return (api_key, version) in _REQUESTS
 
 

@@ -1,7 +1,7 @@
 """kio's entities from plain values, whatever the version: a message is written down once.
 
 An API's fields come and go with its versions. What is built here takes from the values the fields
-that a version has; one that nobody states has its default or is empty. Values are plain: ints for
+that a version has; one that is not stated has its default or is empty. Values are plain: ints for
 error codes and times in ms, bytes for records, `uuid.UUID` for ids, mappings for structs.
 """
 
@@ -51,7 +51,7 @@ class Unreadable(Exception):  # noqa: N818 -- what a peer sent, not what failed 
 
 
 def request_type(api_key: int, version: int) -> Any:
-    """The class of a request. Raises Unreadable if there is none."""
+    """Return the class of a request. Raises Unreadable if the class does not exist."""
     try:
         return load_request_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity) as error:
@@ -59,7 +59,7 @@ def request_type(api_key: int, version: int) -> Any:
 
 
 def response_type(api_key: int, version: int) -> Any:
-    """The class of a response. Raises Unreadable if there is none."""
+    """Return the class of a response. Raises Unreadable if the class does not exist."""
     try:
         return load_response_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity) as error:
@@ -132,7 +132,7 @@ def _maker(kind: Any) -> _Maker:
 
 
 def _field_maker(one: Field[Any], hint: Any) -> tuple[str, _Maker, Any]:
-    """(name, what makes its value of a plain one, its value where nobody states it)."""
+    """Return (name, the maker of its value from a plain one, its value where none is stated)."""
     maker = _value_maker(hint, nullable=type(None) in get_args(hint))
     if one.default is not MISSING:
         return one.name, maker, one.default

@@ -16,7 +16,7 @@ METADATA_TOPIC_ID: Final = 1
 
 @lru_cache(maxsize=1024)
 def text_of(identifier: int) -> str:
-    """As Kafka writes it: 22 characters of URL-safe base 64."""
+    """Return the id as Kafka writes it: 22 characters of URL-safe base 64."""
     return base64.urlsafe_b64encode(identifier.to_bytes(_BYTES))[:_TEXT_LENGTH].decode()
 
 
@@ -29,7 +29,7 @@ def id_of_text(text: str) -> int:
 
 
 def uuid_of(identifier: int) -> UUID | None:
-    """As kio has it; None for "no id"."""
+    """Return the id as kio has it; None for "no id"."""
     return UUID(int=identifier) if identifier > 0 else None
 
 

@@ -32,7 +32,7 @@ _LEADER_CHANGE_KEY: Final = bytes((0, 0, 0, 2))
 _HEADER_KEY: Final = bytes((0, 0, 0, 3))
 _FOOTER_KEY: Final = bytes((0, 0, 0, 4))
 _SNAPSHOT_RECORDS_MAX: Final = 1000
-"""Of a batch: a decoder holds one at a time."""
+"""The most records of a batch: a decoder holds one batch at a time."""
 
 _BY_NAME: Final = {one.name: one for one in MESSAGES}
 _HEADER_VALUE: Final = encoder_of(_BY_NAME["SnapshotHeaderRecord"], 0)
@@ -60,7 +60,7 @@ def batches_in(data: bytes) -> tuple[MetadataBatch, ...]:
 
 
 def scanned(data: bytes, scan: Scan) -> Iterator[tuple[MetadataBatch, int]]:
-    """(batch, where it ends) of each batch that a scan found. Raises DecodeError."""
+    """Yield (batch, where it ends) for each batch that a scan found. Raises DecodeError."""
     for batch in scan.batches:
         records = tuple(_records(data, batch))
         yield (

@@ -219,7 +219,7 @@ def _feature(fields: Fields) -> FeatureLevelRecord:
 
 
 def _kafkas_level(name: str, level: int) -> int:
-    """On disks a metadata.version is that of Kafka's whose records it has."""
+    """Return the level on disks: the metadata.version of Kafka's whose records it has."""
     return KAFKA_LEVELS.get(level, level) if name == METADATA_VERSION else level
 
 

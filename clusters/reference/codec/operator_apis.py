@@ -1,4 +1,4 @@
-"""What an operator asks: reassignments, elections, the state of the quorum."""
+"""The requests of an operator: reassignments, elections, the state of the quorum."""
 
 from collections.abc import Iterable
 from typing import Any, Final

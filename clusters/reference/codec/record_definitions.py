@@ -139,5 +139,5 @@ VERSIONS: Final = {
 
 
 def definitions() -> Definitions:
-    """What reads these records, as a witness of the disks does."""
+    """Return the definitions that read these records, as a witness of the disks uses them."""
     return Definitions(MESSAGES)

@@ -50,7 +50,7 @@ def made_batch(
 
 
 def entries_in(data: bytes, batch: Batch) -> Iterator[Entry]:
-    """(key, value) of each record of a batch that was scanned in `data`. Raises DecodeError."""
+    """Yield (key, value) of each record of a batch scanned in `data`. Raises DecodeError."""
     at = batch.position + HEADER_BYTES
     try:
         for _ in range(batch.record_count):

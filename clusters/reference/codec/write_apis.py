@@ -1,4 +1,4 @@
-"""What clients write of the metadata: topics, settings and levels, passed on by brokers."""
+"""The writes of clients to the metadata: topics, settings and levels, passed on by brokers."""
 
 from collections.abc import Sequence
 from typing import Any, Final

@@ -2,7 +2,7 @@
 
 Events are branched by how frequent they are. What a fenced broker does not answer is refused here,
 in one place; followers are served by who leads, fenced or not, since its metadata may be older than
-the decision that somebody else leads, and is told so by epochs.
+the decision that another broker leads, and is told so by epochs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -72,7 +72,7 @@ _READS: Final = frozenset(
         client.ApiVersionsRequest.kind,
     }
 )
-"""What shows metadata."""
+"""The requests that show metadata."""
 _BROKER: Final = "broker"
 """The first element of this module's sync tokens; the second is why the process ends."""
 
@@ -164,7 +164,7 @@ class BrokerNode:
             self._rarer(now, source, kind, message, effects)
 
     def fenced(self, effects: Effects) -> None:
-        """No client is served from here on, nor those that wait."""
+        """Serve no client from here on, nor those that wait."""
         if not self._serves_anyway:
             self.server.close(effects)
 

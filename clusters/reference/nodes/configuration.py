@@ -1,4 +1,4 @@
-"""What a node is told at its start, as values; times are ns of its own clock.
+"""The configuration that a node gets at its start, as values; times are ns of its own clock.
 
 `properties.py` reads them from a file with the property names of KIP-631 and Kafka.
 """
@@ -24,7 +24,7 @@ class Configuration:
     voters: tuple[int, ...]
     cluster_id: str
     listeners: tuple[Listener, ...] = ()
-    """As a broker registers them; the first one is for clients."""
+    """The listeners as a broker registers them; the first one is for clients."""
     rack: str | None = None
     level: int = 3
     """The metadata.version that the first active controller of a new cluster writes."""
@@ -32,14 +32,14 @@ class Configuration:
     """The metadata.versions that this node supports."""
     level_max: int = 3
     seed: int = 0
-    """Of what a node has to draw (its election time-outs), with its id and its incarnation's."""
+    """The seed of a node's draws (its election time-outs), with its id and its incarnation's."""
 
     heartbeat_interval_ns: int = 2_000 * MS
     """registration.heartbeat.interval.ms."""
     lease_timeout_ns: int = 18_000 * MS
     """registration.lease.timeout.ms."""
     registration_timeout_ns: int = 60_000 * MS
-    """initial.broker.registration.timeout.ms: a broker that nobody registers ends by itself."""
+    """initial.broker.registration.timeout.ms: a broker not registered by then ends."""
     quorum_fetch_timeout_ns: int = 2_000 * MS
     """controller.quorum.fetch.timeout.ms."""
     election_timeout_ns: int = 1_000 * MS
@@ -53,9 +53,9 @@ class Configuration:
     retry_backoff_max_ns: int = 1_000 * MS
     """controller.quorum.retry.backoff.max.ms."""
     metadata_max_wait_ns: int = 500 * MS
-    """How long a metadata fetch is parked."""
+    """The longest time that a metadata fetch is parked."""
     metadata_snapshot_records: int = 10_000
-    """A snapshot is taken, and the log cut, once it has so many records."""
+    """The record count at which a snapshot is taken, and the log cut."""
     noop_interval_ns: int = 500 * MS
     """metadata.max.idle.interval.ms: an idle leader appends a record that often; 0: never."""
 
@@ -72,9 +72,9 @@ class Configuration:
     checkpoint_interval_ns: int = 5_000 * MS
     """replica.high.watermark.checkpoint.interval.ms."""
     flush_records: int = 0
-    """log.flush.interval.messages: sync a log each time so many records came; 0: never."""
+    """log.flush.interval.messages: sync a log whenever this many records came; 0: never."""
     min_insync_replicas: int = 1
-    """Of topics that do not say."""
+    """The min.insync.replicas of topics that do not set it."""
     auto_leader_rebalance_ns: int = 0
     """leader.imbalance.check.interval: preferred leaders are elected that often; 0: never."""
     topic_defaults: tuple[tuple[str, str], ...] = field(default=())

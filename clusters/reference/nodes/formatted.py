@@ -1,4 +1,4 @@
-"""Whether a disk was formatted for a node.
+"""The check whether a disk was formatted for a node.
 
 Source: KIP-631, "Command-Line Tools": `kafka-storage.sh format` and `kip.500.mode`.
 """
@@ -14,7 +14,7 @@ _MODE: Final = "enabled"
 
 
 def unfit(contents: Contents, configuration: Configuration) -> str:
-    """Why a node may not start on this disk; empty if it may."""
+    """Return why a node may not start on this disk; empty if it may."""
     found: MetaProperties | None = contents.files.get(META_PROPERTIES)
     if found is None:
         return "the disk is not formatted: there is no meta.properties on it"

@@ -1,4 +1,4 @@
-"""When a broker speaks to the active controller: one request under way, and when the next is due.
+"""The schedule of a broker's requests to the active controller: one under way, and the next.
 
 A heartbeat goes out at its interval; at once when something new has to be acknowledged; and every
 few ticks while the broker waits for the controller's word. A request whose answer is late is not
@@ -13,12 +13,12 @@ from clusters.reference.nodes.configuration import MS, Configuration
 __all__ = ["Cadence"]
 
 _APART_NS: Final = 10 * MS
-"""Between two acknowledgements."""
+"""The least time between two acknowledgements."""
 _EAGER_MIN_NS: Final = 20 * MS
 _EAGER_MAX_NS: Final = 100 * MS
-"""Between two heartbeats while the broker waits for the controller's word."""
+"""The most time between two heartbeats while the broker waits for the controller's word."""
 _SENT_MAX: Final = 8
-"""As many answers may be late."""
+"""The most answers that may be late."""
 
 
 class Cadence:
@@ -40,9 +40,9 @@ class Cadence:
         self._alarm = alarm
         self._configuration = configuration
         self._sent: dict[int, int] = {}
-        """When requests were sent that are not answered, by correlation."""
+        """The times at which unanswered requests were sent, by correlation."""
         self._asked = -1
-        """Whom the last one was sent to; -1: nothing is under way."""
+        """The controller to which the last one was sent; -1: nothing is under way."""
         self._last_ns = -(1 << 62)
         self._not_before_ns = 0
         self._correlation = 0
@@ -50,7 +50,7 @@ class Cadence:
         self._eager_ns = _EAGER_MIN_NS
 
     def is_due(self, now: int, controller_id: int, *, is_urgent: bool, is_eager: bool) -> bool:
-        """Whether to send one now; if not, there will be a tick when it is time.
+        """Return whether to send one now; if not, there will be a tick when it is time.
 
         `is_urgent`: something new; `is_eager`: a word is awaited.
         """
@@ -71,7 +71,7 @@ class Cadence:
         return False
 
     def sent(self, now: int, controller_id: int) -> int:
-        """One is sent now: its correlation."""
+        """Note that one is sent now; return its correlation."""
         self._correlation += 1
         self._asked, self._last_ns = controller_id, now
         self._alarm.by(now + self._configuration.heartbeat_interval_ns)
@@ -82,7 +82,7 @@ class Cadence:
         return self._correlation
 
     def answered(self, correlation: int) -> int | None:
-        """When the request was sent that is answered; None if a later one was answered before."""
+        """Return when the answered request was sent; None if a later one was answered before."""
         sent_ns = self._sent.get(correlation)
         if sent_ns is None:
             return None
@@ -105,5 +105,5 @@ class Cadence:
         self._alarm.by(self._not_before_ns)
 
     def hasten(self) -> None:
-        """Things have moved on: wait shortly for the next word."""
+        """Wait shortly for the next word: things have moved on."""
         self._eager_ns = _EAGER_MIN_NS

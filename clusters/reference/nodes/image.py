@@ -46,7 +46,7 @@ class Registration:
     features: tuple[tuple[str, int, int], ...]
     rack: str | None
     offset: int
-    """Of its registration's record."""
+    """The offset of its registration's record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Partition:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     leader: int
-    """-1: none."""
+    """The leader; -1: none."""
     leader_epoch: int
     partition_epoch: int
     adding: tuple[int, ...] = ()
@@ -67,11 +67,11 @@ class Partition:
 
 @dataclass(slots=True)
 class MetadataImage:
-    """All of it, up to but without `offset`."""
+    """The image of all metadata, up to but without `offset`."""
 
     offset: int = 0
     epoch: int = 0
-    """Of the last record applied."""
+    """The epoch of the last record applied."""
     brokers: dict[int, Registration] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
     """Topic ids by name."""

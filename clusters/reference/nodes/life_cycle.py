@@ -39,7 +39,7 @@ _TRIGGERS: Final[dict[int, Trigger]] = {
     _RUNNING: Trigger.UNFENCED,
     _FENCED: Trigger.FENCED,
 }
-"""What the controller says, by the state that its answer names."""
+"""The controller's word, by the state that its answer names."""
 _EPOCH_REFUSED: Final = frozenset(
     {int(Error.STALE_BROKER_EPOCH), int(Error.BROKER_ID_NOT_REGISTERED)}
 )
@@ -53,7 +53,7 @@ class Surroundings(Protocol):
     """The rest of the broker."""
 
     def fenced(self, effects: Effects) -> None:
-        """No client is served from here on."""
+        """Serve no client from here on."""
 
     def ended(self, reason: str, effects: Effects) -> None:
         """The life is over; an empty reason is a clean end."""
@@ -63,7 +63,7 @@ class Surroundings(Protocol):
 
 
 class LifeCycle:
-    """One process of a broker."""
+    """The life of one process of a broker."""
 
     __slots__ = (
         "_acknowledged",
@@ -86,16 +86,16 @@ class LifeCycle:
         self._surroundings = surroundings
         self.state = _DOWN
         self.serves_until_ns = 0
-        """Until then it answers clients, unless it hears otherwise; 0: it answers nobody."""
+        """The time until which it answers clients, unless it hears otherwise; 0: it does not."""
         self.is_behind = False
-        """Whether it hides some of the metadata that it has applied."""
+        """True if it hides some of the metadata that it has applied."""
         self._lease_end_ns = 0
         self._registered = False
-        """Whether it has an epoch that was not refused, and a lease that is not over."""
+        """True if it has an epoch that was not refused, and a lease that is not over."""
         self._given_up_ns = 0
-        """When it has waited for long enough to be registered."""
+        """The time when it has waited for long enough to be registered."""
         self._is_taken = False
-        """Whether the last registration was refused because another process has the id."""
+        """True if the last registration was refused because another process has the id."""
         self._registrations = Cadence(situation.configuration, situation.alarm)
         self._heartbeats = Cadence(situation.configuration, situation.alarm)
         self._offered = -1
@@ -225,12 +225,12 @@ class LifeCycle:
         self._move(trigger, effects)
 
     def _unregistered(self, now: int) -> None:
-        """From now on nobody has it registered."""
+        """Note that from now on no controller has it registered."""
         self._given_up_ns = now + self._situation.configuration.registration_timeout_ns
         self._situation.alarm.by(self._given_up_ns)
 
     def _give_up(self, effects: Effects) -> None:
-        """Nobody registered it for too long. Who once was registered waits for a controller."""
+        """End it if not registered in time; once it was registered, it waits for a controller."""
         if self._is_taken:
             self._refused(Error.DUPLICATE_BROKER_REGISTRATION.name, effects)
         elif self.state == _REGISTERING:

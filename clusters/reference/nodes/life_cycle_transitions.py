@@ -13,7 +13,7 @@ __all__ = ["TRANSITIONS", "Trigger"]
 
 
 class Trigger(Enum):
-    """What moves a broker from one state to another."""
+    """The triggers that move a broker from one state to another."""
 
     STARTED_CLEAN = "started after a clean stop, or for the first time"
     STARTED_UNCLEAN = "started after a crash"
@@ -55,4 +55,4 @@ TRANSITIONS: Final[Mapping[tuple[BrokerState, Trigger], BrokerState]] = {
     (_LEAVING, Trigger.LEASE_OVER): _DOWN,
     (_LEAVING, Trigger.EPOCH_REFUSED): _DOWN,
 }
-"""All of them; anything else leaves the state as it is."""
+"""The transitions; anything else leaves the state as it is."""

@@ -57,7 +57,7 @@ class RegisterBrokerRecord:
     rack: str | None = None
     in_controlled_shutdown: bool = False
     offset: int = -1
-    """Of the registration, where a snapshot repeats it; -1: this record's own."""
+    """The offset of the registration, where a snapshot repeats it; -1: this record's own."""
 
 
 @dataclass(slots=True)
@@ -103,7 +103,7 @@ class PartitionRecord:
     """The preferred leader first."""
     isr: tuple[int, ...]
     leader: int
-    """-1: none."""
+    """The leader; -1: none."""
     leader_epoch: int
     partition_epoch: int
     adding: tuple[int, ...] = ()

@@ -48,7 +48,7 @@ def _parted(names: str) -> tuple[str, ...]:
 
 @dataclass(slots=True, kw_only=True)
 class Rules:
-    """Which rules are kept. Not frozen for speed alone: nobody changes one after the start."""
+    """The rules that are kept. Not frozen for speed alone: no rule changes after the start."""
 
     # Registration, leases and fencing (KIP-631).
     epoch_from_offset: bool = _rule(
@@ -378,7 +378,7 @@ class Rules:
     )
 
     def without(self, *names: str) -> "Rules":
-        """The rules with these switched off. Raises KeyError for a name that is none."""
+        """Return the rules with these switched off. Raises KeyError for an unknown name."""
         kept = {one.name: getattr(self, one.name) for one in fields(self)}
         for name in names:
             if name not in kept:

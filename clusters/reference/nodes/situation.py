@@ -1,4 +1,4 @@
-"""What all parts of a broker share: who it is, its rules, and the metadata it has applied."""
+"""The state that all parts of a broker share: its identity, its rules, its applied metadata."""
 
 from clusters.node_port.alarm import Alarm
 from clusters.reference.nodes.configuration import Configuration
@@ -9,7 +9,7 @@ __all__ = ["Situation"]
 
 
 class Situation:
-    """One broker's. Its life cycle sets the epoch, its replay of the metadata the image."""
+    """The situation of a broker. Its life cycle sets the epoch, its replay the image."""
 
     __slots__ = (
         "alarm",
@@ -30,21 +30,21 @@ class Situation:
         self.node_id = configuration.node_id
         self.incarnation_id = 0
         self.broker_epoch = -1
-        """Of the last registration that was answered; -1 before."""
+        """The broker epoch of the last registration that was answered; -1 before."""
         self.controller_id = -1
-        """The leader of the quorum, as far as the broker knows; -1: nobody."""
+        """The leader of the quorum, as far as the broker knows; -1: none is known."""
         self.image = MetadataImage()
         """Everything that is applied."""
         self.level = self.image.level
         """The image's metadata.version."""
 
     def own_registration(self) -> Registration | None:
-        """This process's registration, once its record is applied."""
+        """The registration of this process, once its record is applied."""
         found = self.image.brokers.get(self.node_id)
         return None if found is None or found.incarnation_id != self.incarnation_id else found
 
     def min_insync_replicas(self, topic: str) -> int:
-        """What is in force for a topic: its own setting, the brokers', the configuration's."""
+        """Return the value in force for a topic: its own, the brokers', or the configuration's."""
         name = "min.insync.replicas"
         configs = self.image.configs
         for resource in ((2, topic), (4, str(self.node_id)), (4, "")):

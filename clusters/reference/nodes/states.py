@@ -6,7 +6,7 @@ __all__ = ["BrokerState"]
 
 
 class BrokerState(IntEnum):
-    """Where a broker is in its life. There is no 5."""
+    """The states of a broker's life. There is no 5."""
 
     NOT_RUNNING = 0
     REGISTERING = 1

@@ -44,9 +44,9 @@ class Broker:
     leaving: bool
     features: tuple[tuple[str, int, int], ...]
     registered_ns: int
-    """When it was first seen to be committed."""
+    """The time when it was first seen to be committed."""
     fenced_ns: int = -1
-    """When it was fenced last, since then; -1: never, or by its registration."""
+    """The time when it was fenced last, since then; -1: never, or by its registration."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class Led:
 
 @dataclass(slots=True)
 class Decided:
-    """All of it, up to but without `offset`."""
+    """The decided metadata, up to but without `offset`."""
 
     offset: int = 0
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -71,9 +71,9 @@ class Decided:
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
     level: int = LEVEL_REGISTRATION
     level_offset: int = -1
-    """Where the present level was decided."""
+    """The offset at which the present level was decided."""
     joined: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
-    """(key, before, after) of changes that let a member in, until somebody clears them."""
+    """(key, before, after) of changes that let a member in, until a reader clears them."""
     changed: list[tuple[PartitionKey, Led, Led]] = field(default_factory=list)
     """The same of all changes of ISRs."""
     registered: list[tuple[int, Broker | None, Broker]] = field(default_factory=list)
@@ -81,9 +81,9 @@ class Decided:
     _log: list[tuple[int, Any]] = field(default_factory=list)
     """(epoch, record) by offset."""
     _leaders: dict[int, int] = field(default_factory=dict)
-    """Who was elected, by epoch."""
+    """The elected leaders, by epoch."""
     _counted: dict[int, int] = field(default_factory=dict)
-    """How far each node has counted as committed, since its start."""
+    """The offset up to which each node has counted as committed, since its start."""
     _next_producer_id: int = 0
 
     def restarted(self, node: int) -> None:
@@ -121,7 +121,7 @@ class Decided:
                 )
             return
         if offset > self.offset:
-            # A snapshot hides what is between: nobody has counted it one by one.
+            # A snapshot hides what is between: it was not counted one by one.
             return
         self._log.append((epoch, record))
         replay = _REPLAY.get(type(record))
@@ -309,14 +309,14 @@ class Decided:
         return self.settings.get((self.names.get(key[0], ""), _UNCLEAN)) == "true"
 
     def said(self, offset: int) -> int:
-        """Where what is below the offset ends, but for NoOpRecords: they say nothing."""
+        """Return where what is below the offset ends, but for NoOpRecords: they say nothing."""
         while 0 < offset <= len(self._log) and isinstance(self._log[offset - 1][1], NoOpRecord):
             offset -= 1
         return offset
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last committed record; -1: there is none."""
+        """The epoch of the last committed record; -1: no record is committed."""
         return self._log[-1][0] if self._log else -1
 
     def epochs(self, start: int) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""What the oracle found, and what it may look at."""
+"""The findings of the oracle, and the nodes that it may look at."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ class Finding:
     anomaly: str
     time_ns: int
     node: int
-    """At whose step."""
+    """The node at whose step it was found."""
     words: str
-    """What was expected and what was found, both sides by name."""
+    """The expected and the found value, both sides by name."""
 
     def __str__(self) -> str:
         return f"{self.anomaly} at {self.time_ns / 1e9:.3f} s: {self.words}"

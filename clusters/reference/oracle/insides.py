@@ -1,4 +1,4 @@
-"""What the oracle looks at, in a simulated world: disks, and brokers that run."""
+"""The oracle's view of a simulated world: disks, and brokers that run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

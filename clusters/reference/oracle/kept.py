@@ -9,9 +9,9 @@ ISR has them. Where every member has lost its disk since it was last seen to hav
 partition is *excused*: what it loses is no fault of the protocol, and the run is no evidence of
 anything either.
 
-Nobody may lead, join an ISR or be proposed for one that lacks what is committed; nothing may be
+No replica may lead, join an ISR or be proposed for one that lacks what is committed; nothing may be
 committed that a member of the ISR lacks; and no member may cut off what is committed. A proposal
-that the controller has to refuse (of another epoch of anybody's) is not judged.
+that the controller has to refuse (with a mismatch in any epoch) is not judged.
 """
 
 from collections.abc import Iterator
@@ -27,17 +27,17 @@ __all__ = ["Kept"]
 
 @dataclass(slots=True)
 class _Log:
-    """One partition's ghost."""
+    """The ghost of one partition."""
 
     committed: list[Batch] = field(default_factory=list)
     end: int = 0
     acknowledged: list[tuple[int, Batch]] = field(default_factory=list)
     """(base offset, batch), in the order in which clients heard it."""
     read_ahead: list[Batch] = field(default_factory=list)
-    """What was read before it was committed."""
+    """The batches that were read before they were committed."""
     sequences: set[tuple[int, int, int]] = field(default_factory=set)
     leaders: dict[int, int] = field(default_factory=dict)
-    """Who led, by leader epoch."""
+    """The brokers that led, by leader epoch."""
     suspects: set[int] = field(default_factory=set)
     """Members that lost their disks and have not left the ISR since."""
     excused: bool = False
@@ -45,7 +45,7 @@ class _Log:
 
 @dataclass(slots=True)
 class Kept:
-    """All partitions. `min_isr` is what topics have that do not say."""
+    """The ghosts of all partitions. `min_isr` applies to topics that do not set it."""
 
     decided: Decided
     nodes: Nodes
@@ -72,7 +72,7 @@ class Kept:
             )
         led = self.decided.partitions.get(key)
         if led is not None and leader_epoch < led.leader_epoch:
-            return  # it hears late of what is over: nobody follows it any more
+            return  # it hears late of what is over: no replica follows it any more
         if log.excused:
             self._forget(node, key, log)
             return
@@ -188,7 +188,7 @@ class Kept:
         """The ISR of a partition was decided anew."""
         log = self._of(key)
         log.suspects.intersection_update(new.isr)
-        # Whose disk was lost while its proposal was under way joins as who it was: nobody knows.
+        # A member whose disk was lost while its proposal was under way joins as it was: unnoticed.
         log.suspects.update(
             member for member in set(new.isr) - set(old.isr) if self._has_lost(member)
         )
@@ -215,7 +215,7 @@ class Kept:
                 )
 
     def _may_join(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the controller may let it in under this epoch."""
+        """Return whether the controller may let it in under this epoch."""
         broker = self.decided.brokers.get(broker_id)
         return (
             broker is not None
@@ -244,7 +244,7 @@ class Kept:
                 )
 
     def _has_lost(self, broker_id: int) -> bool:
-        """Whether a broker's disk lost something since it registered last."""
+        """Return whether a broker's disk lost something since it registered last."""
         broker = self.decided.brokers.get(broker_id)
         return broker is not None and self.lost_disks.get(broker_id) == broker.broker_epoch
 
@@ -264,7 +264,7 @@ class Kept:
             log.excused = True
 
     def _forget(self, node: int, key: PartitionKey, log: _Log) -> None:
-        """What an excused partition still has is what counts from here on."""
+        """Let what an excused partition still has be all that counts from here on."""
         kept = self.nodes.records(node, key, 0, log.end)
         same = 0
         for mine, theirs in zip(log.committed, kept, strict=False):
@@ -345,7 +345,7 @@ def _sequence_of(batch: Batch) -> tuple[int, int, int]:
 
 
 def _same(one: Batch, other: Batch) -> bool:
-    """Whether they are the same records of the same producer, wherever they lie."""
+    """Return whether they are the same records of the same producer, wherever they lie."""
     return (
         one.producer_id == other.producer_id
         and one.producer_epoch == other.producer_epoch

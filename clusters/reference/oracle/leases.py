@@ -1,4 +1,4 @@
-"""Who may act as a broker, and until when: heartbeats, leases, proposals and leave.
+"""The right to act as a broker, and its end: heartbeats, leases, proposals and leave.
 
 The oracle sees heartbeats leave and arrive, so it knows both ends of every lease: a broker's runs
 from the moment at which it sent the heartbeat that was answered, the controller's from the one at
@@ -28,9 +28,9 @@ __all__ = ["Leases"]
 _SLACK_NS: Final = 200_000_000
 """Ticks, a drifting clock, and a step that was under way."""
 _AMBIGUOUS: Final = -2
-"""In the place of an epoch."""
+"""The value in the place of an epoch that is ambiguous."""
 _COMMITS_MIN: Final = 4
-"""So many decisions must have come after a lease's end before its controller counts as late."""
+"""The number of decisions after a lease's end from which its controller counts as late."""
 
 
 _Proposed = tuple[tuple[int, int], tuple[AlterPartitionItem, ...]]
@@ -55,15 +55,15 @@ class Leases:
     nodes: Nodes
     lease_ns: int
     _asked: dict[tuple[int, int], int] = field(default_factory=dict)
-    """When a broker sent a heartbeat or registration: by (broker, correlation)."""
+    """The time when a broker sent a heartbeat or registration: by (broker, correlation)."""
     _renewed: dict[int, int] = field(default_factory=dict)
-    """Since when each broker's own lease runs."""
+    """The time since when each broker's own lease runs."""
     _heard: dict[int, int] = field(default_factory=dict)
-    """When an active controller last took a heartbeat of the registered incarnation."""
+    """The time when an active controller last took a heartbeat of the registered incarnation."""
     _taken: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)
     """(broker id, broker epoch) of heartbeats, by (controller, source, correlation)."""
     _proposed: dict[tuple[int, int, int], _Proposed] = field(default_factory=dict)
-    """By (controller, source, correlation)."""
+    """The proposals by (controller, source, correlation)."""
     _judged: dict[PartitionKey, list[_Judged]] = field(default_factory=dict)
     _states: dict[int, int] = field(default_factory=dict)
     _late: dict[int, int] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class Leases:
         """A controller answers a heartbeat."""
         taken = self._taken.pop((node, target, response.correlation), None)
         if taken is None or response.error or node != self._active:
-            return  # who was deposed, and does not know it yet, renews what nobody counts
+            return  # a controller deposed without knowing it renews leases that do not count
         broker_id, broker_epoch = taken
         broker = self.decided.brokers.get(broker_id)
         if broker is not None and broker_epoch not in (_AMBIGUOUS, broker.broker_epoch):

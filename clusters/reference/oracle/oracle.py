@@ -34,7 +34,7 @@ SENT: Final = frozenset({_REGISTER, _HEARTBEAT, _HEARTBEAT_ANSWER, _ALTER, _ALTE
 DELIVERED: Final = frozenset({_REGISTERED, _HEARTBEAT, _HEARTBEAT_ANSWER, _ALTER})
 
 _FINDINGS_MAX: Final = 64
-"""One broken rule breaks many; the first findings are the story."""
+"""The most findings: one broken rule breaks many; the first ones are the story."""
 
 
 @dataclass(slots=True)

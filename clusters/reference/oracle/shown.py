@@ -1,4 +1,4 @@
-"""What brokers show of the metadata: lowest acknowledged offsets, reads, writes and API levels.
+"""The metadata that brokers show: lowest acknowledged offsets, reads, writes and API levels.
 
 What is demanded of reads holds once LEVEL_VISIBILITY is in force, which is when some broker was
 told that all have applied it. A write counts as acknowledged from the moment at which the
@@ -24,7 +24,7 @@ class Shown:
     _told: dict[int, tuple[int, int]] = field(default_factory=dict)
     """(epoch, offset) of the last controller that told each broker one."""
     _epochs: dict[int, int] = field(default_factory=dict)
-    """In which epoch each controller is active, or was."""
+    """The epoch in which each controller is active, or was."""
     _visible: dict[int, int] = field(default_factory=dict)
     _told_max: int = -1
     _shown_max: int = 0
@@ -99,7 +99,7 @@ class Shown:
 
     @property
     def awaits(self) -> bool:
-        """Whether a write was acknowledged before it was committed."""
+        """True if a write was acknowledged before it was committed."""
         return bool(self._awaited)
 
     def read_began(self, client: int, number: int) -> None:

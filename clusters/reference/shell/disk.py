@@ -64,7 +64,7 @@ _CHECKPOINT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 class Disk:
     """The data directories of one node. Not thread-safe, but for `syncer`.
 
-    `metadata`: the directory of the metadata log, if it is none of `directories`. Raises
+    `metadata`: the directory of the metadata log, if it is not one of `directories`. Raises
     HarnessError for a file that is not what it should be.
     """
 
@@ -78,7 +78,7 @@ class Disk:
         self._topics: dict[PartitionKey, str] = {}
 
     def contents(self, *, incarnation_id: int) -> Contents:
-        """All that is there, at the start of the node."""
+        """Return all that is there, at the start of the node."""
         found = Contents(incarnation_id=incarnation_id)
         self._read_files(found)
         if META_PROPERTIES in found.files:
@@ -109,7 +109,7 @@ class Disk:
         self._logs[log].advance(offset)
 
     def create(self, log: PartitionKey, topic: str) -> None:
-        """Make the directory of a partition's log, of which there is none yet."""
+        """Make the directory of a partition's log, which must not exist yet."""
         if log in self._logs:
             return
         directory = min(self._directories, key=self._count) / f"{topic}-{log[1]}"
@@ -144,7 +144,7 @@ class Disk:
                 raise AssertionError(name)
 
     def syncer(self, names: tuple[LogName, ...]) -> Callable[[], None]:
-        """What makes these logs and files durable: to be called once, from any thread."""
+        """Return a function that makes these logs and files durable; call once, on any thread."""
         descriptors = []
         for name in names:
             if name in self._logs:
@@ -278,7 +278,7 @@ def _newest_snapshot(directory: Path) -> Snapshot | None:
 
 
 def _parsed(path: Path, reader: Callable[[str], Any]) -> Any:
-    """What a file says; None if there is none."""
+    """Return what a file says; None if it does not exist."""
     try:
         return reader(path.read_text())
     except FileNotFoundError:

@@ -31,16 +31,16 @@ class Directory:
     meta: MetaProperties | None
     """None: it is not formatted."""
     problem: str | None = None
-    """Why what is there cannot be read."""
+    """The reason why what is there cannot be read."""
 
 
 def directories_of(settings: ProcessSettings) -> tuple[Path, ...]:
-    """Every directory that a node uses, each once."""
+    """Return every directory that a node uses, each once."""
     return tuple(dict.fromkeys((*settings.log_directories, settings.metadata_directory)))
 
 
 def looked_at(path: Path) -> Directory:
-    """What is in a directory."""
+    """Return what is in a directory."""
     if not path.is_dir():
         return Directory(path=path, exists=False, empty=True, meta=None)
     empty = next(path.iterdir(), None) is None

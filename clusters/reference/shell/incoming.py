@@ -24,7 +24,7 @@ _OPEN_MAX: Final = 1000
 
 @dataclass(slots=True, kw_only=True)
 class Connections:
-    """All connections that others dialled, by the number that stands for each as a source.
+    """The connections that others dialled, by the number that stands for each as a source.
 
     `asked`: (source, request) to the node; `broken`: takes note of what cannot be read.
     """
@@ -36,7 +36,7 @@ class Connections:
     _open: dict[int, "_Connection"] = field(default_factory=dict)
 
     def at(self, door: Door) -> Callable[[], asyncio.Protocol]:
-        """What makes a connection at this door."""
+        """Return a function that makes a connection at this door."""
         return lambda: _Connection(self, door)
 
     def answer(self, source: int, response: Any) -> None:
@@ -58,7 +58,7 @@ class Connections:
 
 
 class _Connection(asyncio.Protocol):
-    """One of them, from its begin to its end."""
+    """A dialled connection, from its begin to its end."""
 
     def __init__(self, connections: Connections, door: Door) -> None:
         self._connections = connections
@@ -75,7 +75,7 @@ class _Connection(asyncio.Protocol):
         self._is_slow = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It begins."""
+        """Note that the connection begins."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._connections._open[self._source] = self  # noqa: SLF001
@@ -94,17 +94,17 @@ class _Connection(asyncio.Protocol):
             self.end()
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Who asked is gone; what the node still answers goes nowhere."""
+        """Note that the asker is gone; what the node still answers goes nowhere."""
         self._transport = None
         self._connections._open.pop(self._source, None)  # noqa: SLF001
 
     def pause_writing(self) -> None:
-        """Who asks does not read: nothing more is read of it either."""
+        """Stop reading from an asker that does not read its answers."""
         self._is_slow = True
         self._read_or_not()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Read again from an asker that reads its answers again."""
         self._is_slow = False
         self._read_or_not()
 

@@ -1,4 +1,4 @@
-"""One log of a node as a file of record batches: appended, truncated, begun anew.
+"""A log of a node as a file of record batches: appended, truncated, begun anew.
 
 The file is named by the offset at which the log begins, as Kafka's segments are; a log is one
 segment here. Where each batch lies is kept in memory, so that a truncation finds its place.
@@ -36,7 +36,7 @@ class LogFile:
 
     @classmethod
     def found(cls, directory: Path, scanned: Scanned) -> tuple["LogFile", list[Any]]:
-        """(the log in this directory, its batches). What is torn at its end is cut off."""
+        """Return (the log in this directory, its batches). What is torn at its end is cut off."""
         starts = [int(path.stem) for path in directory.glob(f"*{_SUFFIX}") if path.stem.isdecimal()]
         log = cls(directory, start=max(starts, default=0))
         for start in starts:
@@ -80,7 +80,7 @@ class LogFile:
             old.unlink(missing_ok=True)
 
     def copied_descriptor(self) -> int:
-        """For a thread that syncs it, whatever happens to the log meanwhile; it closes it."""
+        """Return a descriptor for a thread to sync and close, whatever happens to the log."""
         return os.dup(self._descriptor)
 
     def close(self) -> None:

@@ -68,31 +68,31 @@ class _Asked:
     request: Any
     version: int
     due_ns: int
-    """When it has waited too long for its answer."""
+    """The time when it has waited too long for its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What connections need of their node's process."""
+    """The services that connections need of their node's process."""
 
     codec: Codec
     client_id: Callable[[str], str]
-    """How the node names itself in this traffic."""
+    """The name that the node gives itself in this traffic."""
     address_of: Callable[[int], Address | None]
-    """Where another node is found; None: it is not known."""
+    """The address of another node; None: it is not known."""
     answered: Callable[[int, Any], None]
     """(node, response): hand it to the node."""
     unreachable: Callable[[int, Any], None]
     """(node, request): it came back."""
     now_ns: Callable[[], int]
     timeout_ns: Callable[[int], int]
-    """How long a request of this kind may wait for its answer."""
+    """The longest time that a request of this kind may wait for its answer."""
     broken: Callable[[str], None]
     """Take note of what a node said that cannot be read."""
 
 
 class Outgoing:
-    """All connections that this node dials."""
+    """The connections that this node dials."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -126,7 +126,7 @@ class Outgoing:
 
 
 class _Link(asyncio.Protocol):
-    """One connection, from its first request to its end."""
+    """A connection, from its first request to its end."""
 
     def __init__(self, node: int, traffic: str, surroundings: Surroundings) -> None:
         self._node = node
@@ -138,7 +138,7 @@ class _Link(asyncio.Protocol):
         self._incoming = FrameBuffer()
         self._transport: asyncio.Transport | None = None
         self._negotiates = traffic == Traffic.ALTER_PARTITION
-        """Whether what the node offers is not known yet, and has to be."""
+        """True if what the node offers is not known yet, and has to be."""
         self._highest: int | None = None
         self.is_over = False
         self._task = asyncio.get_running_loop().create_task(self._connect())
@@ -153,11 +153,11 @@ class _Link(asyncio.Protocol):
             self._write(correlation_id)
 
     def waits_for(self, kind: int) -> bool:
-        """Whether a request of this kind has no answer yet."""
+        """Return whether a request of this kind has no answer yet."""
         return any(one.request.kind == kind for one in self._asked.values())
 
     def is_late(self, now: int) -> bool:
-        """Whether an answer has been waited for too long."""
+        """Return whether an answer has been waited for too long."""
         return any(one.due_ns <= now for one in self._asked.values())
 
     def give_up(self) -> None:

@@ -56,9 +56,9 @@ __all__ = ["run"]
 
 _INCARNATION_BITS: Final = 128
 _LAST_WORDS_S: Final = 0.2
-"""At the end: for what was sent, and has not left the process yet."""
+"""The wait at the end, for what was sent and has not left the process yet."""
 _ANSWER_LATE_NS: Final = 1_000_000_000
-"""How much later than the node itself the process gives up an answer."""
+"""The extra time after which the process gives up an answer, later than the node itself."""
 
 
 def run(settings: ProcessSettings) -> str:
@@ -112,7 +112,7 @@ class _Process:
         }
 
     async def run(self) -> str:
-        """From the first event to the last."""
+        """Run from the first event to the last."""
         loop = asyncio.get_running_loop()
         self._ended = loop.create_future()
         servers = [await self._listener(name, address) for name, address in self._bound()]
@@ -231,7 +231,7 @@ class _Process:
         return None if found is None else (self._hosts.get(found[0], found[0]), found[1])
 
     def _client_id(self, traffic: str) -> str:
-        """As Kafka's nodes call themselves."""
+        """Return the name by which Kafka's nodes call themselves."""
         return f"broker-{self._id}-fetcher-0" if traffic == Traffic.REPLICATION else str(self._id)
 
     def _timeout_ns(self, kind: int) -> int:
@@ -248,7 +248,7 @@ def _note(effect: tuple[Any, ...]) -> None:
 
 
 def _hosts_in(path: Path) -> dict[str, str]:
-    """Addresses by name, of a file like /etc/hosts."""
+    """Return addresses by name, of a file like /etc/hosts."""
     try:
         lines = path.read_text().splitlines()
     except OSError as error:

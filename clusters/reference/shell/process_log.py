@@ -1,4 +1,4 @@
-"""What a node's process says on standard output: one line a fact, with the time.
+"""The output of a node's process on standard output: one line a fact, with the time.
 
 In the form of the logs of Kafka's nodes as the harness starts them, so that the same reader finds
 the last words of either.

@@ -116,18 +116,18 @@ _OTHERS: Final = (
 )
 
 KNOWN: Final = frozenset((*_NUMBERS, *_ALIASES, *_OTHERS))
-"""Every name that may stand in a file."""
+"""The names that may stand in a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSettings:
-    """What a process is told: its node, and what of the machine it uses."""
+    """The settings of a process: its node, and what of the machine it uses."""
 
     configuration: Configuration
     """Without the cluster's id, which the disk says."""
     rules: Rules
     bound: Mapping[str, Address]
-    """Where it listens, by the listener's name."""
+    """The addresses on which it listens, by the listener's name."""
     controller_listener: str
     replication_listener: str
     """Brokers find each other by it."""
@@ -135,7 +135,7 @@ class ProcessSettings:
     log_directories: tuple[Path, ...]
     metadata_directory: Path
     hosts_file: Path | None
-    """Names of other nodes are looked up in it before anybody else is asked."""
+    """The file in which names of other nodes are looked up before any other source."""
 
 
 def read_properties(path: Path) -> ProcessSettings:

@@ -35,7 +35,7 @@ HIGH_WATERMARKS_NAME: Final = "replication-offset-checkpoint"
 LEADER_EPOCHS_NAME: Final = "leader-epoch-checkpoint"
 PARTITION_NAME: Final = "partition.metadata"
 CLEAN_STOP_NAME: Final = ".kafka_cleanshutdown"
-"""It is there while the node is down after a clean stop."""
+"""The file that is there while the node is down after a clean stop."""
 
 _OFFSET_PARTS: Final = 3
 _LINES_BEFORE: Final = 2
@@ -56,7 +56,7 @@ def properties_in(text: str) -> dict[str, str]:
 
 
 def meta_text(meta: MetaProperties) -> str:
-    """As the storage tool writes it (K11)."""
+    """Return the text as the storage tool writes it (K11)."""
     return (
         "version=1\n"
         f"cluster.id={meta.cluster_id}\n"
@@ -67,7 +67,7 @@ def meta_text(meta: MetaProperties) -> str:
 
 
 def meta_in(text: str) -> MetaProperties:
-    """Whose disk it is. A file of another generation has no `kip.500.mode`: it is empty then."""
+    """Return whose disk it is. A file of another generation has no `kip.500.mode`: left empty."""
     found = properties_in(text)
     try:
         return MetaProperties(
@@ -81,7 +81,7 @@ def meta_in(text: str) -> MetaProperties:
 
 
 def quorum_state_text(state: QuorumState, *, voters: Iterable[int]) -> str:
-    """As Kafka's `quorum-state` of data version 0."""
+    """Return the text of Kafka's `quorum-state` of data version 0."""
     return json.dumps(
         {
             "clusterId": "",
@@ -134,7 +134,7 @@ def leader_epochs_text(epochs: Iterable[tuple[int, int]]) -> str:
 
 
 def topic_id_text(topic_id: int) -> str:
-    """What a partition's directory says of its topic."""
+    """Return the text by which a partition's directory names its topic."""
     return f"version: 0\ntopic_id: {text_of(topic_id)}"
 
 
@@ -151,5 +151,5 @@ def _checkpoint(lines: list[str]) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Of a properties file: a backslash takes the next character as it is."""
+    """Return the text of a properties file: a backslash takes the next character as it is."""
     return text.replace("\\\\", "\0").replace("\\", "").replace("\0", "\\")

@@ -1,6 +1,6 @@
-"""What an operator does to a simulated cluster, each with its end seen.
+"""The acts of an operator on a simulated cluster, each with its end seen.
 
-The active controller is asked itself, unless somebody else is named; what is refused in passing
+The active controller is asked itself, unless another node is named; what is refused in passing
 (no controller is active, a replica is not in the ISR yet) is asked for again until the bound.
 """
 
@@ -35,7 +35,7 @@ _HOPELESS: Final = frozenset(
         Error.UNSUPPORTED_VERSION,
     }
 )
-"""What asking again cannot change."""
+"""The errors that asking again cannot change."""
 
 Answered = tuple[int, str]
 """(error, words) of the one thing that was asked for."""

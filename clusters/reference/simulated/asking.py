@@ -1,7 +1,7 @@
 """A harness's own host in a simulated world: it asks nodes, by hand or all the time.
 
-`Operator` asks one thing at a time, and lets the world go on until it is answered, as somebody does
-who sits at a terminal. It is no node: nobody asks it anything.
+`Operator` asks one thing at a time, and lets the world go on until it is answered, as a person at a
+terminal does. It is no node: no host asks it anything.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from clusters.simulation.world import World
 __all__ = ["Operator"]
 
 _STEP_NS: Final = 1_000_000
-"""How sharply an answer is noticed."""
+"""The precision with which an answer is noticed."""
 
 
 class _Caller:
@@ -46,7 +46,7 @@ class Operator:
         world.start(self._host)
 
     def ask(self, target: int, request: Callable[[int], Any], *, timeout_ns: int) -> Any:
-        """The answer to `request(correlation)`; None if there is none in time."""
+        """Return the answer to `request(correlation)`; None if none came in time."""
         caller, world = self._caller, self._world
         caller.correlation += 1
         correlation = caller.correlation

@@ -1,7 +1,7 @@
 """A reference cluster in a simulated world: `clusters.port.Cluster` in virtual time.
 
-Nothing happens unless somebody lets the world go on. What a port promises to be so when it returns
-(a topic is there, a node went by itself) lets it go on until it is; `start_node`, `kill_node` and
+Nothing happens unless the caller lets the world go on. What a port promises to be so on its return
+(a topic is there, a node has ended) lets it go on until it is; `start_node`, `kill_node` and
 the like take no time at all.
 
 Hosts have the ids of their nodes as numbers: n for `broker-n`, 1000 + n for `controller-n`. From
@@ -77,14 +77,14 @@ class SimulatedCluster:
         self.level = level_of(spec)
         """The metadata.version that it starts with."""
         self.configurations = configurations(spec, level=self.level, seed=seed)
-        """By node."""
+        """The configurations by node."""
         self._in_force: dict[NodeName, Configuration] = {}
         self._hosts = {name: self._place(name) for name in self.configurations}
         self._nodes = tuple(self._hosts)
         self._names = {host.number: name for name, host in self._hosts.items()}
         self._operator = Operator(world, _OPERATOR)
         self.watch = Watch(self._running)
-        """What looks at the cluster all the time; it starts with the nodes."""
+        """The watch that looks at the cluster all the time; it starts with the nodes."""
         self._watching = world.add(_WATCH, "observer", lambda: self.watch, tick_ns=0)
         self._administration = Administration(
             world, self._operator, leader=self._leader, view=self.view
@@ -92,12 +92,12 @@ class SimulatedCluster:
 
     @property
     def spec(self) -> KafkaSpec:
-        """What it was built from."""
+        """The specification that it was built from."""
         return self._spec
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        """Controllers first, then brokers, each in the order of their numbers."""
+        """The controllers first, then brokers, each in the order of their numbers."""
         return self._nodes
 
     @property
@@ -107,12 +107,12 @@ class SimulatedCluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """No real client finds them: each broker by the address that it advertises."""
+        """The addresses that brokers advertise; no real client finds them there."""
         return ",".join(f"broker-{number}:9092" for number in self.brokers)
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What is under test, as a manifest has it; `trace` is the digest of all events so far."""
+        """Return the versions under test, for a manifest; `trace`: the digest of events so far."""
         found = {
             "cluster": "simulated",
             "metadata_version": str(self.level),
@@ -126,12 +126,12 @@ class SimulatedCluster:
 
     @property
     def ignored_settings(self) -> tuple[str, ...]:
-        """Settings of the spec that mean nothing to these nodes."""
+        """Return the settings of the spec that mean nothing to these nodes."""
         spec = self._spec
         return ignored({**spec.settings, **spec.controller_settings, **spec.broker_settings})
 
     def settings(self, node: NodeName) -> Mapping[str, str]:
-        """What a node was told, by Kafka's names."""
+        """Return what a node was told, by Kafka's names."""
         return {
             **DEFAULTS,
             **own_settings(self._spec, role_of(node)),
@@ -188,7 +188,7 @@ class SimulatedCluster:
         return self._names[broker_id]
 
     def state(self, node: NodeName) -> NodeState:
-        """What its host is doing."""
+        """Return the state of its host."""
         return _STATES[self._hosts[node].state]
 
     def create_topics(self, topics: Sequence[TopicSpec]) -> None:
@@ -221,11 +221,11 @@ class SimulatedCluster:
         return None if leader_id < 0 else self.node_of(leader_id)
 
     def logs(self, node: NodeName) -> tuple[Path, ...]:  # noqa: ARG002  # the port's
-        """Simulated nodes write no logs."""
+        """Return no files: simulated nodes write no logs."""
         return ()
 
     def links(self) -> tuple[LinkEnd, ...]:
-        """Nodes to controllers, brokers to brokers, and clients to brokers; none to itself."""
+        """Return links: nodes to controllers, brokers and clients to brokers; none to itself."""
         controllers = [name for name in self._hosts if name.startswith(Role.CONTROLLER)]
         brokers = [name for name in self._hosts if name.startswith(Role.BROKER)]
         between = [(source, target) for target in controllers for source in self._hosts]
@@ -246,7 +246,7 @@ class SimulatedCluster:
         self.world.start(self._hosts[node])
 
     def stop_node(self, node: NodeName, *, timeout_s: float = 30.0) -> bool:
-        """SIGTERM, and wait; kill it after `timeout_s`. True if it went by itself."""
+        """Send SIGTERM and wait; kill it after `timeout_s`. True if it ended on SIGTERM."""
         if self.state(node) is NodeState.DOWN:
             return True
         self.world.stop(self._hosts[node])
@@ -316,7 +316,7 @@ class SimulatedCluster:
         return self._administration.reassign(key, replicas, within_s=within_s)
 
     def obituary(self, node: NodeName) -> str:
-        """Why the process of a node that is down ended by itself."""
+        """Return why the process of a node that is down ended of its own accord."""
         reason = self._hosts[node].exit_reason
         return f"{node} ended: {'killed' if reason is None else reason or 'cleanly'}"
 
@@ -353,7 +353,7 @@ class SimulatedCluster:
         return host
 
     def _formatted(self, node: NodeName, *, directory_id: int) -> dict[str, Any]:
-        """What formatting a disk writes. `directory_id` 0: a new one."""
+        """Return what formatting a disk writes. `directory_id` 0: a new one."""
         node_id = self.configurations[node].node_id
         drawn = directory_id or self.world.new_id()
         return {

@@ -1,4 +1,4 @@
-"""What was read in a simulated world, as lines of the journals that real readers write.
+"""The reads in a simulated world, as lines of the journals that real readers write.
 
 Kept until the end and written in the order of their calls: what a process that may be killed has to
 write down at once, a simulated one does all again from its seed.

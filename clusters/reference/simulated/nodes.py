@@ -17,7 +17,7 @@ CONTROLLERS_FROM: Final = 1000
 
 
 def configurations(spec: KafkaSpec, *, level: int, seed: int) -> dict[NodeName, Configuration]:
-    """What each node is told, controllers first. Raises UsageError for a setting that cannot be."""
+    """Return what each node is told, controllers first; UsageError for a setting that cannot be."""
     voters = tuple(CONTROLLERS_FROM + number for number in range(1, spec.controllers + 1))
     found: dict[NodeName, Configuration] = {}
     for node_id in (*voters, *range(1, spec.brokers + 1)):

@@ -1,4 +1,4 @@
-"""What the observer of a simulated cluster was shown, as the tables that a real one records."""
+"""The notes of a simulated cluster's observer, as the tables that a real one records."""
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ __all__ = ["OBSERVER", "RecordedNotebook"]
 OBSERVER: Final = -1
 """The process number of the harness's own reads."""
 _RECORD_NS: Final = 1_000_000_000
-"""Of a run of hours. A second is short beside a session time-out."""
+"""The interval of records in a run of hours. A second is short against a session time-out."""
 
 
 class RecordedNotebook:
@@ -42,7 +42,7 @@ class RecordedNotebook:
         self._offsets = RowBook(raw, "metadata_offsets")
         self._claims = RowBook(raw, "quorum_claims")
         self._last: dict[int, tuple[int, Any, tuple[Item, ...]]] = {}
-        """By broker: when it is to be recorded again, what it showed last, and as items."""
+        """The last record by broker: when the next is due, what it showed, and as items."""
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +73,7 @@ class RecordedNotebook:
             )
 
     def described(self, asked_ns: int, answers: Mapping[int, DescribeQuorumResponse]) -> None:
-        """Controllers described their quorum: who claims to lead it, and how far everybody is."""
+        """Note that controllers described their quorum: its leader, each node's progress."""
         claims = {
             controller: answer
             for controller, answer in answers.items()

@@ -2,7 +2,7 @@
 
 As for a real cluster, every broker that runs is asked for its metadata itself, in rounds; the best
 answer of a round is the view of the cluster. Controllers are asked who leads the quorum. What was
-answered goes to a `Notebook`, where somebody keeps one.
+answered goes to a `Notebook`, if there is one.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ __all__ = ["Notebook", "Watch", "view_of"]
 
 _ROUND_NS: Final = 100_000_000
 _GRACE_NS: Final = 500_000_000
-"""Once one broker has answered, the slow ones (starting, stuck) are not worth waiting for."""
+"""The wait for slow brokers (starting, stuck) once one broker has answered."""
 _ROUND_NS_MAX: Final = 2_000_000_000
 _QUORUM_EVERY: Final = 5
 """The quorum is asked in every fifth round."""
@@ -33,7 +33,7 @@ Running = Callable[[], tuple[tuple[int, ...], tuple[int, ...]]]
 
 
 class Notebook(Protocol):
-    """Where what was answered is written down. Times are the world's."""
+    """The notebook in which answers are written down. Times are the world's."""
 
     def shown(self, broker_id: int, call_ns: int, now_ns: int, response: MetadataResponse) -> None:
         """A broker showed its metadata."""
@@ -48,9 +48,9 @@ class Watch:
     def __init__(self, running: Running, notebook: Notebook | None = None) -> None:
         self.notebook = notebook
         self.view: ClusterView | None = None
-        """Of the last round; None: no broker answered."""
+        """The view of the last round; None: no broker answered."""
         self.answers: Mapping[int, MetadataResponse] = {}
-        """Of the last round, by broker."""
+        """The answers of the last round, by broker."""
         self.leader_id = -1
         """The latest controller that calls itself the leader of the quorum."""
         self.begun_count = 0
@@ -59,7 +59,7 @@ class Watch:
         self._running = running
         self._correlation = 0
         self._asked: dict[int, tuple[int, int]] = {}
-        """Who was asked when, by correlation."""
+        """The broker asked and the time, by correlation."""
         self._answers: dict[int, MetadataResponse] = {}
         self._begin_ns = 0
         self._first_ns: int | None = None
@@ -67,10 +67,10 @@ class Watch:
         self._quorum: dict[int, DescribeQuorumResponse] = {}
         self._quorum_ns = 0
         self._rests_on: dict[int, tuple[Any, Any]] = {}
-        """By broker, the parts of the answers that the view was made of."""
+        """The parts of the answers that the view was made of, by broker."""
 
     def notices(self, keys: AbstractSet[str]) -> bool:
-        """Whether every broker that is unfenced showed a leader of each key in the last round."""
+        """Return whether every unfenced broker showed a leader of each key in the last round."""
         unfenced = frozenset() if self.view is None else self.view.brokers
         shown = [
             {
@@ -145,7 +145,7 @@ class Watch:
         self.view = self._view(now)
 
     def _view(self, now: int) -> ClusterView | None:
-        """Of the answers; brokers share the parts of theirs for as long as they show the same."""
+        """Return the view of the answers; brokers share their parts while these are the same."""
         parts = {broker: (one.brokers, one.topics) for broker, one in self._answers.items()}
         before, self._rests_on = self._rests_on, parts
         if self.view is None or not _are_shared(parts, before):
@@ -198,7 +198,7 @@ def view_of(answers: Mapping[int, MetadataResponse], *, time_ns: int) -> Cluster
 def _are_shared(
     parts: Mapping[int, tuple[Any, Any]], before: Mapping[int, tuple[Any, Any]]
 ) -> bool:
-    """Whether these are the very parts that were there before. Equal ones are not looked for."""
+    """Return whether these are the very same parts as before; equal copies do not count."""
     return parts.keys() == before.keys() and all(
         brokers is before[broker][0] and topics is before[broker][1]
         for broker, (brokers, topics) in parts.items()

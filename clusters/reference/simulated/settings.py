@@ -19,9 +19,9 @@ _FIELDS: Final = number_fields()
 
 
 def configured(settings: Mapping[str, str], **known: Any) -> Configuration:
-    """The configuration with these settings over the defaults, and the rest of its fields.
+    """Return the configuration with these settings over the defaults, and the rest of its fields.
 
-    Raises ValueError for a number that is none.
+    Raises ValueError for a text that is not a number.
     """
     found: dict[str, Any] = {}
     for name, value in {**DEFAULTS, **settings}.items():
@@ -36,5 +36,5 @@ def configured(settings: Mapping[str, str], **known: Any) -> Configuration:
 
 
 def ignored(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of the settings that mean nothing here."""
+    """Return the settings that mean nothing here."""
     return tuple(sorted(name for name in settings if name not in _FIELDS))

@@ -1,4 +1,4 @@
-"""What lies on the disks of a simulated cluster, as the tables that the witness writes.
+"""The disks of a simulated cluster, as the tables that the witness writes.
 
 A simulated disk holds values, so there is nothing to decode and nothing that could be damaged.
 Times are those at which a record was first appended anywhere: `AppendTimes` has to be told of them
@@ -71,7 +71,7 @@ _RECOVERING: Final = {None: None, False: 0, True: 1}
 
 
 class AppendTimes:
-    """When the leader of the quorum appended each batch, by base offset and epoch."""
+    """The times at which the leader of the quorum appended each batch, by base offset and epoch."""
 
     def __init__(self, origin_utc_ns: int) -> None:
         self._origin_utc_ns = origin_utc_ns
@@ -84,7 +84,7 @@ class AppendTimes:
         self._times[base_offset, epoch] = self._latest_ms
 
     def of(self, batch: MetadataBatch) -> int:
-        """Ms since 1970; of a batch that nobody told of, the latest there was."""
+        """Return ms since 1970; of a batch whose time was never noted, the latest time known."""
         return self._times.get((batch.base_offset, batch.epoch), self._latest_ms)
 
     def stamp_ms(self, now_ns: int) -> int:
@@ -294,7 +294,7 @@ def _record_tables(
 
 
 def _record_columns(batches: Sequence[Batch], times: AppendTimes) -> dict[str, pa.Array]:
-    """All of the records of these batches but whose they are."""
+    """Return all columns of these batches' records but whose they are."""
     counts = np.array([batch.count for batch in batches], np.int64)
     total = int(counts.sum())
 

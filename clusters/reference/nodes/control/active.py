@@ -4,7 +4,7 @@ A decision is made on what is committed, so that there is one undecided batch at
 that need records wait in a queue meanwhile, those that need none are answered at once. A leader of
 the quorum becomes active once it has replayed all up to the LeaderChangeMessage that began its
 epoch, and stops as soon as the quorum has another epoch: what it had appended by then may hold or
-not, so nobody is told anything about it.
+not, so no client is told anything about it.
 
 Source: KIP-631; Kafka's `QuorumController`.
 """
@@ -91,7 +91,7 @@ class _Undecided:
 
 
 class ActiveController:
-    """What a voter does beside voting while it leads the quorum; idle while it does not."""
+    """The work of a voter, besides voting, while it leads the quorum; idle while it does not."""
 
     __slots__ = (
         "_alarm",
@@ -147,7 +147,7 @@ class ActiveController:
             self._queue(now, source, request, effects)
 
     def replayed(self, applied: Iterable[tuple[int, int, MetadataRecord]]) -> None:
-        """Committed records were applied to the image."""
+        """Note that committed records were applied to the image."""
         image = self._replayer.image
         for offset, _, record in applied:
             if isinstance(record, ConfigRecord):
@@ -178,7 +178,7 @@ class ActiveController:
             self._alarm.by(self._next_due())
 
     def abandon(self, effects: Effects) -> None:
-        """Not active any more: refuse what waits, and close what was appended or is held."""
+        """Stop being active: refuse what waits, and close what was appended or is held."""
         self._epoch = _INACTIVE
         while self._waiting:
             self._refuse(self._waiting.popleft(), Error.NOT_CONTROLLER, effects)
@@ -188,7 +188,7 @@ class ActiveController:
         self._answers.abandon(effects)
 
     def _next_due(self) -> int:
-        """When an active controller has something to do that nobody asks for."""
+        """Return when an active controller next has something to do that no request asks for."""
         configuration = self._configuration
         due = [self._sessions.leases.none_before_ns, self._answers.next_due()]
         if self._waiting:
@@ -324,7 +324,7 @@ class ActiveController:
         return ()
 
     def _may_have_matters(self, now: int) -> bool:
-        """Whether to look closer: in nearly all steps there is nothing to be seen."""
+        """Return whether to look closer: in nearly all steps there is nothing to be seen."""
         image = self._replayer.image
         rebalances = self._configuration.auto_leader_rebalance_ns > 0
         return (

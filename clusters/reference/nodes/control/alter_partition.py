@@ -65,7 +65,7 @@ def _refusal(
 def _late(
     view: View, request: AlterPartitionRequest, item: AlterPartitionItem, old: Partition
 ) -> Error:
-    """Whether the sender speaks of the partition as it is."""
+    """Return an error unless the sender speaks of the partition as it is."""
     rules = view.rules
     if item.leader_epoch < old.leader_epoch:
         # Rule leader_epoch_compared. Who takes the word of a deposed leader cannot compare more.
@@ -82,7 +82,7 @@ def _late(
 
 
 def _wrong(item: AlterPartitionItem, old: Partition) -> Error:
-    """Whether it is an ISR at all, of this partition under this leader."""
+    """Return an error unless it is an ISR at all, of this partition under this leader."""
     isr = item.isr
     sound = (
         isr
@@ -95,7 +95,7 @@ def _wrong(item: AlterPartitionItem, old: Partition) -> Error:
 
 
 def _ineligible(view: View, item: AlterPartitionItem) -> Error:
-    """Whether somebody proposed may not be a member: now, or in the incarnation that was meant."""
+    """Return an error if a proposed member may not be one: now, or in the incarnation meant."""
     for index, broker_id in enumerate(item.isr):
         known = view.image.brokers.get(broker_id)
         able = known is not None and not known.fenced and not known.in_controlled_shutdown

@@ -37,7 +37,7 @@ class Waiting:
 
 
 class Answers:
-    """Gives answers to clients' writes when everybody shows what was written."""
+    """The answers to clients' writes, given when every broker shows what was written."""
 
     __slots__ = ("_alarm", "_held", "_rules", "_visibility")
 
@@ -60,7 +60,7 @@ class Answers:
         """Answer a decided request now, or once all brokers have applied all below `end_offset`.
 
         An answer that wrote nothing is held as well: it may say that something is as it was asked
-        for, by another client's write that not everybody shows yet.
+        for, by another client's write that not every broker shows yet.
         """
         # Rule write_waits.
         holds = self._rules.write_waits and image.level >= LEVEL_VISIBILITY
@@ -101,10 +101,10 @@ class Answers:
             effects.append((CLOSE, held.popleft()[1].source))
 
     def next_due(self) -> int:
-        """When the first of them has been held for long enough."""
+        """Return when the first of them has been held for long enough."""
         return self._held[0][1].deadline if self._held else NEVER_NS
 
     def abandon(self, effects: Effects) -> None:
-        """This controller is not active any more."""
+        """Close the held answers: this controller is not active any more."""
         effects.extend((CLOSE, waiting.source) for _, waiting, _, _ in self._held)
         self._held.clear()

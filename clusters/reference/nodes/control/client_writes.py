@@ -28,7 +28,7 @@ CLIENT_WRITES: Final[dict[int, str]] = {
 
 
 def described(request: Any) -> str:
-    """What a write is about, for observers: its name, and what it names."""
+    """Return the subject of a write, for observers: its name, and what it names."""
     return f"{CLIENT_WRITES[request.kind]} {', '.join(_subjects(request))}"
 
 

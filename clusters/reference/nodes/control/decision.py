@@ -1,4 +1,4 @@
-"""What a decision is made on, and what it is."""
+"""The basis of a decision, and the decision itself."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,18 +13,18 @@ __all__ = ["Decision", "View"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All that a decision may depend on, beside the request."""
+    """All that a decision may depend on, besides the request."""
 
     image: MetadataImage
-    """What is committed; nothing is undecided."""
+    """The committed metadata; nothing is undecided."""
     rules: Rules
     configuration: Configuration
     epoch: int
     """The controller epoch."""
     offset: int
-    """Where the first record of the decision will be."""
+    """The offset at which the first record of the decision will be."""
     expired: tuple[int, ...] = ()
-    """Unfenced brokers whose lease is over: whoever is elected now, it is none of them."""
+    """Unfenced brokers whose lease is over: none of them is elected now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

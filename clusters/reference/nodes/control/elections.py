@@ -1,4 +1,4 @@
-"""Who may lead, who is elected, and how a partition's change is put into a record.
+"""The rules of who may lead and who is elected, and the records of a partition's change.
 
 Source: KIP-631 (a fenced broker leads nothing), KIP-841 (one that is leaving neither), KIP-704
 (unclean elections are said so), and Kafka's `PartitionChangeBuilder`.
@@ -24,7 +24,7 @@ UNCLEAN: Final = "unclean.leader.election.enable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Election:
-    """Who leads from here on, and the ISR that goes with it."""
+    """The leader from here on, and the ISR that goes with it."""
 
     leader: int
     isr: tuple[int, ...]
@@ -39,12 +39,12 @@ class Electorate:
     down: int = NOBODY
     """The decision fences it, or lets it begin to leave."""
     leaving: bool = False
-    """Why it is `down`: it begins its controlled shutdown, and is not fenced."""
+    """The reason that it is `down`: it begins its controlled shutdown, and is not fenced."""
     up: int = NOBODY
     """The decision unfences it."""
 
     def may_lead(self, broker_id: int) -> bool:
-        """Whether it can be elected."""
+        """Return whether it can be elected."""
         known = self.view.image.brokers.get(broker_id)
         if known is None or known.in_controlled_shutdown:
             return False
@@ -56,7 +56,7 @@ class Electorate:
         return not (known.fenced or broker_id == self.down or broker_id in self.view.expired)
 
     def elected(self, key: PartitionKey, old: Partition, isr: tuple[int, ...]) -> Election:
-        """Who leads a partition with this ISR: the same leader, the first member that may, or none.
+        """Return the leader of a partition with this ISR: the same, the first member able, or none.
 
         The order is the replicas', so that the preferred leader comes first.
         """

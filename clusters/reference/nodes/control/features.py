@@ -13,14 +13,14 @@ __all__ = ["first_features", "updated"]
 
 
 def first_features(view: View) -> tuple[FeatureLevelRecord, ...]:
-    """What the first active controller of a new cluster writes; nothing in an old one."""
+    """Return what the first active controller of a new cluster writes; nothing in an old one."""
     if METADATA_VERSION in view.image.features:
         return ()
     return (FeatureLevelRecord(METADATA_VERSION, view.configuration.level),)
 
 
 def updated(view: View, request: UpdateFeaturesRequest) -> Decision:
-    """All levels change, or none and why."""
+    """Decide that all levels change, or none, with the reason."""
     features = view.image.features
     for name, level in request.updates:
         words = _refusal(view, name, level)

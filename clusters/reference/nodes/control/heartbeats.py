@@ -1,4 +1,4 @@
-"""What a heartbeat asks for, and what becomes of the broker: one table.
+"""The wishes of heartbeats, and what becomes of the broker: one table.
 
 Source: KIP-631, the broker's state machine; Kafka's `BrokerHeartbeatManager`,
 `calculateNextBrokerState`.
@@ -14,7 +14,7 @@ __all__ = ["Step", "state_of", "step_for"]
 
 
 class Step(Enum):
-    """What the controller has to decide for a heartbeat."""
+    """The decision that the controller has to make for a heartbeat."""
 
     NOTHING = "nothing"
     UNFENCE = "unfence"
@@ -42,7 +42,10 @@ _STEPS: Final[dict[tuple[int, int], Step]] = {
     (_LEAVING, _FENCED): Step.LET_GO,
     (_LEAVING, _LEAVING): Step.LET_GO,
 }
-"""By (the broker's state, the state it wants). Who is let go stays so until it registers anew."""
+"""The steps by (the broker's state, the state it wants).
+
+A broker that is let go stays so until it registers anew.
+"""
 
 
 def state_of(registration: Registration) -> BrokerState:
@@ -53,5 +56,5 @@ def state_of(registration: Registration) -> BrokerState:
 
 
 def step_for(registration: Registration, target_state: int) -> Step:
-    """What a heartbeat with this wish asks for."""
+    """Return what a heartbeat with this wish asks for."""
     return _STEPS.get((state_of(registration), target_state), Step.NOTHING)

@@ -13,7 +13,7 @@ __all__ = ["Leases"]
 
 
 class Leases:
-    """Until when each broker may be silent."""
+    """The leases of brokers: the time until which each may be silent."""
 
     __slots__ = ("_alarm", "_ends", "_length_ns", "none_before_ns")
 
@@ -22,10 +22,10 @@ class Leases:
         self._ends: dict[int, int] = {}
         self._length_ns = length_ns
         self.none_before_ns = 0
-        """No lease of an unfenced broker is over earlier."""
+        """The time before which no lease of an unfenced broker is over."""
 
     def restart(self, now: int, image: MetadataImage) -> None:
-        """A new active controller: everybody has heard of it just now."""
+        """Begin as a new active controller: every broker counts as heard of at this moment."""
         self._ends = {
             broker_id: now + self._length_ns
             for broker_id, one in image.brokers.items()
@@ -40,15 +40,15 @@ class Leases:
         self.none_before_ns = min(end, self.none_before_ns)
 
     def is_over(self, now: int, broker_id: int) -> bool:
-        """Whether nothing was heard of a broker, fenced or not, for the length of a lease."""
+        """Return whether a broker, fenced or not, was not heard of for the length of a lease."""
         return self._ends.get(broker_id, 0) <= now
 
     def unfenced(self) -> None:
-        """Somebody has a lease now whose heartbeat came a while ago."""
+        """Note that a broker has a lease now whose heartbeat came a while ago."""
         self.none_before_ns = 0
 
     def forget(self, broker_id: int) -> None:
-        """It registered anew: what was heard of it before counts no more."""
+        """Forget a broker that registered anew: what was heard of it before counts no more."""
         self._ends.pop(broker_id, None)
         self.none_before_ns = 0
 

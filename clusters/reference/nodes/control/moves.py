@@ -1,4 +1,4 @@
-"""What administrators ask about partitions: reassignments and elections of leaders.
+"""The requests of administrators about partitions: reassignments and elections of leaders.
 
 Source: KIP-455 (reassignments), KIP-460 (ElectLeaders); Kafka's `ReplicationControlManager`.
 """
@@ -25,7 +25,7 @@ __all__ = ["elected", "preferred_elections", "reassigned", "reassignments"]
 
 
 def reassigned(view: View, request: AlterReassignmentsRequest) -> Decision:
-    """Partitions are set moving, or stay."""
+    """Decide which partitions are set moving, and which stay."""
     records: dict[PartitionKey, MetadataRecord] = {}
     answers: list[tuple[str, int, int, str]] = []
     for topic, index, wanted in request.moves:

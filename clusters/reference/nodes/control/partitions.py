@@ -1,8 +1,8 @@
-"""What becomes of partitions when a broker is fenced, leaves, or is unfenced.
+"""The changes of partitions when a broker is fenced, leaves, or is unfenced.
 
 Source: KIP-631, fencing and controlled shutdown; KIP-903 for the last member of an ISR, which stays
-in it; Kafka's `ReplicationControlManager`, with its order of records: who is fenced leads nothing
-any more by then, who is elected is unfenced already.
+in it; Kafka's `ReplicationControlManager`, with its order of records: a fenced broker leads nothing
+any more by then, and an elected one is unfenced already.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def leaving(view: View, registration: Registration) -> tuple[MetadataRecord, ...
 
 
 def unfencing(view: View, registration: Registration) -> tuple[MetadataRecord, ...]:
-    """A broker is unfenced, and leads where nobody does and it may."""
+    """Return the records that unfence a broker and elect it where it may lead and none does."""
     electorate = Electorate(view=view, up=registration.broker_id)
     return (
         BrokerRegistrationChangeRecord(
@@ -51,7 +51,7 @@ def unfencing(view: View, registration: Registration) -> tuple[MetadataRecord, .
 
 
 def elections_of_leaderless(electorate: Electorate) -> Iterator[MetadataRecord]:
-    """An election in each partition that nobody leads and somebody may."""
+    """Yield an election for each partition without a leader that some broker may lead."""
     for key, old in electorate.view.image.partitions.items():
         if old.leader == NOBODY:
             election = electorate.elected(key, old, old.isr)
@@ -62,7 +62,7 @@ def elections_of_leaderless(electorate: Electorate) -> Iterator[MetadataRecord]:
 
 
 def leads_something(view: View, broker_id: int) -> bool:
-    """Whether it leads a partition."""
+    """Return whether it leads a partition."""
     return any(one.leader == broker_id for one in view.image.partitions.values())
 
 

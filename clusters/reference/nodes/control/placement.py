@@ -1,4 +1,4 @@
-"""Where the replicas of new partitions go: as somebody says, or spread over the brokers.
+"""The placement of new partitions' replicas: as the request says, or spread over the brokers.
 
 Brokers stand in a ring, racks alternating; partition by partition one goes on by one, so that
 leaders and replicas are spread evenly. The ring's beginning comes from where the decision stands in
@@ -48,7 +48,7 @@ def usable(view: View) -> list[Registration]:
 
 
 def spread(view: View, *, partitions: int, replication_factor: int, begin: int) -> Assignment:
-    """So many partitions over the usable brokers. Raises RefusedError if there are too few."""
+    """Spread partitions over the usable brokers. Raises RefusedError if these are too few."""
     brokers = usable(view)
     if partitions < 1:
         raise RefusedError(Error.INVALID_PARTITIONS, f"expected partitions, found {partitions}")

@@ -1,4 +1,4 @@
-"""What the active controller asks of the quorum: `quorum.voter.Voter` as it is seen from here."""
+"""The active controller's port to the quorum: `quorum.voter.Voter` as it is seen from here."""
 
 from typing import Protocol
 
@@ -18,19 +18,19 @@ class Quorum(Protocol):
 
     @property
     def leader_id(self) -> int:
-        """Who leads in it; -1: not known."""
+        """The id of the leader of the epoch; -1: not known."""
 
     @property
     def is_leader(self) -> bool:
-        """Whether it leads itself."""
+        """True if it leads itself."""
 
     @property
     def epoch_start(self) -> int:
-        """Where its own epoch begins: the offset of its LeaderChangeMessage."""
+        """The beginning of its own epoch: the offset of its LeaderChangeMessage."""
 
     @property
     def log(self) -> MetadataLog:
-        """Its log."""
+        """The metadata log of the quorum."""
 
     def append(self, now: int, records: tuple[MetadataRecord, ...], effects: Effects) -> int:
         """Append one batch, as the leader; where it ends."""

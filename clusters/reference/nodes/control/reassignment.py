@@ -32,21 +32,21 @@ class Completion:
 
 
 def in_progress(partition: Partition) -> bool:
-    """Whether it moves."""
+    """Return whether it moves."""
     return bool(partition.adding or partition.removing)
 
 
 def completion(view: View, old: Partition, *, isr: _Replicas) -> Completion | None:
-    """How a reassignment ends with this ISR; None if it does not yet, or there is none."""
+    """Return how a reassignment ends with this ISR; None: not yet, or none is under way."""
     if not in_progress(old) or not set(old.adding) <= set(isr):
         return None
     return _reduced(view, old, isr=isr, gone=old.removing)
 
 
 def _reduced(view: View, old: Partition, *, isr: _Replicas, gone: _Replicas) -> Completion | None:
-    """The partition without some replicas; None if nobody is left in the ISR who may lead.
+    """Return the partition without some replicas; None if no replica left in the ISR may lead.
 
-    A partition that nobody leads anyway may stay so.
+    A partition that has no leader anyway may stay so.
     """
     replicas = tuple(one for one in old.replicas if one not in gone)
     rest = tuple(one for one in isr if one not in gone)

@@ -36,10 +36,10 @@ __all__ = ["refused"]
 
 
 def refused(request: Any, error: Error, leader_id: int) -> Any:
-    """The response to a request of kinds 20 to 40 and 44 that says nothing but this error.
+    """Return the response to a request of kinds 20 to 40 and 44 that holds only this error.
 
-    `leader_id` is who may know better, -1 if nobody is known; a response without a place for an
-    error of its own repeats it for each topic or resource.
+    `leader_id` is the node that may know better, -1 if none is known; a response without a place
+    for an error of its own repeats it for each topic or resource.
     """
     return _REFUSALS[request.kind](request, error, leader_id)
 

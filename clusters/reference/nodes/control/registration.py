@@ -52,7 +52,7 @@ def _refusal(view: View, request: BrokerRegistrationRequest) -> Error:
 
 
 def _held(view: View, known: Registration, request: BrokerRegistrationRequest) -> bool:
-    """Whether another incarnation is alive under this id."""
+    """Return whether another incarnation is alive under this id."""
     alive = not known.fenced and known.broker_id not in view.expired
     return alive and known.incarnation_id != request.incarnation_id
 

@@ -34,7 +34,7 @@ _LEAVING: Final = BrokerState.PENDING_CONTROLLED_SHUTDOWN
 
 
 class Sessions:
-    """What is known of brokers beside the log; it begins anew with each active controller."""
+    """The state of brokers that is not in the log; it begins anew with each active controller."""
 
     __slots__ = ("_configuration", "_left_at", "_rules", "_since", "leases", "visibility")
 
@@ -47,7 +47,7 @@ class Sessions:
         self._since = 0
 
     def restart(self, now: int, image: MetadataImage) -> None:
-        """This controller is active from here on."""
+        """Begin anew: this controller is active from here on."""
         self.leases.restart(now, image)
         self.visibility.restart(image)
         self._left_at.clear()
@@ -68,7 +68,7 @@ class Sessions:
         self.visibility.update(image)
 
     def is_stale(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> bool:
-        """Whether somebody else than the registered incarnation sends it."""
+        """Return whether a sender other than the registered incarnation sends it."""
         known = image.brokers.get(request.broker_id)
         if known is None:
             return True
@@ -82,7 +82,7 @@ class Sessions:
         self.visibility.update(image)
 
     def wish(self, image: MetadataImage, request: BrokerHeartbeatRequest) -> Step:
-        """What a heartbeat asks for that is not so yet."""
+        """Return what a heartbeat asks for that is not so yet."""
         known = image.brokers[request.broker_id]
         return (
             Step.NOTHING if self._goes_at_once(request) else step_for(known, request.target_state)
@@ -91,7 +91,7 @@ class Sessions:
     def records(
         self, view: View, request: BrokerHeartbeatRequest, committed: int
     ) -> tuple[MetadataRecord, ...]:
-        """What it takes to fulfil the wish of a heartbeat that came when `committed` was the end.
+        """Return the records that fulfil a heartbeat's wish; the log ended at `committed` then.
 
         Nothing, if it is fulfilled, or cannot be yet.
         """
@@ -135,7 +135,7 @@ class Sessions:
         return request.target_state == _LEAVING and not self._rules.leaderships_moved_first
 
     def _may_go(self, view: View, known: Registration) -> bool:
-        """It leads nothing, and those that stay have applied that others lead instead."""
+        """Return whether it leads nothing, and the brokers that stay have applied this."""
         left_at = self._left_at.get(known.broker_id, self._since)
         return not leads_something(view, known.broker_id) and all(
             self.visibility.acknowledged_by(broker_id) >= left_at

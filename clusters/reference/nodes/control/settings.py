@@ -23,13 +23,13 @@ _Change = tuple[int, str, str, str | None]
 
 
 def is_sound(name: str, value: str | None) -> bool:
-    """Whether a setting may have this value; None is its default."""
+    """Return whether a setting may have this value; None is its default."""
     check = _CHECKS.get(name)
     return bool(name) and (value is None or check is None or check(value))
 
 
 def altered(view: View, request: AlterConfigsRequest) -> Decision:
-    """All changes of a resource, or none of them and why."""
+    """Decide on all changes of a resource, or on none of them, with the reason."""
     by_resource: dict[tuple[int, str], list[_Change]] = {}
     for change in request.changes:
         by_resource.setdefault(change[:2], []).append(change)
@@ -61,7 +61,7 @@ def _refusal(view: View, kind: int, resource: str, changes: list[_Change]) -> tu
 
 
 def _records(view: View, changes: list[_Change]) -> list[ConfigRecord]:
-    """Only what changes anything."""
+    """Return only the records that change anything."""
     configs = view.image.configs
     return [
         ConfigRecord(kind, resource, name, value)

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC: Final = 2
 _NO_ID: Final = -1
 _DEFAULT: Final = -1
-"""Of the counts of a new topic: the cluster's own, which is one partition with one replica."""
+"""The default for the counts of a new topic: one partition with one replica."""
 
 
 def created(view: View, request: CreateTopicsRequest) -> Decision:
@@ -85,7 +85,7 @@ def _check_name(view: View, name: str) -> None:
 
 
 def _topic_id(view: View, offset: int) -> int:
-    """128 bits that no other topic has.
+    """Return 128 bits that no other topic has.
 
     The epoch is in it, since a record that was never committed may have been at the same offset.
     """

@@ -22,7 +22,7 @@ UNKNOWN: Final = -1
 
 
 class Visibility:
-    """What brokers have acknowledged to this active controller; all offsets are ends."""
+    """The offsets that brokers have acknowledged to this active controller; all are ends."""
 
     __slots__ = ("_acknowledged", "_joining", "_rules", "_since", "answered", "lowest")
 
@@ -33,7 +33,7 @@ class Visibility:
         """Brokers whose unfencing is decided and not committed: they count as unfenced, or the
         offset would move past what they were found to have."""
         self._since = 0
-        """What was committed when this controller became active."""
+        """The committed offset when this controller became active."""
         self.lowest = UNKNOWN
         self.answered = 0
         """The end of the records of the last client's write that was answered."""
@@ -52,27 +52,27 @@ class Visibility:
             self._acknowledged[broker_id] = offset
 
     def forget(self, broker_id: int) -> None:
-        """It registered anew: its offsets begin again."""
+        """Forget a broker that registered anew: its offsets begin again."""
         self._acknowledged.pop(broker_id, None)
         self._joining.pop(broker_id, None)
 
     def join(self, broker_id: int) -> None:
-        """It is decided that a broker is unfenced."""
+        """Note that a broker is decided to be unfenced."""
         self._joining[broker_id] = None
 
     def joined(self, broker_id: int) -> None:
-        """What was decided of a broker is committed."""
+        """Note that the decision about a broker is committed."""
         self._joining.pop(broker_id, None)
 
     def acknowledged_by(self, broker_id: int) -> int:
-        """What a broker has acknowledged, or UNKNOWN."""
+        """Return what a broker has acknowledged, or UNKNOWN."""
         return self._acknowledged.get(broker_id, UNKNOWN)
 
     def update(self, image: MetadataImage) -> None:
-        """Find the lowest offset anew: somebody acknowledged something, or was (un)fenced.
+        """Find the lowest offset anew: a broker acknowledged something, or was (un)fenced.
 
-        Below LEVEL_VISIBILITY there is none: nobody is told it, and who is unfenced meanwhile need
-        not have reached it.
+        Below LEVEL_VISIBILITY it is UNKNOWN: no broker is told it, and one that is unfenced
+        meanwhile need not have reached it.
         """
         if image.level < LEVEL_VISIBILITY:
             self.lowest = UNKNOWN
@@ -91,7 +91,7 @@ class Visibility:
             self.lowest = found
 
     def applied_by_all(self, image: MetadataImage, end_offset: int) -> bool:
-        """Whether every unfenced broker has applied all below this offset."""
+        """Return whether every unfenced broker has applied all below this offset."""
         return all(
             self._acknowledged.get(broker_id, UNKNOWN) >= end_offset
             for broker_id, one in image.brokers.items()

@@ -1,4 +1,4 @@
-"""What nodes and clients say to each other, with Kafka's names; `wire/` has their bytes.
+"""The messages of nodes and clients, with Kafka's names; `codec/` has their bytes.
 
 Every request has a `correlation`, the asker's own number, and its response repeats it. Kinds are
 integers, and a response's is its request's plus one, so that a node branches without looking at a

@@ -1,4 +1,4 @@
-"""What any broker answers clients about the cluster and their offsets: kinds 60 to 71."""
+"""The answers of any broker to clients about the cluster and their offsets: kinds 60 to 71."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -57,7 +57,7 @@ class MetadataResponse:
     topics: tuple[tuple[str, int, int, tuple[PartitionMetadata, ...]], ...]
     """(name, topic id, error, partitions)."""
     metadata_offset: int = -1
-    """Up to which offset of the metadata log it is; the wire does not carry it."""
+    """The end of the metadata log that it reflects; the wire does not carry it."""
     error: int = 0
 
 
@@ -72,7 +72,7 @@ class DescribeConfigsRequest:
 
 @dataclass(slots=True)
 class DescribeConfigsResponse:
-    """By resource: (type, name, error, ((setting, value, is default), …))."""
+    """The answers by resource: (type, name, error, ((setting, value, is default), …))."""
 
     kind: ClassVar[int] = 63
     correlation: int
@@ -82,7 +82,7 @@ class DescribeConfigsResponse:
 
 @dataclass(slots=True)
 class ApiVersionsRequest:
-    """What a node can be asked."""
+    """A request for the APIs that a node offers."""
 
     kind: ClassVar[int] = 64
     correlation: int
@@ -102,7 +102,7 @@ class ApiVersionsResponse:
 
 @dataclass(slots=True)
 class FindCoordinatorRequest:
-    """Who keeps the offsets of these groups; of transactional ids, which nobody keeps."""
+    """A request for the node that keeps these groups' offsets; no node keeps transactional ids."""
 
     kind: ClassVar[int] = 66
     correlation: int

@@ -47,7 +47,7 @@ class BrokerRegistrationRequest:
     correlation: int
     broker_id: int
     incarnation_id: int
-    """Of this start of the process: a repeated request is known by it."""
+    """The id of this start of the process: a repeated request is known by it."""
     broker_epoch: int
     """-1, or the epoch that the broker had, when its lease ran out."""
     current_metadata_offset: int
@@ -87,7 +87,7 @@ class BrokerHeartbeatRequest:
 
 @dataclass(slots=True)
 class BrokerHeartbeatResponse:
-    """What the broker has to be now."""
+    """The state that the broker has to be in now."""
 
     kind: ClassVar[int] = 23
     correlation: int
@@ -98,7 +98,7 @@ class BrokerHeartbeatResponse:
     is_caught_up: bool
     lease_duration_ms: int
     lowest_acknowledged_offset: int
-    """Every unfenced broker has applied every record below it (V01); -1 below LEVEL_VISIBILITY."""
+    """The offset up to which all unfenced brokers have applied (V01); -1 below LEVEL_VISIBILITY."""
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class NewTopic:
 
 @dataclass(slots=True)
 class CreateTopicsRequest:
-    """To the controller, or to a broker, which passes it on."""
+    """A request to the controller, or to a broker, which passes it on."""
 
     kind: ClassVar[int] = 26
     correlation: int
@@ -162,7 +162,7 @@ class CreateTopicsRequest:
 
 @dataclass(slots=True)
 class CreateTopicsResponse:
-    """By topic: (name, topic id, error, words)."""
+    """The answers by topic: (name, topic id, error, words)."""
 
     kind: ClassVar[int] = 27
     correlation: int
@@ -181,7 +181,7 @@ class DeleteTopicsRequest:
 
 @dataclass(slots=True)
 class DeleteTopicsResponse:
-    """By topic: (name, topic id, error)."""
+    """The answers by topic: (name, topic id, error)."""
 
     kind: ClassVar[int] = 29
     correlation: int
@@ -200,7 +200,7 @@ class AlterConfigsRequest:
 
 @dataclass(slots=True)
 class AlterConfigsResponse:
-    """By resource: (resource type, resource name, error, words)."""
+    """The answers by resource: (resource type, resource name, error, words)."""
 
     kind: ClassVar[int] = 31
     correlation: int
@@ -218,7 +218,7 @@ class AlterReassignmentsRequest:
 
 @dataclass(slots=True)
 class AlterReassignmentsResponse:
-    """By partition: (topic name, partition, error, words)."""
+    """The answers by partition: (topic name, partition, error, words)."""
 
     kind: ClassVar[int] = 33
     correlation: int
@@ -238,7 +238,7 @@ class ElectLeadersRequest:
 
 @dataclass(slots=True)
 class ElectLeadersResponse:
-    """By partition: (topic name, partition, error)."""
+    """The answers by partition: (topic name, partition, error)."""
 
     kind: ClassVar[int] = 35
     correlation: int
@@ -278,7 +278,7 @@ class UpdateFeaturesRequest:
 
 @dataclass(slots=True)
 class UpdateFeaturesResponse:
-    """One error for all; nothing was written unless it is NONE."""
+    """The one error for all; nothing was written unless it is NONE."""
 
     kind: ClassVar[int] = 39
     correlation: int
@@ -307,7 +307,7 @@ class ListReassignmentsResponse:
 
 @dataclass(slots=True)
 class DescribeQuorumRequest:
-    """Who leads the quorum, and how far its replicas are."""
+    """A request for the leader of the quorum, and the progress of its replicas."""
 
     kind: ClassVar[int] = 42
     correlation: int
@@ -329,7 +329,7 @@ class DescribeQuorumResponse:
 
 @dataclass(slots=True)
 class NewPartitions:
-    """How many partitions a topic is to have, and by partition the replicas of those added.
+    """The number of partitions a topic is to have, and by partition the replicas of those added.
 
     `assignment` None: as the controller places them.
     """
@@ -352,7 +352,7 @@ class CreatePartitionsRequest:
 
 @dataclass(slots=True)
 class CreatePartitionsResponse:
-    """By topic: (name, error, words)."""
+    """The answers by topic: (name, error, words)."""
 
     kind: ClassVar[int] = 45
     correlation: int

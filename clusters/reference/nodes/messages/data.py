@@ -42,7 +42,7 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class FetchedPartition:
-    """What a fetch brought of one partition."""
+    """The result of a fetch for one partition."""
 
     key: PartitionKey
     error: int
@@ -78,7 +78,7 @@ class ProduceRequest:
 
 @dataclass(slots=True)
 class ProduceResponse:
-    """(key, error, base offset); with acks 0 there is none."""
+    """(key, error, base offset); with acks 0 no response is sent."""
 
     kind: ClassVar[int] = 53
     correlation: int

@@ -28,7 +28,7 @@ class VoteRequest:
     epoch: int
     candidate_id: int
     last_epoch: int
-    """Of the candidate's last record."""
+    """The epoch of the candidate's last record."""
     end_offset: int
 
 
@@ -98,7 +98,7 @@ class MetadataFetchRequest:
     """The quorum's leader epoch that the asker is in; -1: it does not know any."""
     fetch_offset: int
     last_fetched_epoch: int
-    """Of the record before `fetch_offset`; the leader finds a divergence by it."""
+    """The epoch of the record before `fetch_offset`; the leader finds a divergence by it."""
     max_wait_ns: int
     is_voter: bool
 

@@ -1,4 +1,4 @@
-"""What a leader tells the other voters: that it leads, and that it does not any more."""
+"""The announcements of a leader to the other voters: that it leads, and that it resigns."""
 
 from clusters.node_port.alarm import Alarm
 from clusters.node_port.effects import SEND, Effects
@@ -14,7 +14,7 @@ class Announcer:
     """BeginQuorumEpoch to who does not fetch, EndQuorumEpoch to all, until they have answered.
 
     A voter that fetched and fell silent is told again: it may have lost its disk (as KIP-853 has
-    it; KIP-595 tells everybody once).
+    it; KIP-595 tells every voter once).
     """
 
     __slots__ = ("_again_ns", "_node_id", "_successors", "begins", "ends")
@@ -40,7 +40,7 @@ class Announcer:
         self.begins.is_answered(voter_id, correlation, again_at=now + self._again_ns)
 
     def resign(self, leadership: Leadership) -> None:
-        """This leadership ends: whoever has most of its log should stand first."""
+        """End this leadership: the voter with most of its log should stand first."""
         self._successors = leadership.successors()
         self.ends.begin()
 

@@ -1,4 +1,4 @@
-"""One candidate's election after the other: whom it asks, who voted for it, when it tries again."""
+"""The elections of a candidate: whom it asks, who voted for it, when it tries again."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ class Candidacy:
         self._refused: set[int] = set()
         self._tries = 0
         self.backs_off = False
-        """Whether this election is given up, and the next one waits."""
+        """True if this election is given up, and the next one waits."""
         self.votes = Round(configuration, alarm, others)
 
     def stand(self) -> None:
@@ -40,7 +40,7 @@ class Candidacy:
         self.votes.begin()
 
     def reset(self) -> None:
-        """Somebody leads: the next election is the first of its row."""
+        """Note that a leader exists: the next election is the first of its row."""
         self._tries = 0
 
     def ask(self, now: int, epoch: int, log: MetadataLog, effects: Effects) -> None:
@@ -64,12 +64,12 @@ class Candidacy:
 
     @property
     def is_won(self) -> bool:
-        """Whether a majority voted for it."""
+        """Return whether a majority voted for it."""
         return 2 * len(self._granted) > self._size
 
     @property
     def is_lost(self) -> bool:
-        """Whether no majority can vote for it any more."""
+        """Return whether no majority can vote for it any more."""
         return 2 * len(self._refused) >= self._size
 
     def back_off(self, drawn: float) -> int:

@@ -1,4 +1,4 @@
-"""How far a voter's log is durable: one sync at a time, and what was truncated does not count."""
+"""The durable end of a voter's log: one sync at a time, and what was truncated does not count."""
 
 from clusters.node_port.effects import SYNC, Effects
 from clusters.node_port.storage import METADATA

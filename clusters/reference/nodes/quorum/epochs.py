@@ -1,4 +1,4 @@
-"""What both voters and observers make of an epoch that they are told."""
+"""The reaction of both voters and observers to an epoch that they are told."""
 
 from clusters.reference.nodes.rules import Rules
 
@@ -6,6 +6,6 @@ __all__ = ["is_refused"]
 
 
 def is_refused(rules: Rules, told: int, *, own: int) -> bool:
-    """Whether a message of the epoch `told` is of a time gone by, and counts no more."""
+    """Return whether a message of the epoch `told` is outdated, and counts no more."""
     # Rule stale_epoch_refused.
     return told < own and rules.stale_epoch_refused

@@ -10,11 +10,11 @@ __all__ = ["Exchange", "Round"]
 
 _NONE: Final = -1
 _FAILURES_MAX: Final = 16
-"""What a pause doubles for at most; its bound is reached long before."""
+"""The largest number of failures that double a pause; its bound is reached long before."""
 
 
 class Exchange:
-    """At most one request is under way; failures are followed by a pause that doubles."""
+    """An exchange with at most one request under way; failures cause a pause that doubles."""
 
     __slots__ = ("_alarm", "_configuration", "_correlation", "_failures", "due_at")
 
@@ -24,11 +24,11 @@ class Exchange:
         self._correlation = _NONE
         self._failures = 0
         self.due_at = 0
-        """When a request may be sent; the one under way is given up then."""
+        """The time when a request may be sent; the one under way is given up then."""
 
     @property
     def is_under_way(self) -> bool:
-        """Whether an answer may still come."""
+        """Return whether an answer may still come."""
         return self._correlation != _NONE
 
     def sent(self, correlation: int, given_up_at: int) -> None:
@@ -38,7 +38,7 @@ class Exchange:
         self._alarm.by(given_up_at)
 
     def is_answered(self, correlation: int) -> bool:
-        """Whether this answers the request under way; then there is none any more."""
+        """Return whether this answers the request under way; afterwards none is under way."""
         if correlation != self._correlation:
             return False
         self._correlation = _NONE
@@ -46,7 +46,7 @@ class Exchange:
         return True
 
     def pause(self, now: int) -> None:
-        """Something failed: the next request waits, the longer the more did before."""
+        """Note a failure: the next request waits, the longer the more failed before."""
         bound = self._configuration.retry_backoff_max_ns
         self._correlation = _NONE
         self.due_at = now + min(bound, self._configuration.retry_backoff_ns << self._failures)
@@ -84,11 +84,11 @@ class Round:
             exchange.forget()
 
     def next_due(self) -> int:
-        """When somebody is to be asked next."""
+        """Return when a peer is to be asked next."""
         return min((one.due_at for one in self._peers.values()), default=NEVER_NS)
 
     def due(self, now: int) -> Iterator[tuple[int, int]]:
-        """Whom to ask now, with which correlation; each counts as asked."""
+        """Yield the peers to ask now, each with its correlation; each counts as asked."""
         for peer, exchange in self._peers.items():
             if now >= exchange.due_at:
                 self._correlation += 1
@@ -96,7 +96,7 @@ class Round:
                 yield peer, self._correlation
 
     def is_answered(self, peer: int, correlation: int, *, again_at: int = NEVER_NS) -> bool:
-        """Whether this is the answer that is awaited; the peer is asked again at `again_at`."""
+        """Return whether this is the awaited answer; the peer is asked again at `again_at`."""
         exchange = self._peers.get(peer)
         if exchange is None or not exchange.is_answered(correlation):
             return False
@@ -112,6 +112,6 @@ class Round:
                 exchange.pause(now)
 
     def put_off(self, peer: int, until: int) -> None:
-        """This peer need not be asked before."""
+        """Put a peer off: it need not be asked before."""
         exchange = self._peers[peer]
         exchange.due_at = max(exchange.due_at, until)

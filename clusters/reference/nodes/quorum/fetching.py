@@ -56,11 +56,11 @@ class Fetcher:
 
     @property
     def is_receiving(self) -> bool:
-        """Whether a leader's snapshot is in the file, and the log does not begin at it yet."""
+        """Return whether a leader's snapshot is in the file, and the log still begins before it."""
         return self._arriving is not None
 
     def forget(self) -> None:
-        """Another leader: nothing that was asked before counts."""
+        """Forget what was asked before: another leader answers from here on."""
         self._wanted = None
         self._arriving = None
         self.exchange.forget()

@@ -1,4 +1,4 @@
-"""What a voter makes of messages, each with the epoch that it speaks of.
+"""The reaction of a voter to messages, each with the epoch that it speaks of.
 
 An older epoch is refused with the one that holds now, a higher one is followed whoever says so. No
 answer is trusted to be one: an answer counts if it was awaited, and what comes twice counts once.
@@ -84,7 +84,7 @@ class Hearing:
     def begin(
         self, now: int, source: int, request: BeginQuorumEpochRequest, effects: Effects
     ) -> None:
-        """Somebody leads."""
+        """Follow the voter that says it leads, and answer it."""
         seat = self._seat
         if request.leader_id in seat.others and not self._refuses(request.epoch):
             seat.heed(now, request.epoch, request.leader_id, effects)
@@ -176,7 +176,7 @@ class Hearing:
     def describe(
         self, now: int, source: int, request: DescribeQuorumRequest, effects: Effects
     ) -> None:
-        """Somebody asks how far all replicas are."""
+        """Answer how far all replicas are."""
         seat, leadership = self._seat, self._seat.leadership
         error = _NOT_LEADER if leadership is None else 0
         answer = DescribeQuorumResponse(
@@ -215,7 +215,7 @@ class Hearing:
         response: MetadataFetchResponse | FetchSnapshotResponse,
         effects: Effects,
     ) -> bool:
-        """Whether the leader that this voter follows has answered its last fetch."""
+        """Return whether the leader that this voter follows has answered its last fetch."""
         seat, exchange = self._seat, self._seat.fetcher.exchange
         if not exchange.is_answered(response.correlation):
             return False

@@ -34,12 +34,12 @@ class Progress:
     """A replica as its fetches show it."""
 
     end: int
-    """It has what is below; -1: it has not fetched yet."""
+    """The end of what it has; -1: it has not fetched yet."""
     told: int
     """The high watermark that it was answered last."""
     fetched_at: int
     caught_up_at: int
-    """When it had all that the leader had; -1: never."""
+    """The time when it had all that the leader had; -1: never."""
     leader_end: int
     """The leader's end at its last fetch."""
 
@@ -80,12 +80,12 @@ class Leadership:
         self.epoch = epoch
         self.epoch_start = log.end
         self.own_end = 0
-        """What is durable here."""
+        """The durable end of the log here."""
         others = (one for one in configuration.voters if one != configuration.node_id)
         self.voters = {one: Progress(-1, -1, now, -1, log.end) for one in others}
         """The other ones."""
         self._sure_until_ns = 0
-        """Until then a majority has fetched lately, as far as is known."""
+        """The time until which a majority has fetched lately, as far as is known."""
         self.observers: dict[int, Progress] = {}
 
     def fetch(self, now: int, source: int, request: MetadataFetchRequest, effects: Effects) -> None:
@@ -123,21 +123,21 @@ class Leadership:
             self._answer_parked(replica_id, effects)
 
     def dismiss(self, epoch: int, leader_id: int, effects: Effects) -> None:
-        """This node leads no more: tell whoever waits who does, in which epoch."""
+        """Answer those that wait: this node leads no more. Tell who does, in which epoch."""
         for _, source, request in self._parked.values():
             response = MetadataFetchResponse(request.correlation, _NOT_LEADER, epoch, leader_id)
             effects.append((SEND, source, response))
         self._parked.clear()
 
     def has_majority(self, now: int) -> bool:
-        """Whether so many voters have fetched lately that this leader can still commit."""
+        """Return whether enough voters have fetched lately for this leader to commit."""
         if now >= self._sure_until_ns:
             self._sure_until_ns = self._majority_until()
             self._alarm.by(self._sure_until_ns)
         return now < self._sure_until_ns
 
     def next_due(self) -> int:
-        """When a fetch has waited for long enough, or the majority may be lost."""
+        """Return when a fetch has waited for long enough, or the majority may be lost."""
         bounds = (bound for bound, _, _ in self._parked.values())
         return min((self._sure_until_ns, *bounds))
 
@@ -151,8 +151,8 @@ class Leadership:
         return {key: one for key, one in self.observers.items() if one.fetched_at > lately}
 
     def _majority_until(self) -> int:
-        """Until when a majority has fetched lately, if nobody fetches again."""
-        needed = (len(self.voters) + 1) // 2  # beside this one
+        """Return until when a majority has fetched lately, if no voter fetches again."""
+        needed = (len(self.voters) + 1) // 2  # besides this one
         if not needed:
             return NEVER_NS
         last = sorted((one.fetched_at for one in self.voters.values()), reverse=True)
@@ -230,7 +230,7 @@ class Leadership:
         effects.append((SEND, source, response))
 
     def _batches(self, offset: int) -> tuple[MetadataBatch, ...]:
-        """What one answer has room for, one batch at least; the next fetch gets the rest."""
+        """Return what one answer has room for, one batch at least; the next fetch gets the rest."""
         found = self._log.batches(offset, self._log.end)
         bound = offset + self._configuration.fetch_records_max
         if self._log.end <= bound:

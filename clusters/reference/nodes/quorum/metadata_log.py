@@ -42,16 +42,16 @@ class MetadataLog:
     def __init__(self) -> None:
         self.latest_snapshot: Snapshot | None = None
         self.high_watermark = 0
-        """What this node knows to be committed, as an end offset."""
+        """The committed end offset, as far as this node knows."""
         self.generation = 0
         """Counts truncations: the end of an older generation says nothing about this log."""
         self._batches: list[MetadataBatch] = []
         self._bases: list[int] = []
         self._epochs: list[int] = []
         self._firsts: list[int] = []
-        """Where each of the epochs begins."""
+        """The beginning of each of the epochs."""
         self._trimmed = 0
-        """Where the log begins on the disk."""
+        """The beginning of the log on the disk."""
         self._dropped = False
         """The disk still has batches of another branch, which its snapshot replaces."""
         self._restart(_EMPTY)
@@ -90,7 +90,7 @@ class MetadataLog:
 
     @property
     def start_epoch(self) -> int:
-        """Of the record before `start`; 0: none is."""
+        """The epoch of the record before `start`; 0: no such record."""
         return self._epochs[0]
 
     def append(self, batch: MetadataBatch, effects: Effects) -> None:
@@ -176,7 +176,7 @@ class MetadataLog:
 
 
 def _following(batches: list[MetadataBatch], offset: int, epoch: int) -> list[MetadataBatch]:
-    """What a disk has above its snapshot, if that is of the same branch."""
+    """Return what a disk has above its snapshot, if that is of the same branch."""
     place = bisect_left(batches, offset, key=lambda batch: batch.base_offset)
     before = batches[place - 1] if place else None
     if before is not None and (before.end_offset != offset or before.epoch != epoch):

@@ -55,13 +55,13 @@ class Observer:
         self.epoch = -1
         """The highest one heard of; -1: none yet."""
         self.leader_id = -1
-        """Who answers as the leader, or was said to lead; -1: not known."""
+        """The node that answers as the leader, or was said to lead; -1: not known."""
         self.log = MetadataLog()
         self._fetcher = Fetcher(configuration, rules, self.log, alarm)
 
     @property
     def high_watermark(self) -> int:
-        """Records below it are committed, and may be replayed."""
+        """The end offset of the records that are committed, and may be replayed."""
         return self.log.high_watermark
 
     def start(self, now: int, contents: Contents, effects: Effects) -> None:
@@ -160,7 +160,7 @@ class Observer:
         response: MetadataFetchResponse | FetchSnapshotResponse,
         effects: Effects,
     ) -> bool:
-        """Whether this answers the last fetch, and by the leader; else ask whoever leads."""
+        """Return whether this answers the last fetch, and by the leader; else ask whoever leads."""
         if not self._fetcher.exchange.is_answered(response.correlation):
             return False
         if is_refused(self._rules, response.epoch, own=self.epoch):

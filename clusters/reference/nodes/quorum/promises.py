@@ -1,4 +1,4 @@
-"""What a voter must not forget is durable before anybody hears of it."""
+"""The promises of a voter: what it must not forget is durable before any other node hears of it."""
 
 from collections import deque
 
@@ -23,11 +23,11 @@ class Promises:
 
     @property
     def are_kept(self) -> bool:
-        """Whether all that was promised is durable."""
+        """Return whether all that was promised is durable."""
         return self._kept == self._made
 
     def mention(self, state: QuorumState, effects: Effects) -> None:
-        """Write a state that promises nothing to anybody."""
+        """Write a state that promises nothing to any node."""
         effects.append((WRITE, QUORUM_STATE, state))
 
     def make(self, state: QuorumState, then: Effects, effects: Effects) -> None:
@@ -42,7 +42,7 @@ class Promises:
         effects.append((SYNC, (QUORUM_STATE,), (QUORUM, QUORUM_STATE, self._made)))
 
     def keep(self, made: int, effects: Effects) -> None:
-        """All promises up to this one are durable."""
+        """Note that all promises up to this one are durable."""
         self._kept = max(self._kept, made)
         while self._waiting and self._waiting[0][0] <= self._kept:
             effects.extend(self._waiting.popleft()[1])

@@ -15,7 +15,7 @@ class Replayer:
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.rebuilt = False
-        """Whether the last `advance` began with a new image, from a snapshot."""
+        """True if the last `advance` began with a new image, from a snapshot."""
 
     def advance(self, log: MetadataLog, up_to: int) -> list[tuple[int, int, MetadataRecord]]:
         """Apply the batches below `up_to`; what was applied, as (offset, epoch, record).

@@ -1,7 +1,7 @@
 """A voter's seat in the quorum: the state it is in, and what every transition does (KIP-595).
 
 Whatever moves a seat goes through `_turn`, which looks the transition up, writes the quorum state,
-and ends a leadership. Votes are durable before anybody hears of them, a candidate's own as well;
+and ends a leadership. Votes are durable before any node hears of them, a candidate's own as well;
 records are durable before they count, a follower's before it fetches again.
 """
 
@@ -36,7 +36,7 @@ __all__ = ["Seat"]
 
 
 class Seat:
-    """One voter's place, from its start on."""
+    """The seat of a voter, from its start on."""
 
     __slots__ = (
         "_alarm",
@@ -71,9 +71,9 @@ class Seat:
         self.leader_id = -1
         self._voted_for = -1
         self._deadline = 0
-        """When this state has lasted too long; a leader's has none."""
+        """The time when this state has lasted too long; a leader's has none."""
         self.leadership: Leadership | None = None
-        """What a leader has; nobody else."""
+        """The leader's own state; None in every other state."""
         self.log = MetadataLog()
         self._durable = DurableEnd(self.log, rules)
         self.promises = Promises(rules)
@@ -104,7 +104,7 @@ class Seat:
             self.state = State.VOTED
 
     def refuses_vote(self, request: VoteRequest) -> bool:
-        """Whether this voter may not vote for a candidate in its epoch."""
+        """Return whether this voter may not vote for a candidate in its epoch."""
         if self.leader_id >= 0 or self.state is State.RESIGNED:
             return True
         # Rule one_vote.
@@ -193,7 +193,7 @@ class Seat:
             self._back_off(now)
 
     def campaign(self, now: int, effects: Effects) -> None:
-        """As a candidate, once the own vote is durable, count it and ask for the others'."""
+        """Count the own vote once it is durable, as a candidate, and ask for the others'."""
         if self.state is not State.CANDIDATE or not self.promises.are_kept:
             return
         if self.candidacy.vote_for_itself():
@@ -316,7 +316,7 @@ class Seat:
             self.announcer.begin(now, leadership, effects)
 
     def _next_due(self) -> int:
-        """When this state has something to do next."""
+        """Return when this state has something to do next."""
         if self.leadership is not None:
             return min(self.leadership.next_due(), self.announcer.begins.next_due())
         asking = NEVER_NS  # also while it waits for a sync
@@ -332,7 +332,7 @@ class Seat:
 
     @property
     def _may_fetch(self) -> bool:
-        """Whether a follower's fetch acknowledges nothing that is not durable."""
+        """Return whether a follower's fetch acknowledges nothing that is not durable."""
         return self._durable.offset >= self.log.end and not self.fetcher.is_receiving
 
     def _wait_until(self, at_ns: int) -> None:

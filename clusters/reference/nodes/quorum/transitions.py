@@ -1,6 +1,6 @@
 """The states of a voter and what leads from one to another (KIP-595), as one table.
 
-An epoch has at most one leader, and nobody leads twice in one epoch, also after a restart: a voter
+An epoch has at most one leader, and no voter leads twice in one epoch, also after a restart: one
 that comes back having voted for itself waits, and stands in the next epoch.
 """
 
@@ -11,7 +11,7 @@ __all__ = ["TRANSITIONS", "Event", "State"]
 
 
 class State(Enum):
-    """What a voter is in its epoch."""
+    """The state of a voter in its epoch."""
 
     UNATTACHED = "unattached"
     """It knows no leader, and has not voted since it came here."""
@@ -27,7 +27,7 @@ class State(Enum):
 
 
 class Event(Enum):
-    """What moves a voter."""
+    """The events that move a voter."""
 
     HEARD_EPOCH = "heard of another epoch"
     HEARD_LEADER = "heard who leads"

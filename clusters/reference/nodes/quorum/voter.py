@@ -52,12 +52,12 @@ class Voter:
 
     @property
     def leader_id(self) -> int:
-        """Who leads in this epoch; -1: not known."""
+        """The id of the leader in this epoch; -1: not known."""
         return self._seat.leader_id
 
     @property
     def is_leader(self) -> bool:
-        """Whether this voter leads."""
+        """True if this voter leads."""
         return self._seat.leadership is not None
 
     @property
@@ -68,12 +68,12 @@ class Voter:
 
     @property
     def high_watermark(self) -> int:
-        """Records below it are committed."""
+        """The end offset of the records that are committed."""
         return self.log.high_watermark
 
     @property
     def state(self) -> State:
-        """Where it is in an election."""
+        """The state that it is in, in an election."""
         return self._seat.state
 
     def start(self, now: int, contents: Contents, effects: Effects) -> None:
@@ -106,7 +106,7 @@ class Voter:
             self._seat.look(now, effects)
 
     def append(self, now: int, records: tuple[Any, ...], effects: Effects) -> int:
-        """As the leader, append one batch; its end offset."""
+        """Append one batch as the leader; return its end offset."""
         return self._seat.append(now, records, effects)
 
     def resign(self, now: int, effects: Effects) -> None:

@@ -1,4 +1,4 @@
-"""Which follower may join an ISR, by the metadata that its leader has applied (KIP-841, KIP-903).
+"""The followers that may join an ISR, by the metadata their leader has applied (KIP-841, KIP-903).
 
 Kafka also proposes a follower whose fetches carry no broker epoch though the level asks for one;
 here it waits until they do, which they do once it has applied that level.
@@ -12,7 +12,7 @@ __all__ = ["is_eligible", "is_joining", "proposed_epoch"]
 
 
 def is_eligible(remote: Remote, situation: Situation) -> bool:
-    """Whether it is alive, and registered under the epoch that it would join with."""
+    """Return whether it is alive, and registered under the epoch that it would join with."""
     known = situation.image.brokers.get(remote.broker_id)
     if known is None or known.fenced or known.in_controlled_shutdown:
         return False
@@ -20,7 +20,7 @@ def is_eligible(remote: Remote, situation: Situation) -> bool:
 
 
 def is_joining(now: int, remote: Remote, situation: Situation) -> bool:
-    """Whether it is about to: it may, and had everything a moment ago."""
+    """Return whether it is about to join: it may, and had everything a moment ago."""
     lag_ns = now - remote.caught_up_ns
     return lag_ns <= situation.configuration.replica_lag_max_ns and is_eligible(remote, situation)
 

@@ -24,7 +24,7 @@ _VERSION_WITH_EPOCH: Final = 15
 
 
 class Fetcher:
-    """What is fetched from one leader."""
+    """The partitions that are fetched from one leader."""
 
     __slots__ = ("correlation", "delayed", "entries", "leader_id", "not_before_ns", "sent_ns")
 
@@ -35,7 +35,7 @@ class Fetcher:
         self.delayed: dict[PartitionKey, int] = {}
         """Partitions that the leader refused, and when to ask for them again."""
         self.correlation = 0
-        """Of the request under way; 0: none is."""
+        """The correlation of the request under way; 0: no request is."""
         self.sent_ns = 0
         self.not_before_ns = 0
 
@@ -109,7 +109,7 @@ class Fetchers:
         fetcher.entries[log.key] = self._entry(follower)
 
     def unfollow(self, key: PartitionKey) -> None:
-        """Follow nobody in this partition."""
+        """Stop following any leader in this partition."""
         follower = self.followers.pop(key, None)
         if follower is not None:
             follower.fetcher.entries.pop(key, None)
@@ -247,7 +247,7 @@ class Fetchers:
 
 
 def _shared_end(log: PartitionLog, part: FetchedPartition) -> int:
-    """Up to where the log may be the leader's.
+    """Return up to where the log may be the leader's.
 
     The leader named its largest epoch up to the one that was asked for, and where it ends. If the
     follower lacks that epoch, what it has before it is compared by the next fetch.

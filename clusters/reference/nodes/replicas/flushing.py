@@ -1,4 +1,4 @@
-"""log.flush.interval.messages: a log is made durable each time so many records came."""
+"""log.flush.interval.messages: a log is made durable whenever this many records came."""
 
 from clusters.node_port.effects import SYNC, Effects
 from clusters.reference.nodes.replicas.log import PartitionLog
@@ -7,7 +7,7 @@ __all__ = ["flush"]
 
 
 def flush(log: PartitionLog, count: int, every: int, effects: Effects) -> None:
-    """`count` more records were appended; nobody waits until they are durable."""
+    """Count the appended records, and sync if it is time; no client waits for durability."""
     log.unsynced += count
     if log.unsynced >= every:
         log.unsynced = 0

@@ -78,9 +78,9 @@ class Leader:
         self.remotes: dict[int, Remote] = {}
         """The other replicas."""
         self.members: tuple[Remote, ...] = ()
-        """For whom the high watermark waits in any case."""
+        """The replicas for which the high watermark always waits."""
         self.outsiders: tuple[Remote, ...] = ()
-        """For whom it waits while they are about to join."""
+        """The replicas for which it waits while they are about to join."""
         self.pending: deque[tuple[int, PendingProduce, int]] = deque()
         """(offset to reach, produce, its place there), in the order of their arrival."""
         self.consumers: dict[ConsumerFetch, None] = {}
@@ -117,7 +117,7 @@ class Leader:
         self.propose(None)
 
     def propose(self, isr: tuple[int, ...] | None) -> None:
-        """This ISR is asked for; None: none is, and the committed one holds."""
+        """Take this ISR for proposed; None: none is, and the committed one holds."""
         self.proposed = isr
         for remote in self.remotes.values():
             remote.is_member = remote.broker_id in self.isr or (
@@ -159,7 +159,7 @@ class Leader:
         return stored.base_offset
 
     def appended(self, now: int, effects: Effects) -> None:
-        """Records were appended: who waits for them is answered."""
+        """Answer the requests that wait for records: some were appended."""
         for remote in self.remotes.values():
             parked = remote.parked
             if parked.request is not None:
@@ -191,19 +191,19 @@ class Leader:
             self._answer_consumers(effects)
 
     def is_enough(self, count: int) -> bool:
-        """Whether so many replicas satisfy acks=all."""
+        """Return whether `count` replicas satisfy acks=all."""
         # Rule min_isr_kept.
         return count >= self.min_isr or not self._situation.rules.min_isr_kept
 
     def readable_end(self) -> int:
-        """Up to where consumers read."""
+        """Return the offset up to which consumers read."""
         # Rule consumer_below_high_watermark.
         if self._situation.rules.consumer_below_high_watermark:
             return self.log.high_watermark
         return self.log.end
 
     def fetched(self, offset: int, records_max: int, bytes_max: int) -> FetchedPartition:
-        """What a consumer gets from this offset on."""
+        """Return what a consumer gets from this offset on."""
         log, end = self.log, self.readable_end()
         batches = log.read(offset, end, records_max, bytes_max) if offset < end else ()
         return FetchedPartition(self.key, _NONE, self.leader_epoch, end, 0, batches)
@@ -222,7 +222,7 @@ class Leader:
         return (*self.isr, remote.broker_id) if is_eligible(remote, self._situation) else None
 
     def kept_isr(self, now: int) -> tuple[int, ...] | None:
-        """The ISR without those that lag; None if nobody does, or a proposal is under way."""
+        """Return the ISR without laggards; None if no member lags, or a proposal is under way."""
         if self.proposed is not None or len(self.isr) == 1:
             return None
         oldest = now - self._situation.configuration.replica_lag_max_ns

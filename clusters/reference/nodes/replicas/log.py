@@ -15,7 +15,7 @@ __all__ = ["NO_EPOCH", "PartitionLog"]
 NO_EPOCH: Final = -1
 """The leader epoch of no record: an empty log has no last one."""
 _BATCHES_MAX: Final = 1_000
-"""In one answer, however large it may be."""
+"""The most batches in one answer, however large it may be."""
 
 
 class PartitionLog:
@@ -94,7 +94,7 @@ class PartitionLog:
         return self.end
 
     def _count_below(self, offset: int) -> int:
-        """How many batches end at or below the offset."""
+        """Return how many batches end at or below the offset."""
         place = bisect_left(self._bases, offset)
         if place and self.batches[place - 1].end_offset > offset:
             return place - 1
@@ -106,7 +106,7 @@ def _epoch(entry: tuple[int, int]) -> int:
 
 
 def _allowed(batches: list[Batch], records_max: int, bytes_max: int) -> int:
-    """How many of the batches fit into an answer: one at least."""
+    """Return how many of the batches fit into an answer: one at least."""
     records = size = 0
     for place, batch in enumerate(batches):
         records += batch.count

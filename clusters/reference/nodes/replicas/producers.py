@@ -1,4 +1,4 @@
-"""What a leader remembers of idempotent producers: their last five batches (KIP-98).
+"""The leader's memory of idempotent producers: their last five batches (KIP-98).
 
 A log is replayed into it when its replica becomes leader, so a follower has no work with it.
 """
@@ -14,7 +14,7 @@ __all__ = ["ACCEPTED", "ProducerStates"]
 
 ACCEPTED: Final = -1
 _BATCHES_MAX: Final = 5
-"""As many requests as an idempotent producer may have under way."""
+"""The number of requests that an idempotent producer may have under way."""
 _SEQUENCES: Final = 1 << 31
 """A sequence is an int32; after the last one comes 0."""
 
@@ -23,7 +23,7 @@ _OLD_EPOCH: Final = -int(Error.INVALID_PRODUCER_EPOCH)
 
 
 class _Producer:
-    """One producer id: its epoch, the sequence that comes next, and its last batches."""
+    """The state of one producer id: its epoch, its next sequence, and its last batches."""
 
     __slots__ = ("batches", "epoch", "next_sequence")
 
@@ -44,7 +44,7 @@ class ProducerStates:
         self._replayed = 0
 
     def judge(self, batch: Batch) -> int:
-        """ACCEPTED; the base offset of an earlier copy; or an error's code, negative.
+        """Return ACCEPTED; the base offset of an earlier copy; or an error's code, negative.
 
         Of a producer that is not known any sequence is taken, as Kafka does: its earlier records
         may have been deleted.

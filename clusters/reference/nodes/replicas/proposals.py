@@ -33,7 +33,7 @@ _GIVEN_UP: Final = frozenset(
         int(Error.NEW_LEADER_ELECTED),
     }
 )
-"""After these a proposal is neither dropped nor repeated: newer metadata is on its way."""
+"""The errors after which a proposal waits for newer metadata: not dropped, not repeated."""
 _VERSION: Final = 2
 _VERSION_WITH_EPOCHS: Final = 3
 
@@ -54,11 +54,11 @@ class Proposals:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._pending: dict[PartitionKey, tuple[Leader, AlterPartitionItem]] = {}
-        """Those under way included."""
+        """The pending proposals, those under way included."""
         self._request: AlterPartitionRequest | None = None
         """Under way, until it is answered."""
         self._asked = -1
-        """Whom it was sent to; -1: it has to be sent again."""
+        """The controller to which it was sent; -1: it has to be sent again."""
         self._sent_ns = 0
         self._not_before_ns = 0
         self._correlation = 0
@@ -111,7 +111,7 @@ class Proposals:
         self.send(now, effects)
 
     def unreachable(self, now: int, request: AlterPartitionRequest) -> None:
-        """It may have arrived; it is sent again."""
+        """Prepare to send a request again, after a pause: it may have arrived."""
         known = self._request
         if known is not None and known.correlation == request.correlation and self._asked >= 0:
             self._asked = -1

@@ -1,4 +1,4 @@
-"""What a leader knows of one follower, from its fetches alone."""
+"""The leader's knowledge of one follower, from its fetches alone."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -28,20 +28,20 @@ class Remote:
     def __init__(self, broker_id: int, parked: "FollowerFetch") -> None:
         self.broker_id = broker_id
         self.offset = -1
-        """It has everything below it; -1 before its first fetch."""
+        """The end of what it has; -1 before its first fetch."""
         self.broker_epoch = -1
-        """Of its last fetch (KIP-903); -1: none, or below version 15."""
+        """The broker epoch of its last fetch (KIP-903); -1: none, or below version 15."""
         self.caught_up_ns = _LONG_AGO
-        """When it last had all that the leader had."""
+        """The time when it last had all that the leader had."""
         self.end_at_fetch = -1
         """The leader's log end offset at its last fetch."""
         self.fetched_ns = _LONG_AGO
         self.is_member = False
-        """Of the maximal ISR."""
+        """True if it is a member of the maximal ISR."""
         self.sent_mark = -1
         """The high watermark that it was told last."""
         self.parked = parked
-        """Where its fetch waits, of this partition and others."""
+        """The place where its fetch waits, of this partition and others."""
 
     def fetch(self, now: int, offset: int, broker_epoch: int, end: int) -> None:
         """It asks for `offset` on; `end` is the leader's log end offset.

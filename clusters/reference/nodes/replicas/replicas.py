@@ -37,7 +37,7 @@ class Replica:
 
 
 class Replicas:
-    """All of them."""
+    """The replicas of a broker."""
 
     __slots__ = (
         "_checkpoint",
@@ -111,7 +111,7 @@ class Replicas:
             effects.append((WRITE, HIGH_WATERMARKS, marks))
 
     def log_names(self) -> tuple[LogName, ...]:
-        """Of all logs, to be made durable."""
+        """The names of all logs, to be made durable."""
         return tuple(self.hosted)
 
     def _take_role(

@@ -34,7 +34,7 @@ _COMMIT_ERRORS: Final = {
     _NOT_LEADER: int(Error.NOT_COORDINATOR),
     _TIMED_OUT: _TIMED_OUT,
 }
-"""What a commit of offsets answers for an error of its append."""
+"""The answer to a commit of offsets, by the error of its append."""
 
 
 class PendingProduce:
@@ -56,11 +56,11 @@ class PendingProduce:
         self.results = results
         """(key, error, base offset) of each partition, in the request's order."""
         self.missing = 0
-        """How many partitions are not acknowledged yet; below 1 once it is answered."""
+        """The number of partitions not acknowledged yet; below 1 once it is answered."""
         self.commit = commit
 
     def acknowledge(self, effects: Effects) -> None:
-        """One more of its partitions is decided."""
+        """Count one more of its partitions as decided."""
         self.missing -= 1
         if self.missing:
             return
@@ -71,20 +71,20 @@ class PendingProduce:
             effects.append((SEND, self.source, self._committed(self.commit)))
 
     def fail(self, key: PartitionKey, effects: Effects) -> None:
-        """One of its partitions is not led here any more."""
+        """Fail one of its partitions, which is not led here any more."""
         if self.missing > 0:
             self._give_up(key, _NOT_LEADER)
             self.acknowledge(effects)
 
     def expire(self, effects: Effects) -> None:
-        """It waited for too long; a partition that is acknowledged later changes nothing."""
+        """Answer it after its time-out; a partition that is acknowledged later changes nothing."""
         for key, _, _ in self.results:
             self._give_up(key, _TIMED_OUT)
         self.missing = 1
         self.acknowledge(effects)
 
     def close(self, effects: Effects) -> None:
-        """The broker answers nobody any more."""
+        """End the wait without an answer: the broker answers no client any more."""
         self.missing = 0
         effects.append((CLOSE, self.source))
 
@@ -102,14 +102,14 @@ class PendingProduce:
 
 
 class FollowerFetch:
-    """Where the fetch of one follower waits, under whatever leaders it names."""
+    """The waiting fetch of one follower, under whatever leaders it names."""
 
     __slots__ = ("entries", "now", "request", "source")
 
     def __init__(self) -> None:
         self.source = 0
         self.now = 0
-        """When it came."""
+        """The time when it came."""
         self.request: FetchRequest | None = None
         """None: nothing waits."""
         self.entries: list[tuple[Leader, Remote, int]] = []
@@ -171,7 +171,7 @@ class ConsumerFetch:
         """(leader, fetch offset) by partition."""
 
     def has_news(self) -> bool:
-        """Whether there are records for it."""
+        """Return whether there are records for it."""
         return any(offset < leader.readable_end() for leader, offset in self.entries)
 
     def answer(self, effects: Effects) -> None:
@@ -194,7 +194,7 @@ class ConsumerFetch:
 
 
 class ParkedFetches:
-    """Where all fetches of a broker wait."""
+    """The waiting fetches of a broker."""
 
     __slots__ = ("_alarm", "_consumers_due_ns", "_followers", "_leaders")
 
@@ -205,7 +205,7 @@ class ParkedFetches:
         self._consumers_due_ns = NEVER_NS
 
     def of_follower(self, broker_id: int) -> FollowerFetch:
-        """Where this broker's fetch waits, for as long as this process runs."""
+        """Return where this broker's fetch waits, for as long as this process runs."""
         found = self._followers.get(broker_id)
         if found is None:
             found = self._followers[broker_id] = FollowerFetch()
@@ -245,7 +245,7 @@ class ParkedFetches:
             consumer.close(effects)
 
     def _consumers(self) -> Iterable[ConsumerFetch]:
-        """Each once, in the order of their partitions and of their arrival there."""
+        """Return each consumer once, in order of their partitions and of their arrival."""
         return list(
             dict.fromkeys(one for leader in self._leaders.values() for one in leader.consumers)
         )

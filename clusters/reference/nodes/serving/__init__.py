@@ -1,1 +1,1 @@
-"""What a broker answers: followers' and consumers' fetches, producers, readers, and forwarding."""
+"""The services of a broker: fetches of followers and consumers, producers, readers, forwarding."""

@@ -20,7 +20,7 @@ TOPIC_DEFAULTS: Final[tuple[tuple[str, str], ...]] = (
     ("max.message.bytes", "1048588"),
     ("unclean.leader.election.enable", "false"),
 )
-"""What a topic has that does not say, by Kafka's names; min.insync.replicas is configured."""
+"""A topic's unstated settings, by Kafka's names; min.insync.replicas is configured."""
 
 _Resource = tuple[int, str, int, tuple[tuple[str, str, bool], ...]]
 

@@ -114,7 +114,7 @@ class Fetching:
             self._replicas.proposals.propose(now, leader, isr, effects)
 
     def _refusal(self, leader: Leader, entry: _Entry) -> FetchedPartition | None:
-        """Why a fetch is not served: another leader epoch, or a log that is not this one's."""
+        """Return why a fetch is not served: another leader epoch, or a log unlike this one."""
         key, offset, epoch, last_epoch = entry
         log = leader.log
         if epoch not in (NO_EPOCH, leader.leader_epoch) and self._fetch_epoch_checked:

@@ -1,4 +1,4 @@
-"""What brokers pass on to the active controller, and the answers that they bring back.
+"""The requests that brokers pass on to the active controller, and the answers they bring back.
 
 A request that the controller refuses because it is not active is sent again: it decided nothing. A
 request that is lost may have been decided, so its client hears nothing: its connection is closed.
@@ -17,7 +17,7 @@ __all__ = ["FORWARDED", "Forwarding"]
 
 _NOT_CONTROLLER: Final = int(Error.NOT_CONTROLLER)
 _REQUESTS_MAX: Final = 1_000
-"""As many are under way at most; the connection of one more is closed."""
+"""The most requests under way; the connection of one more is closed."""
 
 
 def _whole(response: Any) -> bool:
@@ -47,7 +47,7 @@ _ASKED_AMISS: Final[Mapping[int, Callable[[Any], bool]]] = {
     control.ListReassignmentsResponse.kind: _whole,
     control.DescribeQuorumResponse.kind: _whole,
 }
-"""Whether a response, by its kind, comes from a controller that is not active."""
+"""Checks, by kind, whether a response comes from a controller that is not active."""
 
 FORWARDED: Final = frozenset(kind - 1 for kind in _ASKED_AMISS)
 """The kinds of the requests that are passed on."""
@@ -65,19 +65,19 @@ class _Forwarded:
         self.deadline_ns = deadline_ns
         self.is_sent = False
         self.is_last = False
-        """Its client's connection is closed once it is answered."""
+        """True if its client's connection is closed once it is answered."""
         self.not_before_ns = 0
 
 
 class Forwarding:
-    """All that a broker has passed on."""
+    """The requests that a broker has passed on."""
 
     __slots__ = ("_correlation", "_situation", "_under_way")
 
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self._under_way: dict[int, _Forwarded] = {}
-        """By the correlation that the controller sees."""
+        """The forwarded requests by the correlation that the controller sees."""
         self._correlation = 0
 
     def forward(self, now: int, source: int | None, request: Any, effects: Effects) -> None:
@@ -137,7 +137,7 @@ class Forwarding:
         return self._sources()
 
     def close(self, effects: Effects) -> None:
-        """No client is answered any more."""
+        """Answer no client any more."""
         for forwarded in self._under_way.values():
             _close(forwarded.source, effects)
         self._under_way.clear()

@@ -50,7 +50,7 @@ _Position = tuple[int, int, str]
 
 
 class CommitCodec(Protocol):
-    """How a commit is the payload of a batch of one record."""
+    """The coding of a commit as the payload of a batch of one record."""
 
     def encode(self, commit: Commit) -> Any:
         """The payload."""
@@ -67,7 +67,7 @@ class CommitValues:
         return (commit,)
 
     def decode(self, payload: Any) -> Commit:
-        """That value."""
+        """Return the value decoded."""
         commit: Commit = payload[0]
         return commit
 
@@ -102,19 +102,19 @@ class Groups:
         self._codec = codec
         self._create_due_ns = 0
         self._leader: Leader | None = None
-        """Whose log is replayed into the positions."""
+        """The leader whose log is replayed into the positions."""
         self._replayed = 0
-        """How many of its batches are."""
+        """The number of its batches that are replayed."""
         self._positions: dict[str, dict[_Place, _Position]] = {}
         """(offset, leader epoch, metadata) by group, and by topic name and partition."""
 
     def find(
         self, now: int, source: int, request: FindCoordinatorRequest, effects: Effects
     ) -> None:
-        """Say who leads the offsets; where there are none yet, have their topic created.
+        """Say who leads the offsets; if they have no topic yet, have it created.
 
-        Nobody coordinates transactions. After other errors librdkafka asks again for ever; this one
-        all clients take for final.
+        No node coordinates transactions. After other errors librdkafka asks again for ever; all
+        clients take this one for final.
         """
         if request.transactional:
             refused = tuple((one, _NO_TRANSACTIONS, -1, "", -1) for one in request.groups)

@@ -34,7 +34,7 @@ _Found = tuple[PartitionKey, int, int, int]
 def listed(
     request: ListOffsetsRequest, *, leaders: _Leaders, situation: Situation
 ) -> ListOffsetsResponse:
-    """(key, error, offset, leader epoch) for each partition."""
+    """Return (key, error, offset, leader epoch) for each partition."""
     found: list[_Found] = []
     for key, epoch, timestamp in request.partitions:
         leader = leaders.get(key)

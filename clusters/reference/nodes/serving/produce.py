@@ -30,7 +30,7 @@ class Producing:
         self._situation = situation
         self._leaders = replicas.leaders
         self._due_ns = NEVER_NS
-        """No deadline is before it."""
+        """The time before which there is no deadline."""
         # Rule acks_all_waits.
         self._acks_all_waits = situation.rules.acks_all_waits
 
@@ -93,7 +93,7 @@ class Producing:
         self._situation.alarm.by(self._due_ns)
 
     def close(self, effects: Effects) -> None:
-        """Answer nobody any more."""
+        """Answer no client any more."""
         for pending in self._waiting():
             pending.close(effects)
 
@@ -104,11 +104,11 @@ class Producing:
         return leader.append(batch, effects)
 
     def _unled(self, key: PartitionKey) -> int:
-        """Why nobody answers here for a partition."""
+        """Return the error for a partition that has no leader here."""
         return _NOT_LEADER if key in self._situation.image.partitions else _UNKNOWN
 
     def _waiting(self) -> list[PendingProduce]:
-        """Each once, in the order of their partitions and of their arrival there."""
+        """Return each once, in the order of their partitions and of their arrival there."""
         return list(
             dict.fromkeys(
                 pending

@@ -15,7 +15,7 @@ from clusters.reference.nodes.situation import Situation
 __all__ = ["ProducerIds"]
 
 _REQUESTS_MAX: Final = 1_000
-"""As many wait for a block at most; the connection of one more is closed."""
+"""The most requests that wait for a block; the connection of one more is closed."""
 
 
 class ProducerIds:
@@ -94,7 +94,7 @@ class ProducerIds:
                 alarm.by(self._not_before_ns)
 
     def close(self, effects: Effects) -> None:
-        """No client is answered any more."""
+        """Answer no client any more."""
         while self._waiting:
             effects.append((CLOSE, self._waiting.popleft()[1]))
 

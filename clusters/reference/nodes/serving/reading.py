@@ -45,10 +45,10 @@ class MetadataReads:
         self._offset = -1
         self._brokers: tuple[_Broker, ...] = ()
         self._topics: dict[tuple[tuple[str, int], ...] | None, tuple[_Topic, ...]] = {}
-        """By what was asked for."""
+        """The topics shown, by what was asked for."""
 
     def answer(self, request: MetadataRequest, image: MetadataImage) -> MetadataResponse:
-        """What this image shows of it."""
+        """Return what this image shows of it."""
         if image is not self._image or image.offset != self._offset:
             self._image, self._offset = image, image.offset
             self._brokers = _brokers(image)

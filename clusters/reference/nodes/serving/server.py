@@ -1,4 +1,4 @@
-"""All that clients ask a broker for, and what of it the broker answers while it is fenced: nothing.
+"""The requests of clients to a broker, none of which it answers while it is fenced.
 
 Requests that only the controller decides are passed on; reads wait until the metadata they would
 show may be shown.

@@ -1,4 +1,4 @@
-"""What a broker shows of its metadata: what every unfenced broker has applied too.
+"""The metadata that a broker shows: what every unfenced broker has applied too.
 
 Above the lowest acknowledged offset records wait in a queue, and are replayed into a second image
 once it passes them. Hiding alone does not make reads repeatable, since brokers hear of that offset
@@ -27,7 +27,7 @@ __all__ = ["Visibility", "WaitingRead"]
 WaitingRead = tuple[int, int, int, Any]
 """(offset that has to be shown, deadline, source, request)."""
 _READS_MAX: Final = 10_000
-"""As many wait at most; the connection of one more is closed."""
+"""The most reads that wait; the connection of one more is closed."""
 
 
 class Visibility:
@@ -38,18 +38,18 @@ class Visibility:
     def __init__(self, situation: Situation) -> None:
         self._situation = situation
         self.image = MetadataImage()
-        """What is shown."""
+        """The metadata that is shown."""
         self._lowest = -1
         self._queue: deque[tuple[int, int, MetadataRecord] | MetadataImage] = deque()
         """(offset, epoch, record) in order; an image where a snapshot came instead of records."""
         self._said = 0
         """The end of what was applied, but for records at the end of it that say nothing."""
         self._reads: deque[WaitingRead] = deque()
-        """In the order of their offsets, since what was said only grows."""
+        """The waiting reads in the order of their offsets, since what was said only grows."""
 
     @property
     def is_behind(self) -> bool:
-        """Whether anything is hidden."""
+        """Return whether anything is hidden."""
         return bool(self._queue)
 
     def offered_level(self) -> int:
@@ -65,7 +65,7 @@ class Visibility:
         records: list[tuple[int, int, MetadataRecord]],
         effects: Effects,
     ) -> None:
-        """This snapshot, if any, and these records were applied."""
+        """Note that this snapshot, if any, and these records were applied."""
         if snapshot is not None:
             self._queue.append(snapshot)
             self._said = snapshot.offset
@@ -88,7 +88,7 @@ class Visibility:
         return True
 
     def waits(self, now: int, source: int, request: Any, effects: Effects) -> bool:
-        """Whether a read has to wait; `ready` hands it out then."""
+        """Return whether a read has to wait; `ready` hands it out then."""
         # Rule read_waits.
         if self.image.offset >= self._said or not self._situation.rules.read_waits:
             return False
@@ -116,7 +116,7 @@ class Visibility:
             self._situation.alarm.by(self._reads[0][1])
 
     def close(self, effects: Effects) -> None:
-        """No client is answered any more."""
+        """Answer no client any more."""
         while self._reads:
             effects.append((CLOSE, self._reads.popleft()[2]))
 
