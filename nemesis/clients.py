@@ -48,18 +48,18 @@ class ClientChoice:
         return names if share == "all" else (draw.choice(names),)
 
     def covers(self, name: str) -> bool:
-        """Whether this client may be meant."""
+        """Return whether the choice may resolve to this client."""
         return self.may_be(ClientChoice(text=name))
 
     def may_be(self, other: "ClientChoice") -> bool:
-        """Whether one client may be meant by both."""
+        """Return whether both choices may resolve to the same client."""
         if self.names_one and other.names_one:
             return self == other
         return self.role == other.role
 
     @property
     def names_one(self) -> bool:
-        """Whether it is a client's name, and no share of a role."""
+        """Return whether it is the name of a client and not a share of a role."""
         return " " not in self.text
 
     @property

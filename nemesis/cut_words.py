@@ -1,4 +1,4 @@
-"""How a play writes the flows that a partition cuts."""
+"""The notation in which a play writes the flows that a partition cuts."""
 
 from collections.abc import Mapping
 

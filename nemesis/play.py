@@ -2,10 +2,10 @@
 
 A play is checked whole before anything starts: unknown words, targets that cannot exist, abilities
 the cluster lacks, and steps that contradict an earlier one (wiping a node that runs, releasing what
-nobody holds) are refused with the path to the step. A random nemesis writes the play that it
+no rule holds) are refused with the path to the step. A random nemesis writes the play that it
 performed in the same words, so that it can be replayed.
 
-A step is a mapping of one word and its operand, and modifiers beside it:
+A step is a mapping of one word and its operand, with optional modifiers:
 
     - kill: leader of t-0             # an act: kill stop start pause resume wipe cut_power …
     - await: {isr: {t-0: [1]}}        # a condition, bounded

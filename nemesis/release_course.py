@@ -1,9 +1,9 @@
-"""Which release each node runs, and which metadata.version counts, as far as a play says so.
+"""The release that each node runs and the metadata.version in force, as far as a play says so.
 
 Kafka goes up in the binaries first and in the metadata.version last, and down the other way round:
-a node of a release older than the metadata.version in force ends when it meets it. A step is
-refused only if it cannot be, whichever node a description or a choice will have come to; so what is
-not certain is kept as the set of what it may be.
+a node of a release older than the metadata.version in force ends when it reads that version. A step
+is refused only if it is impossible whichever node a description or a choice resolves to; so
+anything uncertain is kept as the set of its possible values.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,12 +19,15 @@ from nemesis.targets import Choice, NamedNodes, Target
 __all__ = ["ReleaseCourse"]
 
 Line = tuple[int, int] | None
-"""Of a release or a metadata.version, e.g. (4, 3); None: nobody knows before it is looked at."""
+"""The line of a release or a metadata.version, e.g. (4, 3); None: unknown until it is looked up."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReleaseCourse:
-    """What a play has come to. Copied for each of several courses that it may take."""
+    """The releases and metadata.versions that a play has led to.
+
+    It is copied for each of several courses that the play may take.
+    """
 
     runs: dict[NodeName, frozenset[str]] = field(default_factory=dict)
     """The releases of which a node may be."""

@@ -29,7 +29,7 @@ def parse_release(value: object) -> str:
 
 
 def parse_version(value: object) -> str:
-    """`4.3-IV0` or `'4.3'`: a metadata.version from 3.3 on. SpecError if it is none."""
+    """Return the metadata.version, from 3.3 on: `4.3-IV0` or `'4.3'`; raise SpecError otherwise."""
     if isinstance(value, float):
         raise SpecError((), f"{value!r} is a number; quote it: '{value}'")
     if not isinstance(value, str) or not _VERSION.fullmatch(value):

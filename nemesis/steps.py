@@ -99,5 +99,5 @@ def takes_of(steps: Iterable[Step]) -> frozenset[Takes]:
 
 
 def uses_clients(play: Iterable[Step]) -> bool:
-    """Whether some step concerns the links of the clients, which then go through the proxy too."""
+    """Return whether some step concerns the links of clients, which then go through the proxy."""
     return any(verb_of(step).concerns_clients(step) for step in flat(play))

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Share(StrEnum):
-    """How many of the nodes of a role."""
+    """The share of the nodes of a role."""
 
     ONE = "one"
     MINORITY = "minority"
@@ -57,7 +57,7 @@ class NamedNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """So many nodes of a role, drawn from the seed."""
+    """A number of nodes of a role, drawn from the seed."""
 
     share: Share
     role: str
@@ -76,12 +76,12 @@ Target = NamedNodes | Choice | ByRole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a description may be resolved against."""
+    """The state of the system against which a description is resolved."""
 
     nodes: tuple[NodeName, ...]
     broker_ids: Mapping[NodeName, int]
     view: Any
-    """What the system shows, a `clusters.observation.View`; None: no node showed anything."""
+    """The `clusters.observation.View` of the system; None: no node showed anything."""
     active_controller: NodeName | None
 
     @property

@@ -2,8 +2,8 @@
 
 A cluster's network is a directed graph: an edge is a *flow*, the bytes that one node sends to
 another, whoever dialled. Whole, every node reaches every other; a partition removes edges. A shape
-states which, by itself or with draws from the seed; what it came to is written down as the edges,
-so that a replay cuts the same ones.
+states which, alone or with draws from the seed; the resulting edges are written down, so that a
+replay cuts the same ones.
 """
 
 import random
@@ -66,7 +66,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolate:
-    """Nobody else of the nodes in question reaches this side, nor it them."""
+    """A cut around one party: the other nodes in question do not reach it, nor it them."""
 
     party: Party
     among: str = ALL
@@ -86,20 +86,20 @@ class Groups:
 
     @property
     def concerns_clients(self) -> bool:
-        """Whether the clients are in one of the groups."""
+        """Return whether the clients are in one of the groups."""
         return any(group.clients for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneWay:
-    """What `sender` sends does not arrive at `receiver`; the other way is open."""
+    """A one-way cut: bytes from `sender` do not arrive at `receiver`; the other way is open."""
 
     sender: Party
     receiver: Party
 
     @property
     def concerns_clients(self) -> bool:
-        """Whether the clients are at either end."""
+        """Return whether the clients are at either end."""
         return self.sender.clients or self.receiver.clients
 
 
@@ -119,13 +119,13 @@ class Shaped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """The very flows: what every other form comes to when it is performed."""
+    """The flows themselves: every other form becomes one of these when it is performed."""
 
     flows: frozenset[Flow]
 
     @property
     def concerns_clients(self) -> bool:
-        """Whether the clients are at an end of one."""
+        """Return whether the clients are at an end of one of the flows."""
         return any(CLIENTS in flow for flow in self.flows)
 
 

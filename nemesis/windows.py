@@ -41,7 +41,7 @@ from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 __all__ = ["WINDOW_STRIKES", "drawn_window"]
 
 WINDOW_STRIKES: Final = (Kill, Pause, ShutDown, CutPower)
-"""How a party may be struck, beside having its disk wiped after a kill."""
+"""The ways to strike a party, besides wiping its disk after a kill."""
 
 _WITHIN_S: Final = 6.0
 """A bound of every await: longer than a lease and an election of a quick cluster."""
@@ -254,7 +254,7 @@ class _Window:
         self._await(event)
 
     def _aftermath(self) -> None:
-        """What the arrival of the message leads to, and the way back."""
+        """Draw what the arrival of the message leads to, and the way back."""
         if self._cast.leader in self._down and self._chance(0.8):
             self._await(Fenced(node=self._cast.leader, fenced=True))
         for name in list(self._laid):

@@ -34,7 +34,7 @@ def rule_name(value: object) -> str:
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
-    """What exists, the nearest first if one is near: the second half of an error message."""
+    """Return the second half of an error message: the nearest name, if any is near, and all."""
     known = sorted(map(str, allowed))
     near = difflib.get_close_matches(word, known, n=1)
     return (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(known)

@@ -1,6 +1,6 @@
-"""What a message of the reference cluster says, in Kafka's words: API, columns and items.
+"""The columns of a message of the reference cluster, in Kafka's words: API, columns and items.
 
-As `nemesis.wire.decoding` reads frames of Kafka's protocol, so does this read the messages that
+As `nemesis.wire.decoding` reads frames of Kafka's protocol, this module reads the messages that
 nodes of a simulated cluster share: for rules that ask for a field, and for the tape. Metadata
 offsets are end offsets in these messages; on the tape they are those of the last record, as Kafka's
 are.
@@ -101,7 +101,9 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "isr_epochs": lambda epochs: list(epochs) or None,
     "detail": lambda words: words or None,
 }
-"""How the values of these columns are written, None for not at all; others are as they stand."""
+"""The functions that write the values of these columns; None omits the value. Values of other
+columns are written unchanged.
+"""
 
 
 def _as_named(columns: str = "", items: str = "", *, of: str = "items") -> Callable[[Any], Parts]:

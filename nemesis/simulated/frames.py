@@ -53,7 +53,7 @@ def frame_of(
 
 
 def direction_of(link: Link) -> Direction:
-    """Whether requests or answers go over the link."""
+    """Return whether requests or answers go over the link."""
     return Direction.REQUEST if link.answers is None else Direction.RESPONSE
 
 

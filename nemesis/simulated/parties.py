@@ -1,4 +1,4 @@
-"""Who is who on a simulated network: hosts by their names as the harness knows them."""
+"""The parties of a simulated network: hosts by their names as the harness knows them."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -13,9 +13,10 @@ __all__ = ["Parties"]
 
 
 class Parties:
-    """Hosts of a world. Those from `clients_from` on are clients, from `harness_from` on nobody's.
+    """The hosts of a world.
 
-    `clients`: whether the links of clients are on the wire, too.
+    Hosts from `clients_from` on are clients, from `harness_from` on the harness's own. `clients`:
+    the links of clients are on the wire, too.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class Parties:
         self._clients = clients
 
     def link(self, link: Link) -> WireLink | None:
-        """Who dialled whom, by name; None: that link is not on the wire."""
+        """Return which party dialled which, by name; None if that link is not on the wire."""
         asker, asked = link.sender, link.receiver
         if link.answers is not None:
             asker, asked = asked, asker
@@ -45,11 +46,11 @@ class Parties:
         return _dialled(CLIENTS, asked.name)
 
     def is_node(self, host: Host) -> bool:
-        """Whether it is one of the cluster's."""
+        """Return whether the host is a node of the cluster."""
         return host.number < self._clients_from
 
     def runs(self, node: NodeName) -> bool:
-        """Whether its process does."""
+        """Return whether the node's process runs."""
         return all(host.state is HostState.RUNNING for host in self._hosts(node))
 
     def numbers(self, flow: Flow) -> list[tuple[int, int]]:

@@ -98,13 +98,13 @@ class SimulatedWire:
         self._book: Rulebook[_Held] = Rulebook()
         self._names = TopicNames()
         self._fetches: dict[int, Fetches] = {}
-        """What followers told their leaders, by connection."""
+        """The replica and partitions that followers' Fetches have stated, by connection."""
         self._ruled: set[int] = set()
         """Connections of followers whose Fetches a rule may concern."""
         self._stalled: dict[tuple[int, bool], list[_Held]] = {}
-        """What follows a stalled frame, by connection and whether it answers."""
+        """The frames behind a stalled frame, by connection and by whether it is an answer."""
         self._late_ns: dict[tuple[int, int], int] = {}
-        """When the last delayed frame of a connection and kind is passed on."""
+        """The time at which the last delayed frame of a connection and kind is passed on."""
         self._flows: set[Flow] = set()
         self._network.intercept(self)
 
@@ -152,16 +152,16 @@ class SimulatedWire:
         self._names.by_id.update(names)
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the rules."""
         return WireStatus(rules=dict(self._book.statuses()), withheld_bytes={}, connection_count={})
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
-        """Whether a request through this link would get its answer."""
+        """Return whether a request through this link would get its answer."""
         ways = [*self._parties.numbers((source, target)), *self._parties.numbers((target, source))]
         return self._parties.runs(target) and not any(map(self._network.is_blocked, ways))
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
-        """Whether its process runs."""
+        """Return whether the target's process runs."""
         return self._parties.runs(target)
 
     # What the network asks.
@@ -363,7 +363,7 @@ class SimulatedWire:
             self._ruled.discard(connection)
 
     def _is_followers(self, link: Link) -> bool:
-        """Whether Fetches on this link are a follower's, and there is a tape to tell of them."""
+        """Return whether Fetches on this link are a follower's, and there is a tape for them."""
         return (
             self._tape is not None
             and link.answers is None

@@ -41,7 +41,7 @@ class PlayCourse:
     nodes: dict[NodeName, Now] = field(default_factory=dict)
     """Those whose state is not as it was at the start."""
     certain: bool = True
-    """Whether every change of a node's state was of a named node."""
+    """True while every change of a node's state was of a named node."""
     snapshots: set[str] = field(default_factory=set)
     rules: set[str] = field(default_factory=set)
     partitions: set[str] = field(default_factory=set)

@@ -70,7 +70,7 @@ class Episode:
     """It destroys data: it begins only when everything is whole,
     and on one node that serves clients."""
     takes: Takes | None = None
-    """Means beside those of its steps."""
+    """Means that it takes in addition to those of its steps."""
 
     def example(self) -> Sequence[Step]:
         """Return the steps of one on nodes that are made up: they say what it takes."""

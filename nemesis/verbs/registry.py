@@ -1,6 +1,7 @@
-"""Every verb, found in the files beside this one: a new file with VERBS is a new word of plays.
+"""Every verb, found in the files of this folder: a new file with VERBS is a new word of plays.
 
-What a mix draws and what pages colour is asked here, too, so that no fault has a second name.
+Mixes and pages ask here, too, for the faults to draw and the colours, so that no fault has a second
+name.
 """
 
 import pkgutil
@@ -69,7 +70,7 @@ def verb_of(step: Step) -> Verb[Any]:
 
 
 def is_fault(step: Step) -> bool:
-    """Whether the step breaks something, and does not only mend, copy or watch."""
+    """Return whether the step breaks something, and does not only mend, copy or watch."""
     return isinstance(step, Breaking) and verb_of(step).fault
 
 

@@ -62,9 +62,9 @@ def rule_verb(
 ) -> Verb[Lay]:
     """Make a verb that lays a rule.
 
-    `parse_action` reads the operand, `own` are its keys beside those of every rule, and `own_data`
-    writes them. `always`: the API and the direction of what it concerns, whatever the operand says.
-    `harmless`: it only watches.
+    `parse_action` reads the operand, `own` are its keys in addition to those of every rule, and
+    `own_data` writes them. `always`: the API and the direction of what it concerns, whatever the
+    operand says. `harmless`: it only watches.
     """
 
     def parse(written: Written) -> Lay:

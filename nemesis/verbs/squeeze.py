@@ -2,7 +2,7 @@
 
     - {squeeze: broker-1, room: 16MiB}           # beyond its heap
 
-A mix draws so little beside the heap that what is cached and mapped is read again and again.
+A mix draws so little room beyond the heap that cached and mapped pages are read again and again.
 """
 
 import re

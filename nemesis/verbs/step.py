@@ -49,5 +49,5 @@ class Parties:
 
     @property
     def anybody(self) -> bool:
-        """Whether no end was stated."""
+        """Return whether no end was stated."""
         return self.target is None and not self.clients

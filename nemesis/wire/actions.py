@@ -1,4 +1,4 @@
-"""What a rule does to a frame, one action after the other."""
+"""The effects of a rule on a frame, one action after the other."""
 
 from typing import TYPE_CHECKING, assert_never
 

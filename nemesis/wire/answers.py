@@ -2,7 +2,7 @@
 
 The error stands where clients look for it: an error of the whole request (a wrong controller, a
 stale broker epoch) in the message's own field; any other in each item, of which the response has
-those that the request named. A message without items has it in its own field in any case.
+those that the request named. A message without items always has it in its own field.
 """
 
 import io
@@ -154,7 +154,7 @@ def _items(request: Any, name: str) -> Sequence[Any]:
 
 
 def _stated(name: str, request: Any, otherwise: Any, *, nullable: bool) -> Any:
-    """What the request says of this field: which topic it is, which partition, which epoch."""
+    """Return what the request states for this field: a topic, a partition, an epoch."""
     if name in _NUMBERS and isinstance(request, int):
         return request
     if name == "name" and isinstance(request, str):
@@ -167,7 +167,7 @@ def _stated(name: str, request: Any, otherwise: Any, *, nullable: bool) -> Any:
 
 
 def _empty(hint: Any) -> Any:
-    """The value of a field that nobody states: nothing, zero, an empty list."""
+    """Return the value of a field that the request does not state: None, zero, an empty list."""
     if type(None) in get_args(hint):
         return None
     if get_origin(hint) is tuple:

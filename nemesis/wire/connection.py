@@ -26,7 +26,7 @@ _GONE: Final = select.EPOLLERR | select.EPOLLHUP
 
 
 class Loop(Protocol):
-    """What a connection needs of what runs it."""
+    """The loop that runs connections, as far as a connection uses it."""
 
     @property
     def buffer(self) -> memoryview:
@@ -45,7 +45,7 @@ class Loop(Protocol):
         """The time of the run."""
 
     def is_blocked(self, flow: Flow) -> bool:
-        """Whether this flow is blocked now."""
+        """Return whether this flow is blocked now."""
 
     def touch(self, session: Session) -> None:
         """Something of this session changed: its connection is to be brought up to date."""
@@ -73,7 +73,7 @@ class Connection:
 
     @property
     def over(self) -> bool:
-        """Whether both its sockets are closed for good."""
+        """Return whether both its sockets are closed for good."""
         return not any(self._ends.values())
 
     def dial(self) -> None:
@@ -109,7 +109,7 @@ class Connection:
                 self.session.unblock(direction, self._loop.now_ns())
 
     def withheld_bytes(self, flow: Flow) -> int:
-        """What waits in this flow, here and in the kernel's buffers before us."""
+        """Return the bytes that wait in this flow, here and in the kernel's buffers before us."""
         total = 0
         for direction, own in self._flows.items():
             if own == flow:
@@ -184,7 +184,7 @@ class Connection:
         assert end.connection is not None
         if end.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             if self._loop.is_blocked(self._flows[Direction.RESPONSE]):
-                end.broken = True  # Nobody hears of it before the partition heals.
+                end.broken = True  # The source hears of it once the partition heals.
             else:
                 self._refused()
         else:
@@ -211,7 +211,7 @@ class Connection:
             self._lose(side, end)
             return
         if end.connection is None:
-            # Nobody is left who would want to be connected.
+            # The client is gone and has left nothing to send: no connection is needed.
             nothing = not (end.backlog_bytes or self.session.carried_bytes(Direction.REQUEST))
             if self._ends[Side.NEAR] is None and nothing:
                 self._close(side)

@@ -1,4 +1,4 @@
-"""What the harness and the proxy's process say to each other: JSON, one message a line.
+"""The messages between the harness and the proxy's process: JSON, one message a line.
 
 Requests are `{"op": …, …}`, answered in their order by `{"answer": …}` or `{"error": …}`.
 """

@@ -1,4 +1,4 @@
-"""What a session asks of the shell that runs it."""
+"""The effects that a session asks of the shell that runs it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -57,7 +57,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Send this request to its target over a connection of its own, whose answer nobody gets."""
+    """Send this request to its target over a connection of its own, and drop the answer."""
 
     frame: Frame
     copy: bool

@@ -26,7 +26,7 @@ class Fetches:
         """All that were named under this epoch."""
 
     def tells(self, replica: Hashable, partitions: Iterable[Hashable]) -> bool:
-        """Whether a Fetch by this replica of these partitions tells something new."""
+        """Return whether a Fetch by this replica of these partitions tells something new."""
         return replica != self._replica or not self._partitions.issuperset(partitions)
 
     def told(self, replica: Hashable, partitions: Iterable[Hashable]) -> None:

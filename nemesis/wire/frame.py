@@ -19,7 +19,7 @@ _SAID = ("isr", "transactional_id", "fetch_offset", "broker_epoch")
 
 @dataclass(slots=True)
 class TopicNames:
-    """What topics are called whose ids the wire states."""
+    """The names of topics whose ids the wire states."""
 
     by_id: dict[str, str] = field(default_factory=lambda: {METADATA_TOPIC_ID: METADATA_TOPIC})
 
@@ -35,7 +35,7 @@ class Frame:
     """Of the request, also of a response."""
     data: bytes
     time_ns: int
-    """When its last byte had arrived."""
+    """The time at which its last byte had arrived."""
     names: TopicNames
 
     @property

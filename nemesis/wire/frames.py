@@ -47,19 +47,19 @@ class Header(NamedTuple):
     correlation_id: int
     client_id: str | None
     answered: bool
-    """Whether there will be a response: a Produce with acks=0 has none."""
+    """True if there will be a response: a Produce with acks=0 has none."""
     spoken: tuple[int, int] | None = None
     """Key and version on the wire, where `api_key` is only what they mean (a dialect)."""
 
 
 class Step(NamedTuple):
-    """How far a walk came: pass on the bytes up to `passed_to`, then look at `frame`."""
+    """The end of a walk: pass on the bytes up to `passed_to`, then look at `frame`."""
 
     passed_to: int
     frame: tuple[Header, bytes] | None
     """A wanted frame that is whole: its header, and all its bytes with their length."""
     at: int
-    """Where the walk goes on."""
+    """The place at which the walk goes on."""
 
 
 class Walker:
@@ -89,7 +89,7 @@ class Walker:
 
     @property
     def inside(self) -> bool:
-        """Whether a frame has begun, header and all, and not ended."""
+        """Return whether a frame has begun, header and all, and not ended."""
         return self._left > 0 or self._collected is not None
 
     def joined(self, chunk: memoryview) -> memoryview:
@@ -101,7 +101,7 @@ class Walker:
         return whole
 
     def rest(self) -> bytes:
-        """What was kept of a frame that never became whole, once no more will come."""
+        """Return the kept part of a frame that never became whole, once no more will come."""
         rest = bytes(self._collected or self._cut)
         self._cut, self._collected, self._left = b"", None, 0
         return rest
@@ -204,7 +204,7 @@ def _no_frame(length: int) -> FrameError:
 def _acks(chunk: memoryview, at: int, end: int, api_version: int) -> int | None:
     """The acks of a Produce whose header ends at `at`; None if they are not before `end`."""
     if api_version >= _PRODUCE_FLEXIBLE_FROM:
-        # The header's tagged fields: nobody sends any; with some, an answer is expected.
+        # The header's tagged fields: clients send none; with some, an answer is expected.
         if at >= end or chunk[at]:
             return None if at >= end else -1
         try:

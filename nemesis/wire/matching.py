@@ -1,4 +1,4 @@
-"""Which frames a rule concerns: its match, asked first of a header and then of what a frame says.
+"""The match of a rule against frames: first against a header, then against a frame's content.
 
 Headers are asked for every frame of a wanted API that goes by, so that decoding, which costs ten
 times as much, is left to the frames that a rule may really concern.
@@ -54,11 +54,11 @@ class Matcher:
         self._where = match.where
 
     def may_fit(self, direction: Direction, api_key: int) -> bool:
-        """Whether a frame of this API may fit."""
+        """Return whether a frame of this API may fit."""
         return self._direction is direction and self._api_key in (None, api_key)
 
     def fits_header(self, link: Link, direction: Direction, header: Header) -> bool:
-        """Whether a frame with this header may fit: all is stated there but the clauses."""
+        """Return whether a frame with this header may fit: only the clauses are left to check."""
         return (
             self.may_fit(direction, header.api_key)
             and self._version_min <= header.api_version <= self._version_max
@@ -68,7 +68,7 @@ class Matcher:
         )
 
     def fits(self, frame: Frame) -> bool:
-        """Whether the frame fits: its header, and one of its items all clauses."""
+        """Return whether the frame fits: its header fits, and one of its items fits all clauses."""
         if not self.fits_header(frame.link, frame.direction, frame.header):
             return False
         if not self._where:

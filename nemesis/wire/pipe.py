@@ -34,11 +34,11 @@ class Waiting:
     number: int
     """On the tape."""
     fate: Fate
-    """What it becomes once it is passed on."""
+    """The tape's word for it once it is passed on."""
     passed: bool = False
     """It was passed on already: only what follows it waits (a stall)."""
     due_ns: int | None = None
-    """When it is passed on by itself."""
+    """The time at which it is passed on without a release; None: it waits for one."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -48,7 +48,7 @@ class Pipe:
     direction: Direction
     walker: Walker
     receiver: Side = field(init=False)
-    """Where its bytes go."""
+    """The side to which its bytes go."""
     _carry: deque[tuple[int, bytes]] = field(default_factory=deque)
     _carry_bytes: int = 0
     waiting: Waiting | None = None
@@ -68,12 +68,12 @@ class Pipe:
 
     @property
     def stopped(self) -> bool:
-        """Whether it stands still."""
+        """Return whether it stands still."""
         return self.blocked or self.waiting is not None
 
     @property
     def reads(self) -> bool:
-        """Whether its sender is to be read. A line that merely is slow takes what comes."""
+        """Return whether its sender is to be read. A line that is merely slow takes what comes."""
         if self.ended:
             return False
         if not self.stopped:
@@ -83,17 +83,17 @@ class Pipe:
 
     @property
     def keeps_receiver(self) -> bool:
-        """Whether a frame waits here that is still to be delivered."""
+        """Return whether a frame waits here that is still to be delivered."""
         return self.waiting is not None and not self.waiting.passed
 
     @property
     def carries(self) -> bool:
-        """Whether bytes wait here that are still to be walked over."""
+        """Return whether bytes wait here that are still to be walked over."""
         return bool(self._carry)
 
     @property
     def carried_bytes(self) -> int:
-        """What waits here, in bytes."""
+        """Return the number of bytes that wait here."""
         waiting = self.waiting
         frame = len(waiting.frame.data) if waiting is not None and not waiting.passed else 0
         return frame + self._carry_bytes

@@ -1,4 +1,4 @@
-"""What the harness asks of a wire, whether it is a proxy between processes or a simulated one."""
+"""The wire as the harness uses it, whether a proxy between processes or a simulated one."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
@@ -32,10 +32,10 @@ class BreaksNetwork(Protocol):
         """Say what topics are called: names by id, for frames that state ids alone."""
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the wire."""
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request through this link gets its answer in time."""
+        """Return whether a request through this link gets its answer in time."""
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether it gets its answer where no link is in between."""
+        """Return whether a request to the target gets its answer where no link is in between."""

@@ -41,7 +41,7 @@ def lowered(frame: Frame, api: str, max_version: int) -> bytes:
 
 
 def _entry(data: bytes, api_key: int, *, flexible: bool) -> int | None:
-    """Where the entry of this API begins; None if there is none."""
+    """Return the place at which the entry of this API begins, or None if it has no entry."""
     if flexible:
         coded, at = read_unsigned(data, _ERROR_END)
         count = coded - 1

@@ -19,7 +19,7 @@ from nemesis.wire.status import RuleStatus
 __all__ = ["Entry", "Judgement", "Rulebook"]
 
 Held = TypeVar("Held")
-"""What a session makes of a frame that waits; the book only keeps it."""
+"""A session's record of a frame that waits; the book only keeps it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +42,7 @@ class Entry(Generic[Held]):
     overtaken: dict[tuple[NodeName, NodeName], Held] = field(default_factory=dict)
     """Of a Reorder: the one of each link that waits for the next."""
     _status: RuleStatus | None = None
-    """What was said last; None: it has changed since."""
+    """The status as last returned; None: it has changed since."""
 
     def __post_init__(self) -> None:
         self.matcher = Matcher(self.rule)
@@ -64,7 +64,7 @@ class Entry(Generic[Held]):
         return self._status
 
     def concerns(self, frame: Frame) -> bool:
-        """Whether the rule takes this frame, which is then counted."""
+        """Return whether the rule takes this frame; a frame that it takes is counted."""
         if not self.matcher.fits(frame):
             return False
         if self._overtakes(frame.link):
@@ -109,7 +109,7 @@ class Entry(Generic[Held]):
 
 @dataclass(frozen=True, slots=True)
 class Judgement(Generic[Held]):
-    """What the rules say of one frame."""
+    """The judgement of the rules on one frame."""
 
     entry: Entry[Held] | None
     """Of the rule that decides; None: it passes."""
@@ -126,7 +126,7 @@ class Rulebook(Generic[Held]):
 
     def __init__(self) -> None:
         self.in_use = False
-        """Whether any rule is laid. An attribute, since it is asked for each frame."""
+        """True if any rule is laid. An attribute, since it is asked for each frame."""
         self._laid: dict[str, Entry[Held]] = {}
         self._removed: dict[str, Entry[Held]] = {}
         self._by_api: dict[tuple[Direction, int], tuple[Entry[Held], ...]] = {}
@@ -164,7 +164,7 @@ class Rulebook(Generic[Held]):
             yield name, entry.status
 
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:
-        """Whether a rule may concern a frame with this header, so that it must be looked at."""
+        """Return whether a rule may concern a frame with this header; look at it then."""
         return any(
             entry.matcher.fits_header(link, direction, header)
             for entry in self._about(direction, header.api_key)

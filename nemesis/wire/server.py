@@ -140,11 +140,11 @@ class Proxy:
         return len(cut)
 
     def name_topics(self, names: Mapping[str, str]) -> None:
-        """What topics are called: names by id, as Kafka's tools write it."""
+        """Take the names of topics: names by id, as Kafka's tools write it."""
         self._names.by_id.update(names)
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the wire."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return WireStatus(
             rules=dict(self._book.statuses()),
@@ -185,7 +185,7 @@ class Proxy:
         self._loop.forget(descriptor)
 
     def is_blocked(self, flow: Flow) -> bool:
-        """Whether this flow is blocked now."""
+        """Return whether this flow is blocked now."""
         return flow in self._blocked
 
     def touch(self, session: Session) -> None:

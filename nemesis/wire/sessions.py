@@ -7,7 +7,7 @@ order afterwards. What the two ends do meanwhile changes nothing about that:
 - A sender that ends or dies ends its pipe, once what waits in it was passed on: bytes that are in
   the network outlive who sent them. So the far side stays open for a request that waits.
 - A receiver that is gone gets nothing: what waits for it is *undeliverable* when it is released.
-  Nobody dials again in silence.
+  The proxy never dials again in silence.
 
 A target that has closed its end takes no more either; servers of Kafka never close half.
 
@@ -40,7 +40,7 @@ __all__ = ["Common", "Session"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """What all sessions of a proxy share."""
+    """The parts that all sessions of a proxy share."""
 
     book: Rulebook[Waiting]
     tape: Tape
@@ -48,7 +48,7 @@ class Common:
     act: Callable[["Session", Effect], None]
     """Takes each effect, in its order; does it before the next bytes come in."""
     meant: Callable[[Header], Header] | None = None
-    """What a request to a controller means, where the nodes have a dialect."""
+    """Translates the header of a request to a controller, where the nodes have a dialect."""
 
 
 class Session:
@@ -80,15 +80,15 @@ class Session:
         """The time of the event that is being dealt with."""
 
     def reads(self, side: Side) -> bool:
-        """Whether what this side sends is wanted now."""
+        """Return whether what this side sends is wanted now."""
         return self._from(side).reads
 
     def is_gone(self, side: Side) -> bool:
-        """Whether nothing more can be sent to this side."""
+        """Return whether nothing more can be sent to this side."""
         return self._gone[side]
 
     def carried_bytes(self, direction: Direction) -> int:
-        """What waits in this direction."""
+        """Return the number of bytes that wait in this direction."""
         return self._pipes[direction].carried_bytes
 
     def receive(self, side: Side, chunk: memoryview, now_ns: int) -> bool:

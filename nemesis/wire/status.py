@@ -1,4 +1,4 @@
-"""What the proxy says of itself."""
+"""The status of a proxy: its rules, its withheld bytes and its connections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["Delivery", "RuleStatus", "WireStatus"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of the frames that a rule held."""
+    """The fate of the frames that a rule held."""
 
     delivered: int
     undeliverable: int
@@ -19,7 +19,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleStatus:
-    """What came of a rule so far, also once it is removed."""
+    """The effects of a rule so far, also once it is removed."""
 
     matched_count: int
     held_count: int

@@ -16,7 +16,7 @@ __all__ = ["Fate", "Journal", "Tape", "taped_apis"]
 
 
 class Fate(StrEnum):
-    """What was done to a frame: the words of the column `action`."""
+    """The fate of a frame: the words of the column `action`."""
 
     FORWARDED = "forwarded"
     HELD = "held"
@@ -32,7 +32,7 @@ class Fate(StrEnum):
 
 
 class Journal(Protocol):
-    """Where rows go; `history.journal.TapeJournal` is one."""
+    """The journal to which rows go; `history.journal.TapeJournal` is one."""
 
     def frame(
         self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()

@@ -65,7 +65,7 @@ class Wire:
         self._unread = b""
         self._closed = False
         self._failure: str | None = None
-        """Why it answers no more."""
+        """The reason why it answers no more; None: it answers."""
         with _meeting() as meeting:
             path = str(Path(meeting) / "control")
             config = {
@@ -137,24 +137,24 @@ class Wire:
         self._ask("name_topics", names=dict(names))
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the wire."""
         return status_of(self._ask("status"))
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether an ApiVersions request through this link gets its answer in time."""
+        """Return whether an ApiVersions request through this link gets its answer in time."""
         link = self._links[source, target]
         return is_answered(target, (link.address, link.port), timeout_s=timeout_s)
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether it gets its answer where the proxy itself finds the target."""
+        """Return whether such a request gets its answer where the proxy itself finds the target."""
         link = next(link for link in self._links.values() if link.target == target)
         return is_answered(target, (link.dials, link.port), timeout_s=timeout_s)
 
     def close(self) -> None:
         """End the proxy, and with it every connection. Idempotent.
 
-        Raises HarnessError if it does not end, or had ended by itself: its tape is not whole then,
-        even if nobody has asked it anything since.
+        Raises HarnessError if it does not end, or had ended before this call: its tape is not whole
+        then, even if no request was made to it since.
         """
         with self._lock:
             if self._closed:
@@ -208,7 +208,7 @@ class Wire:
                 raise HarnessError(self._failure) from error
 
     def _answer(self) -> Any:
-        """The next answer. Raises HarnessError if it is a refusal, OSError if there is none."""
+        """Return the next answer; raise HarnessError if it is a refusal, OSError if none comes."""
         while b"\n" not in self._unread:
             received = self._control.recv(_CHUNK)
             if not received:

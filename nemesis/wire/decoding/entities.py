@@ -1,8 +1,8 @@
-"""What a frame says, as columns of the table `wire`: kio's entities, by API, in both directions.
+"""The content of a frame, as columns of the table `wire`: kio's entities, by API, both directions.
 
 A frame has columns that all of it shares, and items (a partition of an AlterPartition, a marker)
-that add to them or override them. What nobody can decode (an API or a version that kio does not
-know, a field of a later release, nonsense) has a header alone, and a `detail` that says so.
+that add to them or override them. A frame that cannot be decoded (an API or a version that kio does
+not know, a field of a later release, nonsense) has a header alone, and a `detail` that says so.
 """
 
 import struct
@@ -79,7 +79,7 @@ _BY_KEY: Final = {
 
 
 def is_read(api: str) -> bool:
-    """Whether more than the headers of its frames is read."""
+    """Return whether more than the headers of its frames is read."""
     return (api, Direction.REQUEST) in _EXTRACTORS
 
 
@@ -132,7 +132,7 @@ def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
 
 
 def is_version_0(header: Header, response: bytes) -> bool:
-    """Whether a target that is too old for the version answered ApiVersions as version 0."""
+    """Return whether a target too old for the version answered ApiVersions as version 0."""
     return header.api_key == API_VERSIONS and response[_ERROR] == _UNSUPPORTED_VERSION
 
 

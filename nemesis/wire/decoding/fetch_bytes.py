@@ -1,10 +1,10 @@
 """A follower's Fetch read where its bytes stand: who fetches, and which partitions it names.
 
-To decode a Fetch whole takes a hundred times as long as to pass it on, and of nearly all of them
-nobody wants to know more than whether they name the replica and the partitions that those before
-them did. Since version 15 the replica's id and epoch are a tagged field (KIP-903), the last one of
-the last structure: 15 bytes at the end of the frame. The partitions stand behind fields of fixed
-size. What was read is for comparing alone, and so is left as bytes.
+To decode a Fetch whole takes a hundred times as long as to pass it on. Of nearly all of them the
+tape only needs to know whether they name the same replica and partitions as those before them.
+Since version 15 the replica's id and epoch are a tagged field (KIP-903), the last one of the last
+structure: 15 bytes at the end of the frame. The partitions stand behind fields of fixed size. The
+values are only compared, and so are left as bytes.
 
 This runs for every Fetch between brokers, which are most frames of a busy cluster: hence the bytes
 that are looked at without a call where they are what they nearly always are.
@@ -37,7 +37,7 @@ _DIRECTORY_BYTES: Final = 19
 
 
 class Said(NamedTuple):
-    """What a Fetch says, as it writes it."""
+    """The replica and the partitions of a Fetch, as it writes them."""
 
     replica: bytes
     """Its id and epoch; empty if it names no epoch."""
@@ -85,7 +85,7 @@ def _named(frame: bytes, at: int) -> list[bytes]:
 
 
 def _behind_tags(frame: bytes, at: int) -> int:
-    """Where the tagged fields end that begin here."""
+    """Return the end of the tagged fields that begin here."""
     count, at = read_unsigned(frame, at)
     for _ in range(count):
         _, at = read_unsigned(frame, at)

@@ -1,4 +1,4 @@
-"""What the quorum of controllers says, and Fetch: of the metadata log, and of data where asked."""
+"""The messages of the quorum of controllers; Fetch, of the metadata log and of data if asked."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

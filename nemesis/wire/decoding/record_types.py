@@ -1,4 +1,4 @@
-"""Which types of metadata records a Fetch response carries.
+"""The types of metadata records that a Fetch response carries.
 
 Only the types are read, from the front of each record's value (KIP-631: frame version, type and
 version, all varints), so that no release's definitions are needed.
