@@ -1,4 +1,4 @@
-"""Which clients a produce-poll workload has, and what each of them is told."""
+"""The clients of a produce-poll workload, and the configuration of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

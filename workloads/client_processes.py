@@ -1,7 +1,7 @@
 """The client processes of a workload, as the harness sees them: started, watched, ended.
 
-Through the warden, so that none outlives the harness. Each program is
-`python -m workloads.clients.<program> CONFIG.json`, and has a log of its own beside that file.
+They run through the warden, so that none outlives the harness. Each program is `python -m
+workloads.clients.<program> CONFIG.json`, and its log lies in the same folder as that file.
 """
 
 import json
@@ -44,7 +44,7 @@ class ClientProcesses:
         return dict(self._pids)
 
     def config_path(self, name: str) -> Path:
-        """Where the configuration of a client lies: the caller writes it, then spawns."""
+        """Return the path of a client's configuration: the caller writes it, then spawns."""
         return self._run.clients / f"{name}.json"
 
     def spawn(self, program: str, name: str) -> None:
@@ -62,7 +62,7 @@ class ClientProcesses:
         return tuple(name for name in self._pids if name.startswith(f"{role}-"))
 
     def has_ended(self, name: str) -> bool:
-        """Whether a client's process is gone."""
+        """Return whether a client's process is gone."""
         return self._warden.exit_code(self._pids[name]) is not None
 
     def pause(self, name: str) -> str:
@@ -168,7 +168,7 @@ class ClientProcesses:
                     )
 
     def counts(self) -> Counts:
-        """How far the clients are."""
+        """Return the counts of the clients' operations so far."""
         return live_counts(self._run.raw)
 
     def failures(self) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ class ClientProcesses:
 
 
 def _followed(config: Any, earlier: int) -> Any:
-    """A configuration in which every client takes over from so many logical clients."""
+    """Return a configuration in which every client takes over from `earlier` logical clients."""
     if not isinstance(config, dict):
         return config
     changed = {key: _followed(value, earlier) for key, value in config.items()}

@@ -1,6 +1,6 @@
 """A workload that writes no records: one client process, and what it did in its journals.
 
-It goes beside a workload of records, and is asked by the harness as any other: started, stopped and
+It accompanies a workload of records. The harness uses it as any other: it is started, stopped and
 counted. Nothing of it is read back in the end.
 """
 
@@ -102,7 +102,7 @@ class JournalledWorkload:
         return Counts(invoked=invoked, ok=ok, fail=fail, info=info, by_client={self._client: mine})
 
     def failures(self) -> tuple[str, ...]:
-        """A sentence and a log tail if it ended by itself, or would not end."""
+        """Return a sentence and a log tail if it ended unasked, or would not end."""
         return self._processes.failures()
 
 
@@ -125,7 +125,7 @@ class Tally:
         self._ended: dict[str, int] = {}
 
     def counts(self) -> ClientCounts:
-        """What the journal says by now."""
+        """Return the counts of the journal so far."""
         for line in self._new_lines():
             self._begun += "begin" in line
             if "end" in line:

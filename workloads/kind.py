@@ -1,4 +1,4 @@
-"""What is known of a kind of workload before any of its clients is imported.
+"""A kind of workload, as it is known before any of its clients is imported.
 
 A module `workloads/*_spec.py` has the keys that scenarios may state, as a dataclass, and a `KIND`;
 the registry finds it there.
@@ -23,7 +23,7 @@ __all__ = ["Setup", "SimulatedSetup", "WorkloadKind"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the workload of a run is built with."""
+    """The parts with which the workload of a run is built."""
 
     cluster: Any
     """Of the system that the kind is for."""
@@ -44,7 +44,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedSetup:
-    """What it is built with in virtual time."""
+    """The parts with which it is built in virtual time."""
 
     cluster: Any
     topics: Sequence[TopicSpec]
@@ -79,7 +79,7 @@ class WorkloadKind:
     for_clusters: type[ClusterSpec] = KafkaSpec
     """The clusters that its clients can talk to."""
     beside: bool = False
-    """It goes beside a workload that writes and reads records, and has nothing to read back."""
+    """It accompanies a workload that writes and reads records, and has nothing to read back."""
     first_process: int = 0
     """Of its logical clients: no other kind in a scenario may have the same numbers."""
     tables: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
@@ -87,9 +87,9 @@ class WorkloadKind:
     check: Callable[[Any, Any, Sequence[TopicSpec]], None] = _anywhere
     """Raises SpecError for what cannot be on this cluster; no topics: they could not be read."""
     promised: Callable[[Any, Promises], Promises] = _as_it_is
-    """What clients are promised, with it beside those to whom the second argument is."""
+    """(the workload's spec, the promises without it) → the promises to clients with it."""
     settling_s: Callable[[Any], float] = lambda _spec: 0.0
-    """How long clients have to go on when everything is healed."""
+    """The time for which clients have to go on when everything is healed."""
     moves_replicas: bool = False
     """Any broker may come to be a replica of a key."""
 

@@ -1,4 +1,4 @@
-"""What can be asked of the membership workload; defaults suit a small cluster on one machine."""
+"""The options of the membership workload; defaults suit a small cluster on one machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +21,13 @@ class MembershipSpec:
     """
 
     movers: Annotated[int, Field(ge=1, le=16)] = 2
-    """So many partitions move at a time, at most: each mover has partitions of its own, and waits
-    for the one that it moves."""
+    """The number of partitions that move at a time, at most: each mover has partitions of its own,
+    and waits for the one that it moves.
+    """
     rate: Annotated[float, Field(gt=0, le=100)] = 0.5
     """Moves a second, all movers together; what waits for a move forfeits those due meanwhile."""
     moves: Annotated[int, Field(ge=1)] | None = None
-    """The budget: so many moves of all movers together; None: until told to stop."""
+    """The budget: the number of moves of all movers together; None: until told to stop."""
     replicas_min: Annotated[int, Field(ge=1, le=9)] = 2
     """No partition is asked to have fewer."""
     replicas_max: Annotated[int, Field(ge=1, le=9)] | None = None
@@ -40,7 +41,7 @@ class MembershipSpec:
     """A move that is not over by then is called off: one onto a broker that is down would hold up
     its mover for as long as that is."""
     write_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 5000
-    """When a write without an answer becomes info."""
+    """The time after which a write without an answer becomes info."""
 
     def __post_init__(self) -> None:
         if self.replicas_max is not None and self.replicas_max < self.replicas_min:

@@ -64,12 +64,12 @@ class ProducePoll:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to its clients, by their configuration."""
         return self._spec.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it writes to and reads: every key of its topics."""
+        """Return the keys that it writes to and reads: every key of its topics."""
         return self._plan.keys
 
     @property
@@ -123,7 +123,7 @@ class ProducePoll:
         return tuple(key for key in self._plan.keys if key in complete)
 
     def counts(self) -> Counts:
-        """How far the clients are; cheap enough to ask many times a second."""
+        """Return the counts of the clients so far; cheap enough to ask many times a second."""
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ class ProducePoll:
 
 
 def _complete(result: Path) -> tuple[str, ...]:
-    """What a final reader says it read; of one that died first, nothing."""
+    """Return the keys that a final reader says it read; none, if it died first."""
     try:
         return tuple(json.loads(result.read_text())["complete"])
     except (OSError, ValueError):

@@ -20,7 +20,7 @@ def _found() -> Iterator[WorkloadKind]:
 KINDS: Final[dict[str, WorkloadKind]] = {
     kind.word: kind for kind in sorted(_found(), key=lambda kind: (kind.first_process, kind.word))
 }
-"""By the word under `kind`: those of records, then those that go beside them."""
+"""The kinds by their word under `kind`: those of records, then those that accompany them."""
 
 
 def kind_of(spec: Any) -> WorkloadKind:

@@ -120,7 +120,7 @@ def java_producer_settings(
 
 
 def refused_transactional_setting(settings: Mapping[str, str]) -> str | None:
-    """Why these settings of a user's cannot be, or None."""
+    """Return why these settings of a user's are refused, or None."""
     for name in settings:
         if name in _FIELDS:
             return f"setting {name!r} has a field of its own here: {_FIELDS[name]}"

@@ -2,8 +2,8 @@
 
 Producers run transactions, consumers read what is committed. In the end, when every transaction
 must have ended, the last stable offset of each key is compared with the end of its log: keys that
-are whole are read back at read_committed, and a key that a transaction still holds up is none of
-which a complete read can be made.
+are whole are read back at read_committed, and a key that a transaction still holds up cannot be
+read completely.
 """
 
 import json
@@ -72,12 +72,12 @@ class Transactions:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to its clients, by their configuration."""
         return self._spec.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it writes to and reads: every key of its topics."""
+        """Return the keys that it writes to and reads: every key of its topics."""
         return self._plan.keys
 
     @property
@@ -111,8 +111,8 @@ class Transactions:
     def stop(self, timeout_s: float) -> None:
         """End the producers, each after its transaction, then the consumers.
 
-        What is left after `timeout_s` is killed. Idempotent. A producer needs up to the delivery
-        and the end time-out of the spec, where nobody answers it.
+        Clients that are left after `timeout_s` are killed. Idempotent. A producer needs up to the
+        delivery and the end time-out of the spec where no broker answers it.
         """
         deadline_s = time.monotonic() + timeout_s
         producers, consumers = map(self._processes.named, ("producer", "consumer"))
@@ -138,7 +138,7 @@ class Transactions:
         return tuple(key for key in self._plan.keys if key in complete)
 
     def counts(self) -> Counts:
-        """How far the clients are; a record counts when its transaction has ended."""
+        """Return the counts of the clients so far; a record counts once its transaction ended."""
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ def _java_program(spec: TransactionsSpec, prepared: Prepared, warden: Warden) ->
 
 
 def _listed(result: str, name: str) -> tuple[str, ...]:
-    """What a client says it found; of one that died first, nothing."""
+    """Return the list of this name that a client wrote as its result; empty, if it died first."""
     try:
         return tuple(json.loads(Path(result).read_text())[name])
     except (OSError, ValueError):

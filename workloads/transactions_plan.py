@@ -1,4 +1,4 @@
-"""Which clients a transactions workload has, and what each of them is told."""
+"""The clients of a transactions workload, and the configuration of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

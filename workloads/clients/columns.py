@@ -35,17 +35,17 @@ _OK: Final = Outcome.OK.code
 
 
 class KafkaErrorLike(Protocol):
-    """What is read of a librdkafka error."""
+    """The part of a librdkafka error that is read."""
 
     def code(self) -> int:
         """Kafka's code, or librdkafka's own, negative one."""
 
     def fatal(self) -> bool:
-        """Whether the client instance cannot go on."""
+        """Return whether the error is fatal: the client instance cannot go on."""
 
 
 class MessageLike(Protocol):
-    """What is read of a librdkafka message."""
+    """The part of a librdkafka message that is read."""
 
     def topic(self) -> str | None:
         """Its topic."""
@@ -65,7 +65,7 @@ class MessageLike(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """How sends ended, one row a send: the columns of `SendRecorder.complete`."""
+    """The ends of sends, one row a send: the columns of `SendRecorder.complete`."""
 
     values: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -75,7 +75,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polled:
-    """What a poll returned: records in their order, and the error events between them."""
+    """The result of a poll: records in their order, and the error events between them."""
 
     keys: NDArray[np.int32]
     offsets: NDArray[np.int64]
@@ -105,7 +105,7 @@ def values_of(payloads: Sequence[bytes | None]) -> NDArray[np.int64]:
 
 
 def ends_of(reports: Sequence[MessageLike]) -> Ends:
-    """How the sends ended that these delivery reports are about."""
+    """Return the ends of the sends that these delivery reports are about."""
     # An acknowledged send, too, has no offset where a broker answers that it has the record
     # already, or was not asked to answer (acks=0).
     offsets = [-1 if (offset := report.offset()) is None else offset for report in reports]

@@ -1,4 +1,4 @@
-"""What a client process is told: one JSON file, written by the harness, kept beside its log."""
+"""The configuration of a client process: a JSON file, written by the harness, next to its log."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What every client is told."""
+    """The configuration that every client has."""
 
     client: str
     """Its name: of its log, its segments, and its `client.id` at the brokers."""
@@ -58,7 +58,7 @@ class ClientConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
-    """What a producer is told."""
+    """The configuration of a producer."""
 
     common: ClientConfig
     rate: float
@@ -69,12 +69,12 @@ class ProducerConfig:
     in_flight_max: int
     """Records whose end is not known yet."""
     flush_ms: int
-    """How long to wait for the ends of sends after SIGTERM."""
+    """The time to wait for the ends of sends after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """What a consumer is told."""
+    """The configuration of a consumer."""
 
     common: ClientConfig
     subscribe: bool
@@ -85,7 +85,7 @@ class ConsumerConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalReaderConfig:
-    """What a final reader is told."""
+    """The configuration of a final reader."""
 
     common: ClientConfig
     share: tuple[int, ...]

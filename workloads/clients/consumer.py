@@ -1,8 +1,9 @@
 """A consumer process: polls, and records each poll with all that it returned.
 
-Two ways to come by keys. *Assign*: every key, by itself, and anew from time to time, going back
-over some records it has read. *Subscribe*: what the group gives it; offsets are committed only once
-the records before them are on disk, so that a consumer that is killed leaves no record unread.
+A consumer gets its keys in one of two ways. *Assign*: every key without a group, and anew from time
+to time, going back over some records it has read. *Subscribe*: the keys that the group assigns;
+offsets are committed only once the records before them are on disk, so that a consumer that is
+killed leaves no record unread.
 
 One instance of librdkafka is one logical client, with one poll open at a time. When an instance
 fails for good, a new one goes on under a new process number.

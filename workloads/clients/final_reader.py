@@ -1,10 +1,10 @@
 """A final reader: reads keys from their first to their last offset, when all has healed.
 
-Each read is one operation. It asks the leader for the end of the log first (the high watermark, as
-nobody writes any more all there is), and is ok only if it got there. One that did not, in its share
-of the time, is info; the key is read again, from the start, while there is time.
+Each read is one operation. It asks the leader for the end of the log first (the high watermark: no
+client writes any more, so that is the whole log), and is ok only if it got there. A read that did
+not, in its share of the time, is info; the key is read again, from the start, while there is time.
 
-Exit code 0 whatever was reached; which keys were read completely stands in the result file.
+The exit code is always 0; the result file lists the keys that were read completely.
 """
 
 import json
@@ -142,7 +142,7 @@ class Reader:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Read as the configuration says; 0 in any case."""
+    """Read as the configuration says; always return 0."""
     config = read_config(Path(argv[1]), FinalReaderConfig)
     stopped = stop_on_sigterm()
     agenda = Agenda(config.share, deadline_ns=config.deadline_ns)

@@ -1,9 +1,9 @@
-"""What a transactional producer takes in: records of the run's keys, read at read_committed.
+"""The intake of a transactional producer: records of the run's keys, read at read_committed.
 
 Its group's committed offsets say where it reads on. They are sent with the transaction that the
-records were taken for, and count if it commits. So after one that did not, or may not have, the
-group is asked again; and so is it by the next instance with the same transactional id. Every answer
-and every sending is on record: what came of records and of offsets must be the same.
+records were taken for, and count if it commits. So after a transaction that did not commit, or may
+not have, the group is asked again; so it is by the next instance with the same transactional id.
+Every answer and every sending is on record: records and offsets must have the same outcome.
 
 Polls are recorded like any consumer's, under a process number of their own. Each time that the
 group was asked a new session begins: the same records may be read again.
@@ -37,7 +37,7 @@ _CLOSE_S_MAX: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What was taken for one transaction, by key: where that began, and where it ended."""
+    """The records taken for one transaction: where they begin and where they end, by key."""
 
     offsets_before: Mapping[int, int]
     offsets: Mapping[int, int]
@@ -74,7 +74,7 @@ class Intake:
 
     @property
     def group(self) -> Group:
-        """Whose offsets are sent."""
+        """The group whose offsets are sent."""
         return Group(name=self._config.group, metadata=self._consumer.consumer_group_metadata())
 
     def take(self) -> Taken | None:
@@ -148,7 +148,7 @@ class Intake:
         return self._is_placed
 
     def _committed(self) -> list[int] | int:
-        """The committed offset of each key, -1 where there is none; or why nobody said."""
+        """Return the committed offset of each key, -1 for none; or the code of the error."""
         try:
             places = self._consumer.committed(
                 [TopicPartition(*place) for place in self._places], timeout=_FETCH_S

@@ -34,7 +34,7 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaProgram:
-    """Which Java to run, with which jars."""
+    """The Java to run, and its jars."""
 
     executable: str
     class_path: str

@@ -65,7 +65,7 @@ class JavaTransactions:
         )
 
     def flush(self, timeout_s: float) -> None:
-        """Wait until every record has an end, which the delivery time-out bounds by itself."""
+        """Wait until every record has an end; only the delivery time-out bounds this."""
         del timeout_s
         self._call(self._producer.flush)
         for value in list(self._sent):

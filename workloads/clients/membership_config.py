@@ -1,4 +1,4 @@
-"""What the membership client is told: one JSON file, written by the harness, kept by its log."""
+"""The configuration of the membership client: a JSON file by the harness, next to its log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["MembershipConfig", "read_membership_config", "write_membership_confi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipConfig:
-    """What a membership client is told."""
+    """The configuration of a membership client."""
 
     client: str
     """Its name: of its log, its journal, and its `client.id` at the brokers."""
@@ -27,11 +27,11 @@ class MembershipConfig:
     origin_ns: int
     """Of the run's clock."""
     brokers: Mapping[NodeName, Address]
-    """Where clients find each of them."""
+    """The address at which clients find each of them."""
     broker_ids: tuple[int, ...]
     """On which replicas may be."""
     keys: tuple[str, ...]
-    """What is moved, shared out among the movers."""
+    """The keys to be moved, shared out among the movers."""
     spec: MembershipSpec
     seed: int
     """The run's seed for the workload; a mover draws from (seed, process)."""

@@ -70,7 +70,7 @@ def run_client(config: MetadataConfig, stopped: Callable[[], bool]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Journals:
-    """Where writers record."""
+    """The journals in which writers record."""
 
     of_topics: EventJournal
     of_partitions: EventJournal
@@ -78,7 +78,7 @@ class _Journals:
     """Numbers follow times."""
 
     def of(self, write: TopicWrite) -> EventJournal:
-        """That of the write's table."""
+        """Return the journal of the write's table."""
         return self.of_partitions if write.f is MetadataF.GROW else self.of_topics
 
 
@@ -207,7 +207,7 @@ def _request(write: TopicWrite, *, timeout_s: float) -> Write:
 
 
 def _written(write: TopicWrite) -> dict[str, object]:
-    """What a row says of the write beside its topic."""
+    """Return the fields of a write's row besides its topic."""
     if write.f is MetadataF.GROW:
         return {"partition_count": write.partition_count}
     return {"config_value": write.config_value}

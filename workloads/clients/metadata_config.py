@@ -1,4 +1,4 @@
-"""What the metadata client is told: one JSON file, written by the harness, kept beside its log."""
+"""The configuration of the metadata client: a JSON file by the harness, next to its log."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ __all__ = ["MetadataConfig", "read_metadata_config", "write_metadata_config"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataConfig:
-    """What a metadata client is told."""
+    """The configuration of a metadata client."""
 
     client: str
     """Its name: of its log, its journals, and its `client.id` at the brokers."""
@@ -26,7 +26,7 @@ class MetadataConfig:
     origin_ns: int
     """Of the run's clock."""
     brokers: Mapping[NodeName, Address]
-    """Where clients find each of them."""
+    """The address at which clients find each of them."""
     spec: MetadataSpec
     seed: int
     """The run's seed for the workload; a writer draws from (seed, process)."""

@@ -1,4 +1,4 @@
-"""What clients need of a recorder, so that a test or a benchmark can put another in its place.
+"""The recorders as clients use them, so that a test or a benchmark can put in another one.
 
 See `history.segment` for the recorders of a run.
 """

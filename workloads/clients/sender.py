@@ -28,14 +28,14 @@ __all__ = ["Ending", "Produces", "Sender"]
 _TICK_NS: Final = 10_000_000
 """100 wake-ups a second at most: at 500 records a second, 2-4 % of a core."""
 _BACKLOG_S: Final = 1.0
-"""How much of its schedule a producer makes up for after it could not send."""
+"""The part of its schedule that a producer makes up for after it could not send."""
 _WAIT_S_MAX: Final = 0.1
 """The longest wait inside librdkafka: signals are seen after it."""
 _FATAL_DRAIN_S: Final = 5.0
 
 
 class Produces(Protocol):
-    """What a sender needs of librdkafka's producer."""
+    """The part of librdkafka's producer that a sender uses."""
 
     def produce_batch(
         self,
@@ -58,7 +58,7 @@ class Produces(Protocol):
 
 
 class Ending(Enum):
-    """Why a logical client ended."""
+    """The reason why a logical client ended."""
 
     STOPPED = auto()
     FATAL = auto()

@@ -1,4 +1,4 @@
-"""Which unbroken ownership of its key a polled record belongs to.
+"""Sessions: the unbroken ownership of its key to which a polled record belongs.
 
 A consumer reads a key in order only while it owns it without a break: a new assign, or a rebalance
 that took the key away and gave it back, may start anywhere. Each such ownership is a session, and

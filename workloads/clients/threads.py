@@ -14,7 +14,7 @@ from workloads.generators.pace import Pace
 __all__ = ["Run", "await_due", "run_threads", "steady_pace"]
 
 Run = Callable[[threading.Event], None]
-"""What a thread does, until the event is set."""
+"""The work of a thread, until the event is set."""
 
 _TICK_NS: Final = 1_000_000
 _LOOK_S: Final = 0.1

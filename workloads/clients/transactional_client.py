@@ -1,4 +1,4 @@
-"""What a transactional producer asks of a client library, and how a library's errors count.
+"""A transactional producer's view of a client library, and the severity of a library's errors.
 
 Both libraries sort their errors alike (librdkafka's INTRODUCTION.md, "Transactional producer";
 KafkaProducer's documentation): what may be called again, what leaves only an abort, and what leaves
@@ -14,7 +14,7 @@ __all__ = ["Group", "Severity", "TransactionError", "Transacts"]
 
 
 class Severity(Enum):
-    """What can be done about an error."""
+    """The possible reaction to an error."""
 
     RETRIABLE = auto()
     """The same call again."""

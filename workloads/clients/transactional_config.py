@@ -1,4 +1,4 @@
-"""What a transactional producer and a watcher of stable offsets are told: one JSON file each."""
+"""The configurations of transactional producers and watchers of stable offsets: JSON files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +17,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeConfig:
-    """What a transactional producer is told of the records that it takes in."""
+    """The configuration of the records that a transactional producer takes in."""
 
     group: str
-    """Whose offsets are sent with transactions: all instances of a transactional id have one."""
+    """The group whose offsets are sent with transactions: all instances of a transactional id share
+    it.
+    """
     process: int
     """Under which the first instance's polls are recorded."""
     records_max: int
@@ -31,7 +33,7 @@ class IntakeConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactorConfig:
-    """What a transactional producer is told."""
+    """The configuration of a transactional producer."""
 
     common: ClientConfig
     java: JavaProgram | None
@@ -54,7 +56,7 @@ class TransactorConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsConfig:
-    """What a watcher of stable offsets is told."""
+    """The configuration of a watcher of stable offsets."""
 
     client: str
     raw: str

@@ -22,7 +22,7 @@ _TIMED_OUT: Final = KafkaError._MSG_TIMED_OUT  # noqa: SLF001  # the constant's 
 
 
 class TransactionalProducer(Protocol):
-    """What is needed of librdkafka's producer."""
+    """The part of librdkafka's producer that is used."""
 
     def init_transactions(self, timeout: float) -> None:
         """As confluent_kafka.Producer, and so the others."""

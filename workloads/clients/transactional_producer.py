@@ -128,7 +128,7 @@ def _one(
 def _intake(
     config: TransactorConfig, generation: int, *, offsets: EventJournal, stack: ExitStack
 ) -> Intake | None:
-    """What one logical client takes in, if it does; closed with the stack."""
+    """Return the intake of one logical client, if it has one; closed with the stack."""
     common = config.common
     if config.intake is None:
         return None

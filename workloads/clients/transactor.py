@@ -5,9 +5,9 @@ the end of a transaction before it is asked for. The outcome of each send is tha
 transaction:
 
 - the commit was acknowledged: ok;
-- the commit was asked for, and nobody acknowledged either it or an abort: info;
+- the commit was asked for, and neither it nor an abort was acknowledged: info;
 - else fail. Once an abort is acknowledged the transaction can only be aborted; and one whose commit
-  was never asked for can only be aborted, too, by whoever does it in the end (the producer, its
+  was never asked for can only be aborted, too, by one party or another (the producer, its
   successor with the same id, or the coordinator at the transaction's time-out). So a send of it did
   not happen, whatever became of the abort.
 
@@ -46,7 +46,7 @@ _FLUSH_SLACK_S: Final = 2.0
 
 
 class Ending(Enum):
-    """Why a logical client ended."""
+    """The reason why a logical client ended."""
 
     STOPPED = auto()
     FATAL = auto()
@@ -113,7 +113,7 @@ class Transactor:
         return Ending.STOPPED
 
     def _is_done(self) -> bool:
-        """Whether this producer was to send so much and no more."""
+        """Return whether this producer has used up its transactions, or stops after a failure."""
         failed = self._config.stop_on_failure and self._failed
         return failed or self._intents.count == self._config.transaction_count_max
 
@@ -158,7 +158,7 @@ class Transactor:
             )
 
     def _send(self, transaction: _Open, count: int) -> None:
-        """Write so many records, and wait until each has an end."""
+        """Write `count` records, and wait until each has an end."""
         keys = self._keys.take(count)
         values = self._recorder.invoke(keys, time_ns=self._clock.now_ns())
         transaction.keys += keys.tolist()

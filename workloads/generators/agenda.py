@@ -1,8 +1,8 @@
-"""Which key is read next, and until when: one deadline, shared fairly.
+"""The order in which keys are read, and the time for each: one deadline, shared fairly.
 
 Keys are read one after the other. A key without a leader must not use up the time of the others,
 nor give up while there is time left: each read may take its share of what is left, a key that was
-not read completely goes to the end of the queue, and those that go quickly leave their time to it.
+not read completely goes to the end of the queue, and a quick read leaves its time to the others.
 """
 
 from collections import deque

@@ -1,4 +1,4 @@
-"""Which key comes next: every key equally often, in an order that only the seed knows."""
+"""The next keys: every key equally often, in an order that only the seed knows."""
 
 from collections.abc import Iterator, Sequence
 

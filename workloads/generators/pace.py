@@ -1,8 +1,8 @@
-"""How many records are due: an open-loop schedule.
+"""The number of records that are due: an open-loop schedule.
 
 A closed loop (send, wait, send) sends least just when the system is slow, and so hides exactly what
-it is there to find. Here record number i is due at i / rate, whatever the system answers. What is
-overdue is made up for, within a bound: beyond it the schedule is given up, so that a cluster that
+it is there to find. Here record number i is due at i / rate, whatever the system answers. Overdue
+records are made up for, within a bound: beyond it the schedule is given up, so that a cluster that
 was away for a minute is not drowned in that minute's records when it returns.
 """
 

@@ -1,11 +1,12 @@
-"""What is done to topics: created, altered, given partitions, deleted, and created again.
+"""The writes to topics: created, altered, given partitions, deleted, and created again.
 
 A slot holds one topic at a time. Its name lives several lives, each with a new topic id, and then
 another name takes its place. The first slot of several keeps its topic, and changes its setting all
 the time: a read that is minutes old then shows it, too. The number that a setting carries grows
 with every write to the name, over all its lives, so that each number says which write it is of.
 
-A write that may have happened or not (info) leaves nobody sure of its topic: the name is given up.
+After a write that may have happened or not (info) the state of its topic is uncertain: the name is
+given up.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ __all__ = ["MetadataF", "TopicLives", "TopicWrite"]
 
 
 class MetadataF(StrEnum):
-    """What a write of metadata does, as METADATA_WRITES and PARTITION_WRITES name it."""
+    """The effect of a write of metadata, as METADATA_WRITES and PARTITION_WRITES name it."""
 
     CREATE = "create-topic"
     ALTER = "alter-config"
@@ -90,7 +91,7 @@ class TopicLives:
 
     @property
     def names(self) -> Sequence[str]:
-        """What is worth reading: the name in each slot, and the one that was there before."""
+        """The names worth reading: the name in each slot, and the one that was there before."""
         return [slot.name for slot in self._slots] + [name for name in self._retired if name]
 
     def next(self) -> TopicWrite:
@@ -117,7 +118,7 @@ class TopicLives:
         return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
 
     def ended(self, write: TopicWrite, outcome: Outcome) -> None:
-        """How the write went; the next one is for another topic."""
+        """Take the outcome of the write; the next write is for another topic."""
         slot = self._slots[self._turn]
         slot.writes_count += 1  # also after a failure: a number is never written twice
         if outcome is Outcome.OK:

@@ -17,7 +17,7 @@ class Client(Node, Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing of it is under way."""
+        """Return whether the client has nothing under way."""
 
     def give_up(self) -> None:
         """End its recording; what is open stays open."""

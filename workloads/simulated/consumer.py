@@ -30,7 +30,7 @@ _S: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerPlan:
-    """What one consumer does."""
+    """The plan of one consumer."""
 
     process: int
     places: Sequence[tuple[str, int]]
@@ -39,7 +39,7 @@ class ConsumerPlan:
     """Mean time until it assigns anew; 0: never."""
     seed: int = 0
     noted: bool = False
-    """Whether it notes what it read, for an oracle."""
+    """True if it notes what it read, for an oracle."""
 
 
 class SimulatedConsumer:
@@ -62,7 +62,7 @@ class SimulatedConsumer:
         self._reassign_ns: int | None = None
         self._stopping = False
         self.idle = False
-        """Whether it has ended."""
+        """True once it has ended."""
         self.poll_count = 0
         self.record_count = 0
 

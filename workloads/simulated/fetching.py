@@ -22,7 +22,7 @@ _OUT_OF_RANGE: Final = int(Error.OFFSET_OUT_OF_RANGE)
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of one key: batches, or that its position is beyond its log."""
+    """The result for one key: batches, or that its position is beyond its log."""
 
     number: int
     """Its place in the routes."""
@@ -45,7 +45,7 @@ class Fetches:
         """Leaders that are not to be asked before."""
 
     def ask(self, now: int, positions: Mapping[int, int], effects: Effects) -> None:
-        """Fetch these keys, by their places, from where each is; whom nobody asks already."""
+        """Fetch these keys from their positions; skip leaders with a fetch under way."""
         self._give_up_late(now)
         routes = self._routes
         wanted: dict[int, list[int]] = {}
@@ -75,7 +75,7 @@ class Fetches:
             effects.append((SEND, leader, request))
 
     def take(self, now: int, response: FetchResponse) -> list[Fetched]:
-        """What an answer brings; nothing, if nobody waits for it any more."""
+        """Return what an answer brings; nothing, if the fetch was given up or forgotten."""
         asked = self._asked.pop(response.correlation, None)
         if asked is None:
             return []
@@ -105,7 +105,7 @@ class Fetches:
             self._refused(now, asked[1])
 
     def forget(self) -> None:
-        """What is under way is not wanted any more."""
+        """Forget the fetches that are under way: their answers will be ignored."""
         self._asked.clear()
         self._by_leader.clear()
 

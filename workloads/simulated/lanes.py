@@ -14,7 +14,7 @@ _MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerPlan:
-    """What one producer does."""
+    """The plan of one producer."""
 
     process: int
     places: Sequence[tuple[str, int]]
@@ -29,7 +29,7 @@ class ProducerPlan:
     in_flight_max: int = 20_000
     seed: int = 0
     noted: bool = False
-    """Whether it notes what was acknowledged, for an oracle."""
+    """True if it notes what was acknowledged, for an oracle."""
 
 
 class Lane:

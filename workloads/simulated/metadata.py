@@ -94,7 +94,7 @@ class SimulatedMetadata:
         return ()
 
     def counts(self) -> Counts:
-        """How far the writers are."""
+        """Return the counts of the writers so far."""
         ok, fail, info = (
             sum(writer.counts[outcome] for writer in self._writers) for outcome in Outcome
         )

@@ -50,13 +50,13 @@ class SimulatedMetadataReader:
         self._timeout_ns = timeout_ns
         self._correlation = 0
         self._open: tuple[int, Sequence[str]] | None = None
-        """When a read was called, and of what."""
+        """The time at which the open read was called, and the names that it reads."""
         self._due_ns: int | None = None
         self._stopping = False
 
     @property
     def idle(self) -> bool:
-        """Whether it is told to stop, and has nothing open."""
+        """Return whether it is told to stop, and has nothing open."""
         return self._stopping and self._open is None
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ __all__ = ["Payload"]
 
 
 class Payload(tuple[int, ...]):  # noqa: SLOT001  # it has an attribute
-    """The values; a tuple like any other to nodes, with the producer's time beside."""
+    """The values, with the time at which the producer made them; nodes see a plain tuple."""
 
     made_ns: int
 

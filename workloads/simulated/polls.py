@@ -1,4 +1,4 @@
-"""Where a simulated consumer writes down its polls, and what they returned.
+"""The recorders of a simulated consumer's polls, and of what they returned.
 
 `RecordedPolls` are a run's; `CountedPolls` are for runs of which nothing is kept but the counts.
 """
@@ -60,7 +60,7 @@ class Returned:
 
 
 class Polls(Protocol):
-    """What a consumer needs of its record. Times do not go back; one operation is open at most."""
+    """The record of a consumer. Times do not go back; one operation is open at most."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
         """Record a call; its number."""
@@ -85,9 +85,9 @@ class RecordedPolls:
         self._slots: list[tuple[int, int, int, int, int, int]] = []
         """Of operations that are not in the segments yet, the columns of `_SLOT_COLUMNS`."""
         self._returned = Returned()
-        """What these returned."""
+        """The records that these operations returned."""
         self._run_counts: list[int] = []
-        """How many runs of that are of each."""
+        """The number of runs in `_returned` for each operation."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
         """Keep the call."""
@@ -134,7 +134,7 @@ def _slots(stated: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
 
 
 def _rows(returned: Returned, run_counts: Sequence[int]) -> NDArray[np.void]:
-    """What operations returned, so many runs each; `sequence` is the place of the operation."""
+    """Return the rows of operations by their run counts; `sequence` is the operation's place."""
     counts = np.fromiter(map(len, returned.values), np.int64, len(returned.values))
     places = np.repeat(np.arange(len(run_counts)), run_counts)
     found = np.zeros(returned.count, ROW)

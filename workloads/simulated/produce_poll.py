@@ -99,12 +99,12 @@ class SimulatedProducePoll:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to its clients, by their configuration."""
         return self._spec.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it writes to and reads."""
+        """Return the keys that it writes to and reads."""
         return self._keys
 
     @property
@@ -167,7 +167,7 @@ class SimulatedProducePoll:
         return tuple(key for number, key in enumerate(self._keys) if number in reader.done)
 
     def counts(self) -> Counts:
-        """How far the clients are; counted anew once something has happened."""
+        """Return the counts of the clients so far; counted anew once something has happened."""
         event_count = self._cluster.world.event_count
         if self._counts is None or self._counts[0] != event_count:
             self._counts = (event_count, self._counted())

@@ -1,4 +1,4 @@
-"""Where a simulated producer writes down what it sends, and how that ended.
+"""The recorders of a simulated producer's sends, and of their ends.
 
 `RecordedSends` are a run's; `CountedSends` are for runs of which nothing is kept but the counts.
 """
@@ -18,7 +18,7 @@ __all__ = ["CountedSends", "End", "RecordedSends", "Sends"]
 
 
 class End(NamedTuple):
-    """How the sends of a batch ended, all alike."""
+    """The end of the sends of a batch, the same for all."""
 
     values: tuple[int, ...]
     base_offset: int
@@ -29,12 +29,12 @@ class End(NamedTuple):
 
 
 class Sends(Protocol):
-    """What a producer needs of its record. Times do not go back."""
+    """The record of a producer. Times do not go back."""
 
     def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:
-        """Record so many sends to all keys in turn, from this one on.
+        """Record `count` sends to all keys in turn, from `first_key` on.
 
-        The value of the first of them; others follow it.
+        Returns the value of the first of them; the others follow it.
         """
 
     def complete(self, ends: Sequence[End]) -> None:
