@@ -52,7 +52,7 @@ class Section:
     make: Callable[[Path, int], None]
     """Write the history of this size into a directory."""
     measure: Callable[[Path, int, int], tuple[Cost, ...]]
-    """The costs of so many repetitions on what was made."""
+    """Returns the costs of repetitions on the history: (directory, size, count of repetitions)."""
 
 
 def _make_rows(directory: Path, size: int) -> None:
@@ -83,7 +83,7 @@ def _judge_rows(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...
 
 
 def _make_registers(directory: Path, size: int, *, keys: int) -> None:
-    """An open history of so many registers, each with its share of the operations."""
+    """Write an open history of `keys` registers, each with its share of the operations."""
     manifest = Manifest(
         run_id="bench",
         state=RunState.RECORDED,

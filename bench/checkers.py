@@ -1,9 +1,9 @@
-"""How fast the checkers are, how that grows, and how much memory they take.
+"""The speed of the checkers, how it grows with the size, and the memory they take.
 
-A section is a kind of history and what is done with it. Each size of it is made in a process of its
-own, and measured in another, so that what was used to make it is not in the figures. Every
-repetition ends in a verdict, and a verdict that is not the expected one ends the bench: to be quick
-about a wrong answer is no speed.
+A section is a kind of history and the work done on it. Each size of it is made in a process of its
+own, and measured in another, so that the memory used to make it is not in the figures. Every
+repetition ends in a verdict, and a verdict that is not the expected one ends the bench: a fast
+wrong answer is no result.
 
 Rates are of all that counts as one in the section (operations, records, transactions). Growth is
 the exponent b of time ~ size^b between neighbouring sizes, of the medians.

@@ -1,6 +1,6 @@
-"""What a piece of work costs: time, time of cores, and memory of a process with all its children.
+"""The cost of a piece of work: time, time of cores, and memory of a process with all its children.
 
-Memory is what is resident, added up over the tree and sampled twenty times a second: pages that a
+Memory is resident memory, added up over the tree and sampled twenty times a second: pages that a
 child shares with its parent count twice, and a peak between two samples is missed. The children of
 a Spark session are its JVM and the JVM's Python workers.
 """
@@ -33,7 +33,7 @@ class Cost:
 
 
 def measured(work: Callable[[], None]) -> Cost:
-    """What it costs to do this once."""
+    """Return the cost of doing this once."""
     with _watched() as tree:
         began_s = time.monotonic()
         work()

@@ -1,7 +1,7 @@
-"""What recording costs: sends a second of one producer process, with and without writing them down.
+"""The cost of recording: sends a second of one producer process, with and without a record of them.
 
 The producer is the workload's own, as fast as it can, with acks=all to three replicas; only its
-recorder is exchanged. Runs alternate (with, without, with, …), since whatever else the machine does
+recorder is exchanged. Runs alternate (with, without, with, …), since other work on the machine
 moves single figures far more than recording does: read the ratios of neighbouring runs.
 """
 
@@ -36,7 +36,7 @@ _BATCH: Final = 1000
 _IN_FLIGHT_MAX: Final = 50_000
 _MESSAGE_TIMEOUT_MS: Final = 30_000
 _RUN_S_MAX: Final = 60.0
-"""How long a run may take to get its first answer."""
+"""The time that a run may take to get its first answer."""
 _ALONE_RUNS: Final = 5
 _ALONE_OPERATIONS: Final = 1_000_000
 # A run writes some 100 MB a second and replica: keep the last few hundred.
@@ -93,7 +93,7 @@ class RecorderFigures:
 def recorder_bench(
     *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
 ) -> RecorderFigures:
-    """Start a cluster and measure so many pairs of runs. HarnessError if it does not start."""
+    """Start a cluster and measure pairs of runs; raise HarnessError if it does not start."""
     prepared = prepare(_CLUSTER, say)
     recorded, unrecorded = [], []
     with (
@@ -251,7 +251,7 @@ def _config(bootstrap_servers: str, seed: int) -> ProducerConfig:
 
 
 def _alone() -> float:
-    """Operations a second of a recorder that waits for nobody."""
+    """Return the operations a second of a recorder without a broker to wait for."""
     keys = np.arange(_BATCH, dtype=np.int32) % len(_TOPIC.keys)
     offsets = np.arange(_BATCH, dtype=np.int64)
     outcomes = np.full(_BATCH, Outcome.OK.code, dtype=np.uint8)

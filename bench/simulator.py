@@ -1,10 +1,9 @@
-"""How fast the simulator is: events and virtual seconds a second of a core, and where that goes.
+"""The speed of the simulator: events and virtual seconds a second of a core, and its parts' shares.
 
-Time is that of cores (CPU), since these are shared with whatever else the machine does. A section
-does the same work in every repetition, from the same seeds, so that repetitions differ by noise
-alone: the maximum comes closest to a quiet machine. Where the time goes is seen by samples of what
-runs, taken as the process uses the processor: shares of a hundred samples say little, of a thousand
-enough.
+Time is that of cores (CPU), since these are shared with other work on the machine. A section does
+the same work in every repetition, from the same seeds, so that repetitions differ by noise alone:
+the maximum is nearest to a quiet machine. The shares come from samples of the running code, taken
+as the process uses the processor: shares of a hundred samples say little, of a thousand enough.
 """
 
 import signal
@@ -79,7 +78,7 @@ class SectionFigures:
     cpu_s: tuple[float, ...]
     """Of each repetition, in order."""
     shares: Mapping[str, float]
-    """Of the time, by part, the largest first; of a compiled simulator nobody knows them."""
+    """The shares of the time, by part, the largest first; not known of a compiled simulator."""
     sample_count: int
 
     @property
@@ -229,7 +228,7 @@ SECTIONS: Final[Mapping[str, Work]] = {
 
 
 class _Silent:
-    """Progress that nobody looks at."""
+    """A progress display that shows nothing."""
 
     def say(self, line: str) -> None:
         """Forget it."""

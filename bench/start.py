@@ -1,4 +1,4 @@
-"""How long a cluster takes from the first spawn to a topic that can be created, warm."""
+"""The time that a cluster takes from the first spawn to a topic that can be created, warm."""
 
 import statistics
 import tempfile
@@ -47,7 +47,7 @@ class StartFigures:
 def start_bench(
     *, release: str, controllers: int, runs: int, say: Callable[[str], None]
 ) -> StartFigures:
-    """Start and stop a cluster of three brokers so many times. HarnessError if one fails."""
+    """Start and stop a cluster of three brokers `runs` times; raise HarnessError if one fails."""
     spec = KafkaSpec(release=release, controllers=controllers)
     prepared = prepare(spec, say)
     times = []

@@ -1,7 +1,7 @@
-"""What the proxy costs: acks=all produce to a cluster behind it, and to one without.
+"""The cost of the proxy: acks=all produce to a cluster behind it, and to one without.
 
-Both clusters stand side by side and are measured in turns, one pair after the other: whatever else
-the machine does moves single figures far more than a proxy does, so read the ratios within pairs.
+Both clusters run at the same time and are measured in turns, one pair after the other: other work
+on the machine moves single figures far more than a proxy does, so read the ratios within pairs.
 Clients connect directly; replication and the way to the controllers go through the proxy.
 """
 
@@ -79,7 +79,7 @@ class WireFigures:
 
     @property
     def added_ms(self) -> tuple[float, ...]:
-        """What the proxy adds to the median latency."""
+        """The median latency that the proxy adds, in ms, one figure a pair."""
         pairs = zip(self.proxied_ms, self.direct_ms, strict=True)
         return tuple(proxied - plain for proxied, plain in pairs)
 
@@ -105,7 +105,7 @@ class WireFigures:
 def wire_bench(
     *, pairs: int, seconds: int, value_bytes: int, say: Callable[[str], None] = lambda _: None
 ) -> WireFigures:
-    """Start both clusters and measure so many pairs. HarnessError if one does not start."""
+    """Start both clusters and measure pairs of runs; raise HarnessError if one does not start."""
     prepared = prepare(_CLUSTER, say)
     with _both(prepared) as (plain, proxied, wire):
         runs = _Runs(seconds=seconds, value_bytes=value_bytes)

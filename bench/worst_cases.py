@@ -75,7 +75,7 @@ def all_refused(key: str, count: int) -> pa.Table:
 
 
 def never_answered(key: str, count: int) -> pa.Table:
-    """Half of the operations are swaps that nobody answered: all of them are open at the end.
+    """Half of the operations are swaps without an answer: all of them are open at the end.
 
     Every other one of these took effect, and a read saw it.
     """

@@ -63,7 +63,7 @@ READ: Final = np.dtype(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What history to make."""
+    """The properties of the history to make."""
 
     sends: int = 10_000
     """Of all keys and producers together."""

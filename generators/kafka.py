@@ -100,7 +100,7 @@ def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
 
 
 def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
-    """What a run with the history of this recipe says of itself."""
+    """Return the manifest of a run with the history of this recipe."""
     return Manifest(
         run_id=f"synthetic-{recipe.seed}",
         state=RunState.RECORDED,

@@ -28,7 +28,7 @@ def _nothing(_: Draft) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lie:
-    """How an anomaly is planted, and what must be reported then, and nothing else."""
+    """The planting of an anomaly, and the anomalies that must be reported then, and no others."""
 
     raises: tuple[str, ...]
     tell_log: Callable[[Draft], None] = _nothing

@@ -41,7 +41,7 @@ _NEVER_NS: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What to make."""
+    """The properties of the history to make."""
 
     transactions: int
     seed: int = 0

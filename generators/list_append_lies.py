@@ -21,7 +21,7 @@ class Lie:
     """A small history that is wrong in one way."""
 
     check: str
-    """That must find it …"""
+    """The check that must find it …"""
     level: Isolation
     """… and the weakest isolation that forbids it."""
     kind: str

@@ -29,7 +29,7 @@ __all__ = ["write_long_synthetic_run"]
 _ROUND_SENDS: Final = 250_000
 _FINAL_NS: Final = 1_000_000_000
 _VALUE_BITS: Final = 40
-"""A producer numbers its values from its own number shifted by so many bits on."""
+"""The bits by which a producer's number is shifted to give the first of its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ def _renewed(records: pa.Table, first: _Round, key: _Key, number: int) -> pa.Tab
 
 
 def _final_calls(first: _Round, rounds: int) -> NDArray[np.int64]:
-    """When each final read is called."""
+    """Return the time at which each final read is called."""
     return rounds * first.length_ns + _FINAL_NS // 2 + 2 * np.arange(first.finals.num_rows)
 
 

@@ -1,9 +1,9 @@
 """Lies to plant among made-up operations: for each model the smallest stories that cannot be.
 
-A story is told to an object at a moment at which nothing else goes on: whatever was called before
-has taken effect, or, crashed, may still do so at any time. So each story proves by itself that it
-is a lie, whoever crashed before: it shows what was there before and after, and its values are its
-own. What it says truthfully the object has really done, so that all that follows is right again.
+A story is told to an object at a moment at which nothing else goes on: every earlier call has taken
+effect, or, crashed, may still do so at any time. So each story proves alone that it is a lie,
+whichever client crashed before: it shows the state before and after, and its values are its own.
+The object has really done what the story says truthfully, so that all that follows is right again.
 """
 
 from collections.abc import Callable, Mapping

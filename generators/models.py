@@ -38,9 +38,9 @@ __all__ = ["MODEL_LIES", "ModelRecipe", "model_pieces", "model_table"]
 _SPACING_NS: Final = 1_000
 _PIECE_OPERATIONS: Final = 1 << 18
 _TOUCHING: Final = 4
-"""So many neighbouring calls are at one time, if there are clients enough."""
+"""The number of neighbouring calls at one time, if there are clients enough."""
 _SET_ELEMENTS: Final = 16
-"""That reads of a set have, an operation."""
+"""The elements that reads of a set return, for each operation."""
 _READ_SHARE: Final = 0.5
 _SET_READ_SHARE: Final = 0.3
 _OK, _FAIL, _INFO = range(3)
@@ -52,7 +52,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRecipe:
-    """What to make."""
+    """The properties of the history to make."""
 
     model: Model
     operations: int
@@ -94,14 +94,14 @@ def model_table(recipe: ModelRecipe) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """When what is called: pieces, pauses, and the lies' place among them."""
+    """The times of the calls: pieces, pauses, and the lies' place among them."""
 
     rounds: int
     """Operations a key in a piece."""
     piece_count: int
     pause_ns: int
     reach_ns: int
-    """How long an operation takes at most."""
+    """The longest time that an operation takes."""
     touching: int
     told: int
     """Operations of lies."""
@@ -198,7 +198,7 @@ def _piece(
 
 
 def _fs(recipe: ModelRecipe, rng: np.random.Generator, count: int, *, before: int) -> Ints:
-    """What each does; `before`: how many operations the key has had."""
+    """Draw the `f` of each operation; `before`: the number of operations that the key has had."""
     chance = rng.random(count)
     if recipe.model is Model.SET:
         # Each read has all that is there: so few that an operation costs a few elements.
@@ -216,7 +216,7 @@ def _fs(recipe: ModelRecipe, rng: np.random.Generator, count: int, *, before: in
 def _seen(
     model: Model, f: Ints, ok: NDArray[np.bool_], answers: Answers, back: Ints
 ) -> dict[str, Any]:
-    """What the client knows: what it asked for, and what an answer told it."""
+    """Return what the client knows: the values it asked with, and those that an answer told it."""
     reads = f == 0
     asks_offset = reads if model is Model.LOG else np.zeros(len(f), bool)
     values = None

@@ -36,7 +36,7 @@ _SWAP: Final = 2
 _REFUSED_SHARE: Final = 0.2
 _STALE_MAX: Final = 4
 _WINDOW: Final = 1 << 10
-"""How far behind its end a log is read."""
+"""The distance behind its end at which a log is still read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What a client that gets an answer is told; columns of MODEL_OPERATIONS, NOTHING for null."""
+    """The answers to clients, as columns of MODEL_OPERATIONS; NOTHING for null."""
 
     refused: Flags
     expected: Ints
@@ -117,7 +117,7 @@ class Register:
         changes = ~reads & asked.happens & ~refused
         values = np.append(self.value, asked.value[changes])
         place = np.cumsum(changes)
-        # Nobody has written, or will write, the negative of a value.
+        # No operation writes the negative of a value.
         expected = np.where(refused, -1 - asked.value, values[place - changes])
         self.value = int(values[-1])
         return Answers(
@@ -130,7 +130,7 @@ class Register:
 
 @dataclass(slots=True)
 class Log:
-    """What is appended gets the next offset, for good."""
+    """A log: an appended value gets the next offset, for good."""
 
     count: int = 0
     tail: Ints = field(default_factory=lambda: np.empty(0, np.int64))

@@ -1,8 +1,8 @@
 """Compile the simulator with mypyc: a copy of its modules, rewritten, as C, as a shared library.
 
-The sources of the project stay as they are, and nothing compiled is ever put beside them: a library
-there would win over a module that somebody has edited since. What was built is kept in the cache,
-by a digest of all that it was made from.
+The sources of the project stay as they are, and no library is ever put next to them: it would win
+over a module that was edited since. The result is kept in the cache, by a digest of all that it was
+made from.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from native.rewriting import rewritten
 __all__ = ["compiled_library", "compiled_modules", "why_not"]
 
 _PACKAGES: Final = ("clusters", "harness", "history", "nemesis", "workloads")
-"""What mypy reads, since modules to be compiled import it."""
+"""The packages that mypy reads, since modules to be compiled import them."""
 _COMPILED: Final = (
     "clusters/node_port/*.py",
     "clusters/reference/specs.py",
@@ -49,7 +49,7 @@ _COMPILED: Final = (
     "nemesis/wire/rulebook.py",
     "workloads/simulated/*.py",
 )
-"""Where nine tenths of a trial's time go."""
+"""The modules in which nine tenths of a trial's time are spent."""
 _PLAIN: Final = (
     # What asks a world from outside, a few times a trial.
     "clusters/reference/simulated/administration.py",
@@ -91,7 +91,7 @@ command.run()
 
 
 def why_not() -> str:
-    """What is missing for a compiled build; empty: nothing."""
+    """Return what is missing for a compiled build; empty: nothing."""
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         return f"there is no C compiler ({compiler}); on Debian: apt-get install gcc"
@@ -143,7 +143,7 @@ def _build(root: Path, entry: Path) -> None:
 
 
 def _compile(directory: Path, modules: list[str]) -> None:
-    """Have mypyc put a library beside each module. In a process of its own: it takes a gigabyte."""
+    """Have mypyc put a library next to each module; its own process, since it takes a gigabyte."""
     command = [sys.executable, "-c", _BUILDING, _OPTIMIZATION, *_MYPY, *modules]
     done = subprocess.run(
         command, cwd=directory, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False

@@ -25,7 +25,7 @@ class _Field:
     name: str
     type: str
     written: str
-    """What it is assigned in the class; this and the next two are expressions, or empty."""
+    """The value that the class assigns to it; this and the next two are expressions, or empty."""
     default: str
     factory: str
     is_argument: bool
@@ -105,7 +105,7 @@ def _fields(kind: ast.ClassDef) -> Iterator[_Field]:
 
 
 def _said_of(value: ast.expr | None) -> Mapping[str, str]:
-    """What is said of a field after its type."""
+    """Return the options of a field by name, as expressions."""
     if value is None:
         return {}
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
