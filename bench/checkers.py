@@ -29,33 +29,33 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeFigures:
-    """One size of one section."""
+    """The figures of one size of one section."""
 
     section: str
     unit: str
     size: int
     costs: tuple[Cost, ...]
-    """Of each repetition, in order; the first one finds everything cold."""
+    """The cost of each repetition, in order; the first one finds everything cold."""
 
     @property
     def per_s(self) -> tuple[float, ...]:
-        """Of each repetition."""
+        """The rate of each repetition."""
         return tuple(self.size / cost.seconds for cost in self.costs)
 
     @property
     def median_s(self) -> float:
-        """Of the repetitions."""
+        """The median time of the repetitions."""
         return statistics.median(cost.seconds for cost in self.costs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckerFigures:
-    """All sections, in order."""
+    """The figures of all sections, in order."""
 
     sizes: tuple[SizeFigures, ...]
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {
             "sizes": [{**asdict(one), "per_s": one.per_s} for one in self.sizes],
             "growth": self.growth(),
@@ -70,7 +70,7 @@ class CheckerFigures:
         return found
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [line for sizes in self._by_section().values() for line in self._table(sizes)]
 
     def _by_section(self) -> Mapping[str, list[SizeFigures]]:

@@ -24,11 +24,11 @@ _SAMPLE_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one repetition."""
+    """The cost of one repetition."""
 
     seconds: float
     cpu_s: float
-    """Of all cores, of all processes that were there at the end of a sample."""
+    """The time of all cores, for all processes that were there at the end of a sample."""
     rss_bytes_max: int
 
 
@@ -42,7 +42,7 @@ def measured(work: Callable[[], None]) -> Cost:
 
 
 def growth(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, ...]:
-    """Between neighbouring sizes, the exponent b if time grows as size to the b."""
+    """Return, between neighbouring sizes, the exponent b if time grows as size to the b."""
     pairs = list(zip(sizes, seconds, strict=True))
     return tuple(
         log(after_s / before_s) / log(after / before)
@@ -86,7 +86,7 @@ class _Tree:
 
     @property
     def cpu_s(self) -> float:
-        """Used since the start, of processes that ended meanwhile until they were last seen."""
+        """CPU time since the start; of a process that has ended, as of its last sample."""
         return sum(
             used - self._before_s.get(process, 0.0) for process, used in self._after_s.items()
         )

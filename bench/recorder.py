@@ -60,7 +60,7 @@ class RecorderFigures:
     java: str
     value_bytes: int
     seconds: int
-    """Of each run, from its first answer on."""
+    """The length of each run, from its first answer on."""
     recorded_per_s: tuple[float, ...]
     unrecorded_per_s: tuple[float, ...]
     """Run number i of these came right after number i of the recorded ones."""
@@ -74,11 +74,11 @@ class RecorderFigures:
         return tuple(recorded / unrecorded for recorded, unrecorded in pairs)
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {**asdict(self), "ratios": self.ratios}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [
             f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record",
@@ -152,7 +152,7 @@ class _Unrecorded:
         errors: NDArray[np.int16],
         time_ns: int,
     ) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class _Counted:
@@ -165,7 +165,7 @@ class _Counted:
         self.last_ns = 0
 
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
-        """As the recorder."""
+        """Pass the sends on to the recorder."""
         return self._recorder.invoke(keys, time_ns=time_ns)
 
     def complete(
@@ -177,7 +177,7 @@ class _Counted:
         errors: NDArray[np.int16],
         time_ns: int,
     ) -> None:
-        """As the recorder."""
+        """Pass the ends on to the recorder, and count those that are ok."""
         self._recorder.complete(
             values, offsets=offsets, outcomes=outcomes, errors=errors, time_ns=time_ns
         )

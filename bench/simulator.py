@@ -70,13 +70,13 @@ Work = Callable[[], tuple[int, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionFigures:
-    """One section: the same work some times over."""
+    """The figures of one section: the same work, several times."""
 
     name: str
     event_count: int
     virtual_s: float
     cpu_s: tuple[float, ...]
-    """Of each repetition, in order."""
+    """The CPU time of each repetition, in order."""
     shares: Mapping[str, float]
     """The shares of the time, by part, the largest first; not known of a compiled simulator."""
     sample_count: int
@@ -92,7 +92,7 @@ class SectionFigures:
         return tuple(self.virtual_s / one for one in self.cpu_s)
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {
             "section": self.name,
             "event_count": self.event_count,
@@ -105,7 +105,7 @@ class SectionFigures:
         }
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yield the figures as lines of text."""
         rates, speeds = spread(self.events_per_s, ",.0f"), spread(self.speeds, ".0f")
         yield f"{self.name}: {self.event_count:,} events, {self.virtual_s:.0f} virtual s"
         yield f"  events a core-second     {rates}"
@@ -117,17 +117,17 @@ class SectionFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorFigures:
-    """All sections, in order."""
+    """The figures of all sections, in order."""
 
     sections: tuple[SectionFigures, ...]
     compiled: bool
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {"compiled": self.compiled, "sections": [one.as_data() for one in self.sections]}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         count = len(self.sections[0].cpu_s)
         how = "compiled" if self.compiled else "plain Python"
         found = [f"{count} repetitions, {how}: min / median / max"]
@@ -259,7 +259,7 @@ def _sampled() -> Iterator[Counter[str]]:
 
 
 def _part(frame: FrameType | None) -> str:
-    """Of the innermost frame that is ours: what a library does is done for its caller."""
+    """Return the part of the innermost frame of ours: a library's work is its caller's."""
     while frame is not None:
         part = _part_of(frame.f_code.co_filename)
         if part is not None:
@@ -270,7 +270,7 @@ def _part(frame: FrameType | None) -> str:
 
 @cache
 def _part_of(filename: str) -> str | None:
-    """None: it is a library's. Kept, since looking takes its time from what is measured."""
+    """Return the part of a file, None for a library's. Cached: a look-up costs measured time."""
     path = Path(filename)
     if not path.is_relative_to(_ROOT):
         return None

@@ -26,16 +26,16 @@ class StartFigures:
     brokers: int
     java: str
     start_s: tuple[float, ...]
-    """From the first spawn until all brokers are unfenced."""
+    """The time from the first spawn until all brokers are unfenced."""
     usable_s: tuple[float, ...]
-    """Until a topic was created on all of them, too."""
+    """The time until a topic was created on all of them, too."""
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [
             f"Kafka {self.release}, {self.controllers} + {self.brokers} nodes, Java {self.java}",
             f"{len(self.start_s)} starts: min / median / max",

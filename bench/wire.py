@@ -36,7 +36,7 @@ _BATCH_BYTES: Final = 100_000
 """Handed to the producer at a time."""
 _IN_FLIGHT_BYTES_MAX: Final = 8 << 20
 _LATENCY_SHARE: Final = 0.3
-"""Of the seconds of a run: one record after the other, each waited for."""
+"""The share of a run's seconds in which one record follows the other, each waited for."""
 _FLUSH_TIMEOUT_S: Final = 30.0
 # A run writes some 100 MB a second and replica: keep the last few hundred.
 _CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
@@ -56,7 +56,7 @@ _TOPIC: Final = TopicSpec(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireFigures:
-    """Of each pair of runs, in order: what has the same index was measured side by side."""
+    """The figures of each pair of runs, in order: the same index means the same pair."""
 
     kafka: str
     java: str
@@ -69,7 +69,7 @@ class WireFigures:
     """Median time from a record's send to its acknowledgement, one record at a time."""
     proxied_ms: tuple[float, ...]
     proxy_cpu_share: tuple[float, ...]
-    """Of one core, while the cluster behind it was produced to at full speed."""
+    """The share of one core, while the cluster behind it was produced to at full speed."""
 
     @property
     def ratios(self) -> tuple[float, ...]:
@@ -84,11 +84,11 @@ class WireFigures:
         return tuple(proxied - plain for proxied, plain in pairs)
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {**asdict(self), "ratios": self.ratios, "added_ms": self.added_ms}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [
             f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record: min / median / max",
@@ -212,7 +212,7 @@ class _Runs:
         return acknowledged / (now_s - begin_s)
 
     def median_ms(self, cluster: KafkaCluster) -> float:
-        """From send to acknowledgement, one record after the other."""
+        """The median time from send to acknowledgement, one record after the other."""
         reports = _Reports()
         producer = _producer(cluster, linger_ms=0)
         self._send_one(producer, reports)
@@ -254,7 +254,7 @@ def _producer(cluster: KafkaCluster, *, linger_ms: int) -> Producer:
             "enable.idempotence": True,
             "linger.ms": linger_ms,
             "queue.buffering.max.messages": 10_000_000,
-            # A new cluster is loading its coordinators; the client asks again by itself.
+            # A new cluster is loading its coordinators; the client asks again unprompted.
             "log_level": 3,
         }
     )

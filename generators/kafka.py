@@ -118,7 +118,7 @@ def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
 
 
 def _sends(recipe: Recipe, rng: np.random.Generator) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """All sends by call, and by which time each reached its leader, if it did."""
+    """Return all sends by call, and the time at which each reached its leader, if it did."""
     count = recipe.sends
     sends = np.zeros(count, SEND)
     sends["key"] = rng.integers(recipe.keys, size=count)
@@ -164,7 +164,7 @@ def _appended(
 
 
 def _read(draft: Draft, *, poll_crashes: bool) -> None:
-    """Every consumer reads all of the log, and so does a final read a key."""
+    """Have every consumer read all of the log, and a final read each key."""
     recipe, log = draft.recipe, draft.log
     first = np.searchsorted(log["key"], log["key"])
     place = np.arange(len(log)) - first

@@ -23,7 +23,7 @@ _STRANGER: Final = 1 << 62
 
 
 def _nothing(_: Draft) -> None:
-    """This lie is told elsewhere."""
+    """Do nothing: this lie is told elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Lie:
 
 
 def _target(draft: Draft) -> NDArray[np.void]:
-    """The entry of an acknowledged record in the middle of the key and of everybody's batches."""
+    """Return an acknowledged record's entry, inside the key and the batches of all consumers."""
     log = draft.log[draft.log["key"] == _KEY]
     recipe = draft.recipe
     acknowledged = draft.sends["value"][draft.sends["outcome"] == OK]
@@ -90,7 +90,7 @@ def _abort(draft: Draft) -> None:
 
 
 def _show_another_value(draft: Draft) -> None:
-    """One more consumer crashes in its only poll, and saw a crashed send's value in it."""
+    """Add a consumer that crashes in its only poll, after it saw a crashed send's value."""
     target, value = _target(draft), _add_send(draft, offset=-1, outcome=INFO)
     poll = row_of(
         READING,
@@ -198,4 +198,4 @@ LIES: Final[Mapping[str, Lie]] = {
     "sent-values": Lie(raises=("sent-values",), tell_log=_append_a_stranger),
     "unique-values": Lie(raises=("unique-values",), tell_readers=_send_again),
 }
-"""By the name of the check that each is for."""
+"""The lies by the name of the check that each is for."""

@@ -54,7 +54,7 @@ class Recipe:
     fail_rate: float = 0.01
     isolation: Isolation = Isolation.STRICT_SERIALIZABLE
     lies: tuple[str, ...] = ()
-    """Of `LIES`, each planted once."""
+    """The names in `LIES` to plant, each once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ def write_synthetic_transactions(run: RunDirectory, recipe: Recipe) -> Synthetic
 
 
 def pieces(table: pa.Table) -> Iterator[tuple[str, list[pa.Table]]]:
-    """Each key with its rows, as `history.model_writer` takes them, bucket by bucket."""
+    """Yield each key with its rows, as `history.model_writer` takes them, bucket by bucket."""
     encoded = table["key"].combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     codes = encoded.indices.to_numpy()
@@ -125,7 +125,7 @@ class _Drawn:
     outcome: Ints
     happened: NDArray[np.bool_]
     transaction: Ints
-    """Of each step."""
+    """The transaction of each step."""
     position: Ints
     key: Ints
     appends: NDArray[np.bool_]
@@ -168,7 +168,7 @@ def _processes(outcome: Ints, clients: int) -> Ints:
 
 
 def _table(drawn: _Drawn, recipe: Recipe) -> pa.Table:
-    """Every step by key, with what it appended or read; transactions are not yet renumbered."""
+    """Return every step by key, with its append or read; transactions are not yet renumbered."""
     del recipe
     order = np.argsort(drawn.key, kind="stable")
     key, transaction, appends = drawn.key[order], drawn.transaction[order], drawn.appends[order]

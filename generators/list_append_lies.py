@@ -145,4 +145,6 @@ LIES: Final[Mapping[str, Lie]] = {
     ),
     "lost-update": _odd("lost-update", Isolation.SNAPSHOT, "A 0-10 ok x= x+1\nB 0-10 ok x= x+2"),
 }
-"""Each by what it shows. Some show more besides: half of a transaction is in a circle, too."""
+"""The lies by the anomaly that each shows. Some show more: half of a transaction is in a circle,
+too.
+"""

@@ -38,7 +38,7 @@ class _Key:
 
     records: pa.Table
     final_rows: pa.Table
-    """Those of its final read."""
+    """The rows of its final read."""
     offset_count: int
     """Offsets from its first to its last, gaps included."""
 
@@ -132,7 +132,7 @@ def _operations(first: _Round, rounds: int) -> Iterator[pa.Table]:
 
 
 def _records(first: _Round, key: str, rounds: int) -> Iterator[pa.Table]:
-    """All rows of a key: those of the rounds, and of its final read."""
+    """Yield all rows of a key: those of the rounds, and of its final read."""
     mine = first.keys[key]
     count = first.operations.num_rows
     for number in range(rounds):

@@ -138,7 +138,7 @@ def _unwritten_value(register: Register, new: int) -> list[ToldOperation]:
 
 
 def _flicker(register: Register, new: int) -> list[ToldOperation]:
-    """Of two concurrent writes each is seen after the other."""
+    """Tell of two concurrent writes, each of which is seen after the other."""
     register.value = new
     writes = [ToldOperation(f="write", call=0, end=1, value=value) for value in (new, new + 1)]
     return [*writes, _read(new, 2), _read(new + 1, 4), _read(new, 6)]
@@ -265,4 +265,4 @@ MODEL_LIES: Final[Mapping[Model, Mapping[str, Story]]] = {
         "went-back": _went_back,
     },
 }
-"""By model and name."""
+"""The lies by model and name."""

@@ -56,19 +56,20 @@ class ModelRecipe:
 
     model: Model
     operations: int
-    """Over all keys, lies apart."""
+    """The operations over all keys, without those of the lies."""
     keys: int = 1
     clients: int = 50
     crash_rate: float = 0.01
     fail_rate: float = 0.01
     swap_share: float | None = None
-    """Of the changes of a register. None: half of those of a versioned one, none of a plain one,
-    which can then be judged without a search."""
+    """The share of swaps in the changes of a register. None: half of those of a versioned one, none
+    of a plain one, which can then be judged without a search.
+    """
     lies: tuple[str, ...] = ()
-    """Of `MODEL_LIES`, each told once."""
+    """The names in `MODEL_LIES` to tell, each once."""
     seed: int = 0
     piece_operations: int = _PIECE_OPERATIONS
-    """Of one key at a time, at most."""
+    """The operations of one key in a piece, at most."""
 
     @property
     def key_names(self) -> list[str]:
@@ -77,7 +78,7 @@ class ModelRecipe:
 
 
 def model_pieces(recipe: ModelRecipe) -> Iterator[tuple[str, Iterator[pa.Table]]]:
-    """Each key with its rows of MODEL_OPERATIONS, as `history.model_writer` takes them."""
+    """Yield each key with its rows of MODEL_OPERATIONS, as `history.model_writer` takes them."""
     numbers = {name: number for number, name in enumerate(recipe.key_names)}
     told = len(_stories(recipe, OBJECTS[recipe.model]()))
     for name in by_bucket(numbers):
@@ -85,7 +86,7 @@ def model_pieces(recipe: ModelRecipe) -> Iterator[tuple[str, Iterator[pa.Table]]
 
 
 def model_table(recipe: ModelRecipe) -> pa.Table:
-    """All of it as one table, words as strings."""
+    """Return the history as one table, words as strings."""
     tables = [
         piece.cast(MODEL_OPERATIONS) for _, pieces in model_pieces(recipe) for piece in pieces
     ]
@@ -127,7 +128,7 @@ class _Course:
         return -(-self.piece_count // 2)
 
     def call_ns(self, slots: Ints, piece: int) -> Ints:
-        """Of these operations, which are of one piece."""
+        """Return the call times of these operations, which are of one piece."""
         ours: Ints = slots // self.touching * self.touching * _SPACING_NS
         return ours + piece * self.pause_ns
 
@@ -249,7 +250,7 @@ def _stories(recipe: ModelRecipe, made: ModelObject) -> list[ToldOperation]:
 def _told_table(
     recipe: ModelRecipe, course: _Course, told: list[ToldOperation], *, name: str
 ) -> pa.Table:
-    """Each by a process of its own, in the pause before the piece in the middle."""
+    """Return the lies, each by a process of its own, in the pause before the middle piece."""
     before = course.middle * course.rounds * recipe.keys
     last = min(before, recipe.operations)
     # The piece before has ended by then.

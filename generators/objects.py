@@ -30,7 +30,7 @@ FS: Final = {
     Model.SET: ("read", "add"),
     Model.COUNTER: ("read", "add"),
 }
-"""Of each model; 0 reads."""
+"""The values of `f` for each model; 0 reads."""
 
 _SWAP: Final = 2
 _REFUSED_SHARE: Final = 0.2
@@ -212,4 +212,4 @@ OBJECTS: Final[dict[Model, type[ModelObject]]] = {
     Model.SET: GrowOnlySet,
     Model.COUNTER: Counter,
 }
-"""Of each model whose keys are objects of their own."""
+"""The object of each model whose keys are objects of their own."""

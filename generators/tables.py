@@ -1,4 +1,4 @@
-"""From a drafted history to the tables of `history.schema`."""
+"""The way from a drafted history to the tables of `history.schema`."""
 
 from typing import Final
 

@@ -128,7 +128,7 @@ def compiled_library(root: Path, *, progress: Progress) -> Path:
 
 
 def _build(root: Path, entry: Path) -> None:
-    """Everything that is to be installed, into an empty directory."""
+    """Put everything that is to be installed into an empty directory."""
     modules = compiled_modules(root)
     for package in _PACKAGES:
         shutil.copytree(
@@ -165,7 +165,7 @@ def _keep(directory: Path, modules: set[str]) -> None:
 
 
 def _digest(root: Path) -> str:
-    """Of all that a build is made from: modules and what they import, tools, this Python."""
+    """Return the digest of a build's inputs: modules and what they import, tools, this Python."""
     found = hashlib.sha256()
     words = (sys.version, sysconfig.get_platform(), importlib.metadata.version("mypy"), *_MYPY)
     found.update("\n".join((*words, _OPTIMIZATION, _BUILDING, *_COMPILED, *_PLAIN)).encode())

@@ -50,7 +50,7 @@ def _among(data: Mapping[str, object], stage: Stage) -> str:
 
 
 def _roles(stage: Stage) -> dict[str, str]:
-    """Those of the cluster's nodes, by their plurals."""
+    """Return the roles of the cluster's nodes, by their plurals."""
     return {f"{role}s": role for role in map(role_name, stage.nodes)}
 
 

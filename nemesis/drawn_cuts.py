@@ -74,7 +74,7 @@ def _party(*nodes: NodeName) -> Party:
 
 
 def _few_of(flows: frozenset[tuple[NodeName, NodeName]]) -> tuple[NodeName, ...]:
-    """Of a cut that leaves everybody connected somehow: the node that most of it is about."""
+    """Return the node with the most cut flows, of a cut that leaves all nodes connected somehow."""
     ends = sorted({end for flow in flows for end in flow})
     counts = {node: sum(node in flow for flow in flows) for node in ends}
     return (max(ends, key=lambda node: counts[node]),)

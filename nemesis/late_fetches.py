@@ -38,7 +38,9 @@ _WITHIN_S: Final = 6.0
 """A bound of every await: longer than a session of a quick cluster."""
 _CATCHES_UP_S: Final = (0.05, 0.2, 0.5)
 _HEARS_S: Final = (0.0, 0.05, 0.2)
-"""From the follower's return to the arrival of its old Fetch: the leader hears of it late."""
+"""The times from the follower's return to the arrival of its old Fetch: the leader hears of it
+late.
+"""
 _JOINS_S: Final = (0.05, 0.2, 0.5)
 _SILENCE: Final = "silence"
 _LATE: Final = "late"
@@ -73,7 +75,7 @@ def drawn_late_fetch(draw: random.Random, *, key: str, replicas: Sequence[int]) 
         Wait(for_s=draw.choice(_JOINS_S)),
     ]
     if draw.random() < 0.5:  # noqa: PLR2004
-        # Whoever joined may lead now.
+        # The replica that joined may lead now.
         steps += [
             Kill(target=leader),
             _await(Fenced(node=leader.nodes[0], fenced=True)),

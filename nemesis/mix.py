@@ -46,7 +46,9 @@ class MixSpec:
     """Drawn with equal chance: `leader` and `isr follower` of a random partition, the `active
     controller`, or one|minority|majority|all nodes of a role."""
     gap_s: tuple[float, float] = (2.0, 5.0)
-    """From the recovery after one fault to the next one (with overlap: from begin to begin)."""
+    """The time from the recovery after one fault to the next one (with overlap: from begin to
+    begin).
+    """
     duration_s: tuple[float, float] = (3.0, 8.0)
     down: Mapping[str, int] = field(default_factory=dict)
     """The number of nodes of a role that may be down at once, by the role's name; 1 for a role that
@@ -81,11 +83,11 @@ class Mix:
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
     _demanded: list[str] = field(init=False)
-    """Those that have not come yet."""
+    """Demanded kinds that have not come yet."""
     _to_come: list[str] = field(default_factory=list)
-    """Of this round."""
+    """Kinds still to come in this round."""
     _targets: list[str] = field(default_factory=list)
-    """Of this round, the next one last."""
+    """Targets still to come in this round, the next one last."""
     _in_vain: int = 0
 
     def __post_init__(self) -> None:

@@ -39,7 +39,7 @@ place in the ISR.
 """
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.3)
 _GAPS_S: Final = (0.0, 0.001, 0.005, 0.05, 0.2)
-"""Between two arrivals of what was held."""
+"""The times between two arrivals of held frames."""
 _MOVES: Final = (1, 2, 2, 2, 3)
 
 
@@ -85,7 +85,7 @@ class _Relay:
         return [(one, self._leader) for one in self._draw.sample(followers, count)]
 
     def _hand_on(self) -> None:
-        """Somebody else leads; whether and how the former leader follows is drawn."""
+        """Have another replica lead; draw whether and how the former leader follows."""
         before = self._leader
         others = [one for one in self._replicas if one not in (before, self._out)]
         after = self._draw.choice(others)

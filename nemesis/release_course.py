@@ -36,14 +36,14 @@ class ReleaseCourse:
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
-        """Every node on the cluster's release, at the metadata.version that it starts with."""
+        """Return the course with every node on the cluster's release and first metadata.version."""
         return cls(
             runs=dict.fromkeys(stage.nodes, frozenset({stage.release})),
             finalised=frozenset({stage.metadata_version or stage.release}),
         )
 
     def copy(self) -> Self:
-        """Another one, as far as this."""
+        """Return a copy of the course up to here."""
         return type(self)(runs=dict(self.runs), finalised=self.finalised)
 
     def moved(self, target: Target, release: str) -> None:

@@ -1,7 +1,7 @@
-"""Whom a step hits: named nodes, or a description that is resolved when the step is performed.
+"""The target of a step: named nodes, or a description resolved when the step is performed.
 
-A description draws from the play's own random stream and looks at the metadata of that moment; what
-it came to is written into the performed play, so that a replay hits the same nodes.
+A description draws from the play's own random stream and looks at the metadata of that moment; the
+nodes it resolved to are written into the performed play, so that a replay hits the same nodes.
 """
 
 import random
@@ -50,7 +50,7 @@ class RoleOf(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedNodes:
-    """These nodes."""
+    """A choice of named nodes."""
 
     nodes: tuple[NodeName, ...]
 

@@ -53,7 +53,7 @@ class Shape(StrEnum):
 
 
 ALL: Final = "all"
-"""As what a shape is drawn over, instead of the nodes of one role."""
+"""The word for all nodes, where a shape is not drawn over the nodes of one role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Isolate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """Each group reaches itself alone; who is in no group reaches everybody."""
+    """A cut into groups: each reaches itself alone; a node in no group reaches every node."""
 
     groups: tuple[Party, ...]
 
@@ -133,7 +133,7 @@ Cut = Isolate | Groups | OneWay | Shaped | Flows
 
 
 def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
-    """Every node reaches every other; clients and the nodes that serve them do, too."""
+    """Return the network without a cut: all nodes, and clients with the nodes that serve them."""
     import networkx as nx  # noqa: PLC0415
 
     graph: nx.DiGraph[NodeName] = nx.DiGraph()
@@ -220,7 +220,7 @@ def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> froz
 
 
 def _majority_ring(order: Sequence[NodeName]) -> frozenset[Flow]:
-    """Each reaches its nearest neighbours on the ring, as many as make a majority with itself."""
+    """Cut all but the nearest neighbours on the ring: each node reaches a majority with itself."""
     count = len(order)
     reach = (count // 2 + 1) // 2
     return frozenset(

@@ -17,17 +17,19 @@ from workloads.produce_poll_spec import Consume, ProducePollSpec
 __all__ = ["FINAL_READERS_MAX", "ClientPlan"]
 
 FINAL_READERS_MAX: Final = 2
-"""One a core of a small machine; a reader takes in about 150 000 records a second."""
+"""The number of final readers: one a core of a small machine; a reader takes in about 150 000
+records a second.
+"""
 _BATCH_BYTES_MAX: Final = 8 << 20
 _IN_FLIGHT_BYTES_MAX: Final = 64 << 20
-"""Of one producer. With values of 100 B the counts of the spec come first."""
+"""The bytes in flight of one producer. With values of 100 B the counts of the spec come first."""
 _FLUSH_SLACK_MS: Final = 2000
 """librdkafka's time-outs are looked at once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPlan:
-    """From the spec to the configurations.
+    """The way from the spec to the configurations.
 
     No logical client has the number of another, restarts and final readers included.
     """

@@ -147,7 +147,7 @@ class ClientProcesses:
             time.sleep(_LOOK_S)
 
     def wait(self, names: Sequence[str], *, deadline_s: float) -> None:
-        """Wait until these have ended by themselves, or until then."""
+        """Wait until these have ended unasked, or until then."""
         for name in names:
             left_s = max(0.0, deadline_s - time.monotonic())
             self._warden.wait(self._pids[name], timeout_s=left_s)
@@ -172,7 +172,7 @@ class ClientProcesses:
         return live_counts(self._run.raw)
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Clients that ended unasked, or would not end: one sentence and log tail each."""
         ended = {name: self._warden.exit_code(pid) for name, pid in self._pids.items()}
         return tuple(
             self._obituary(name, code)

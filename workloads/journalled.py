@@ -53,12 +53,12 @@ class JournalledWorkload:
 
     @property
     def promises(self) -> Promises:
-        """Of records, of which it has none: the strictest."""
+        """Return the strictest promises: they are about records, of which it has none."""
         return Promises(idempotent=True, acks="all", consume="assign")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """None: it writes no records."""
+        """Return no keys: it writes no records."""
         return ()
 
     @property
@@ -89,7 +89,7 @@ class JournalledWorkload:
         self._processes.end(tuple(self.pids), deadline_s=time.monotonic() + timeout_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:  # noqa: ARG002  # as the port has it
-        """Nothing: it has no keys."""
+        """Return no keys: it has none."""
         return ()
 
     def counts(self) -> Counts:
@@ -107,7 +107,7 @@ class JournalledWorkload:
 
 
 def clients_way(cluster: BrokerCluster) -> dict[NodeName, Address]:
-    """Each broker as clients find it: over a proxy, where there is one."""
+    """Return each broker's address as clients find it: over a proxy, where there is one."""
     brokers = [node for node in cluster.nodes if role_of(node) is Role.BROKER]
     servers = [server.rpartition(":") for server in cluster.bootstrap_servers.split(",")]
     return {

@@ -26,7 +26,7 @@ class Setup:
     """The parts with which the workload of a run is built."""
 
     cluster: Any
-    """Of the system that the kind is for."""
+    """The cluster of the system that the kind is for."""
     prepared: Prepared
     topics: Sequence[TopicSpec]
     warden: Warden
@@ -63,7 +63,7 @@ def _as_it_is(_spec: Any, promises: Promises) -> Promises:
 
 
 def _anywhere(_spec: Any, _cluster: Any, _topics: Sequence[TopicSpec]) -> None:
-    """Nothing is refused."""
+    """Refuse nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +75,15 @@ class WorkloadKind:
     module: str
     """It has `build(spec, Setup)`, and is imported when a run of it is set up."""
     simulated: str | None = None
-    """Likewise `build(spec, SimulatedSetup)`; None: it has no clients in virtual time."""
+    """A module with `build(spec, SimulatedSetup)`; None: it has no clients in virtual time."""
     for_clusters: type[ClusterSpec] = KafkaSpec
     """The clusters that its clients can talk to."""
     beside: bool = False
     """It accompanies a workload that writes and reads records, and has nothing to read back."""
     first_process: int = 0
-    """Of its logical clients: no other kind in a scenario may have the same numbers."""
+    """The first number of its logical clients: no other kind in a scenario may have the same
+    numbers.
+    """
     tables: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
     """The tables of the cluster that it sets out to record."""
     check: Callable[[Any, Any, Sequence[TopicSpec]], None] = _anywhere
@@ -91,7 +93,7 @@ class WorkloadKind:
     settling_s: Callable[[Any], float] = lambda _spec: 0.0
     """The time for which clients have to go on when everything is healed."""
     moves_replicas: bool = False
-    """Any broker may come to be a replica of a key."""
+    """True if any broker may become a replica of a key."""
 
     def build(self, spec: Any, setup: Setup) -> Workload:
         """The workload of a run, not started yet."""

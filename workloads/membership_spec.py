@@ -25,7 +25,9 @@ class MembershipSpec:
     and waits for the one that it moves.
     """
     rate: Annotated[float, Field(gt=0, le=100)] = 0.5
-    """Moves a second, all movers together; what waits for a move forfeits those due meanwhile."""
+    """Moves a second, all movers together; while a mover waits for a move, it forfeits those that
+    fall due.
+    """
     moves: Annotated[int, Field(ge=1)] | None = None
     """The budget: the number of moves of all movers together; None: until told to stop."""
     replicas_min: Annotated[int, Field(ge=1, le=9)] = 2
@@ -33,10 +35,11 @@ class MembershipSpec:
     replicas_max: Annotated[int, Field(ge=1, le=9)] | None = None
     """Nor more; None: as many as there are brokers."""
     cancel_share: Annotated[float, Field(ge=0, le=1)] = 0.2
-    """Of the moves, how many are called off."""
+    """The share of moves that are called off."""
     cancel_after_max_ms: Annotated[int, Field(ge=0, le=600_000)] = 300
-    """After at most so long, and only if they are not over by then: an empty partition moves within
-    about 100 ms."""
+    """The longest time after which they are called off, if they are not over by then: an empty
+    partition moves within about 100 ms.
+    """
     completion_limit_ms: Annotated[int, Field(ge=100, le=600_000)] = 20_000
     """A move that is not over by then is called off: one onto a broker that is down would hold up
     its mover for as long as that is."""

@@ -11,7 +11,7 @@ from workloads.kind import WorkloadKind
 __all__ = ["KIND", "MetadataSpec"]
 
 _SETTLED_READS_S: Final = 5.0
-"""For reads of metadata that are held to their age."""
+"""The time for reads of metadata that are held to their age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,9 @@ class MetadataSpec:
     """
 
     writers: Annotated[int, Field(ge=1, le=64)] = 3
-    """Each asks one broker after the other and waits for the answer: a broker that is paused holds
-    up each writer once in a while, and never all the time."""
+    """The number of writers. Each asks one broker after the other and waits for the answer: a
+    broker that is paused holds up each writer once in a while, and never all the time.
+    """
     write_rate: Annotated[float, Field(gt=0, le=1000)] = 10.0
     """Writes a second, all writers together."""
     read_rate: Annotated[float, Field(gt=0, le=5000)] = 60.0
@@ -34,7 +35,7 @@ class MetadataSpec:
     writer's, if it has several, stays to the end and is only altered.
     """
     partitions: Annotated[int, Field(ge=1, le=100)] = 1
-    """Of each topic, when it is created."""
+    """The partitions of each topic, when it is created."""
     grows: Annotated[int, Field(ge=0, le=100)] = 1
     """Times that a topic is given one partition more between its creation and its deletion."""
     replication_factor_max: Annotated[int, Field(ge=1, le=10)] = 3
@@ -51,8 +52,9 @@ class MetadataSpec:
     """The time after which a write without an answer becomes info, and its topic is left alone."""
     read_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 2000
     age_max_ms: Annotated[float, Field(ge=0)] | None = None
-    """A promise to hold the cluster to: no read lacks what was known for longer than this. None:
-    how old reads are is a figure."""
+    """A promise to hold the cluster to: no read lacks a state that was known for longer than this.
+    None: the age of reads is only a figure.
+    """
 
     settled_age_max_ms: Annotated[float, Field(ge=0)] | None = None
     """The same promise, of reads that are called when nothing has been broken for `settle_ms`: a
@@ -70,7 +72,7 @@ class MetadataSpec:
 
 
 def _promised(spec: MetadataSpec, promises: Promises) -> Promises:
-    """Of metadata as it says; of records as before."""
+    """Return the promises: of metadata as the spec says, of records as before."""
     return replace(
         promises,
         metadata_age_max_ms=spec.age_max_ms,
@@ -80,7 +82,7 @@ def _promised(spec: MetadataSpec, promises: Promises) -> Promises:
 
 
 def _settling_s(spec: MetadataSpec) -> float:
-    """Until there are settled reads, if these are held to an age."""
+    """Return the time until there are settled reads, if these are held to an age."""
     return 0.0 if spec.settled_age_max_ms is None else spec.settle_ms / 1000 + _SETTLED_READS_S
 
 

@@ -16,7 +16,7 @@ class HasProcesses(Protocol):
 
     @property
     def clients(self) -> ClientProcesses:
-        """Those that write and read records."""
+        """The clients that write and read records."""
 
 
 class Workload(Protocol):
@@ -56,4 +56,4 @@ class Workload(Protocol):
         """Return the counts of the clients so far; cheap enough to ask many times a second."""
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Clients that ended unasked, or would not end: one sentence and log tail each."""

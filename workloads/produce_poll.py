@@ -31,9 +31,9 @@ from workloads.produce_poll_spec import Consume, ProducePollSpec
 __all__ = ["Consume", "ProducePoll", "ProducePollSpec"]
 
 _CONSUMER_STOP_S: Final = 9.0
-"""To poll what was sent last, and to leave the group."""
+"""The time to poll the last sends, and to leave the group."""
 _READER_SLACK_S: Final = 2.0
-"""For a final reader to end, after it gave up."""
+"""The time for a final reader to end, after it gave up."""
 
 
 class ProducePoll:
@@ -127,7 +127,7 @@ class ProducePoll:
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Clients that ended unasked, or would not end: one sentence and log tail each."""
         return self._processes.failures()
 
     def _spawn(

@@ -41,12 +41,13 @@ class ProducePollSpec:
     """Records a second, all producers together; 0: as fast as they can. 1000 costs each client a
     few per cent of a core, which leaves the machine to the brokers."""
     value_bytes: Annotated[int, Field(ge=VALUE_BYTES_MIN, le=900_000)] = 100
-    """Of a record's value: 8 that count, then padding. Brokers refuse 1 MB by default."""
+    """The bytes of a record's value: 8 that count, then padding. Brokers refuse 1 MB by default."""
     acks: Annotated[Literal["all", "1", "0"], BeforeValidator(str)] = "all"
     idempotence: bool = True
     consume: Consume = Consume.BOTH
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
-    """Of the consumers. Final reads are always uncommitted: they read all there is."""
+    """The isolation of the consumers. Final reads are always uncommitted: they read all there is.
+    """
     message_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] = 15_000
     """The time after which a send that has no answer becomes info: longer than a failover takes (a
     session time-out of 3 to 9 s and an election), shorter than anyone wants to wait at the end of a
@@ -62,7 +63,9 @@ class ProducePollSpec:
     """Mean time until an assigning consumer assigns anew, going back over some records that it has
     read: did what it saw stay? 0: never."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of librdkafka, for producers and consumers alike; what concerns the other kind is ignored."""
+    """Settings of librdkafka, for producers and consumers alike; those for the other kind are
+    ignored.
+    """
 
     def __post_init__(self) -> None:
         if self.idempotence and self.acks != "all":

@@ -32,11 +32,11 @@ from workloads.transactions_spec import TransactionsSpec
 __all__ = ["Transactions", "build"]
 
 _CONSUMER_STOP_S: Final = 9.0
-"""To poll what was sent last."""
+"""The time to poll the last sends."""
 _READ_S: Final = 20.0
-"""Of the time for the final reads, what is left to them when stable offsets were waited for."""
+"""The part of the time for final reads that is left to them after the wait for stable offsets."""
 _SLACK_S: Final = 2.0
-"""For a client to end, after it gave up."""
+"""The time for a client to end, after it gave up."""
 
 
 class Transactions:
@@ -142,7 +142,7 @@ class Transactions:
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Clients that ended unasked, or would not end: one sentence and log tail each."""
         return self._processes.failures()
 
     def _settled(self, deadline_s: float) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ class Transactions:
         self._processes.spawn(program, name)
 
     def _finish(self, names: Sequence[str], deadline_s: float) -> None:
-        """Wait for these to end by themselves; end them when time is up."""
+        """Wait for these to end unasked; end them when time is up."""
         self._processes.wait(names, deadline_s=deadline_s)
         self._processes.end(names, deadline_s=deadline_s)
 

@@ -27,12 +27,12 @@ _CLEANUP_MS: Final = 10_000
 """Kafka's `transaction.abort.timed.out.transaction.cleanup.interval.ms`: its coordinators look that
 often for transactions that have timed out."""
 _ABORT_MS: Final = 3000
-"""For such an abort to be written everywhere."""
+"""The time for such an abort to be written everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionsPlan:
-    """From the spec to the configurations. No logical client has the number of another."""
+    """The way from the spec to the configurations. No logical client has the number of another."""
 
     spec: TransactionsSpec
     bootstrap_servers: str
@@ -41,7 +41,7 @@ class TransactionsPlan:
     origin_ns: int
     seed: int
     java: JavaProgram | None
-    """For what is Kafka's own client."""
+    """The Java for Kafka's own client."""
 
     def producers(self) -> tuple[TransactorConfig, ...]:
         """Processes from 0 on."""

@@ -33,12 +33,12 @@ class TransactionsSpec:
     """
 
     client: Client = Client.LIBRDKAFKA
-    """Of the producers."""
+    """The client library of the producers."""
     readers: Annotated[tuple[Client, ...], Field(min_length=1, max_length=16)] = (
         Client.LIBRDKAFKA,
     )
-    """Of the consumers, in turn: `[librdkafka, java]` with two consumers is one of each. The final
-    reads are always librdkafka's.
+    """The client libraries of the consumers, in turn: `[librdkafka, java]` with two consumers is
+    one of each. The final reads are always librdkafka's.
     """
     client_release: str | None = None
     """The release whose jars Java clients run on; None: the release under test."""
@@ -71,7 +71,7 @@ class TransactionsSpec:
     pattern: tuple[Intent, ...] = ()
     """The intended ends of transactions, in turn and from the start again; empty: at random."""
     abort_share: Annotated[float, Field(ge=0, le=1)] = 0.3
-    """Of the transactions that end at random, how many abort."""
+    """The share of aborts among the transactions that end at random."""
     value_bytes: Annotated[int, Field(ge=VALUE_BYTES_MIN, le=900_000)] = 100
     transaction_timeout_ms: Annotated[int, Field(ge=1000, le=900_000)] = 10_000
     """The time after which the coordinator aborts what is left open: long after what a transaction
@@ -88,10 +88,10 @@ class TransactionsSpec:
     then.
     """
     reassign_s: Annotated[float, Field(ge=0)] = 10.0
-    """As of produce-poll: mean time until a consumer goes back over records it has read; 0: never.
+    """As in produce-poll: mean time until a consumer goes back over records it has read; 0: never.
     """
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of the producers, in the words of their client."""
+    """Settings of the producers, in the words of their client."""
 
     def __post_init__(self) -> None:
         if self.client_release is not None and not self.needs_java:

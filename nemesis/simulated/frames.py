@@ -22,7 +22,9 @@ TAPED_KINDS: Final = frozenset(
     if key in TAPED or (key == FETCH and kind != FetchRequest.kind)
     for one in (kind, kind + 1)
 )
-"""Of data the tape has those fetches of followers that tell something new (`Fetches`)."""
+"""The kinds on the tape. Of data these are only followers' fetches that tell something new
+(`Fetches`).
+"""
 
 
 def frame_of(

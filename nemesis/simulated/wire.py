@@ -60,9 +60,9 @@ class _Held:
     message: Any
     request: Any
     incarnation: int
-    """Of its receiver, when it was sent."""
+    """The incarnation of its receiver when it was sent."""
     number: int
-    """On the tape."""
+    """Its number on the tape."""
     fate: Fate
     passed: bool = False
     """It was passed on: only what follows it waits."""
@@ -94,7 +94,7 @@ class SimulatedWire:
         )
         self._tape = None if journal is None else Tape(journal)
         self._taped = NOTHING if journal is None else _TAPED
-        """By kind, whether it is on the tape."""
+        """For each kind, whether it is on the tape."""
         self._book: Rulebook[_Held] = Rulebook()
         self._names = TopicNames()
         self._fetches: dict[int, Fetches] = {}
@@ -167,7 +167,7 @@ class SimulatedWire:
     # What the network asks.
 
     def wanted(self, link: Link) -> bytes | bytearray:
-        """By kind, whether to see frames of this link: what the tape or a rule wants."""
+        """Return for each kind whether the tape or a rule wants to see frames of this link."""
         party = self._parties.link(link)
         if party is None:
             overheard = self._overhears and self._parties.overheard(link) is not None

@@ -39,20 +39,20 @@ class PlayCourse:
     members: set[NodeName]
     releases: ReleaseCourse
     nodes: dict[NodeName, Now] = field(default_factory=dict)
-    """Those whose state is not as it was at the start."""
+    """The nodes whose state is not as it was at the start."""
     certain: bool = True
     """True while every change of a node's state was of a named node."""
     snapshots: set[str] = field(default_factory=set)
     rules: set[str] = field(default_factory=set)
     partitions: set[str] = field(default_factory=set)
     paused_clients: set[ClientChoice] = field(default_factory=set)
-    """As plays name them."""
+    """The paused clients, as plays name them."""
     maybe: set[str] = field(default_factory=set)
     """Rules and partitions of choices: they may be there or not."""
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
-        """Every member runs, and nothing is broken."""
+        """Return the course in which every member runs, and nothing is broken."""
         members = {node for node in stage.nodes if node not in stage.spares}
         return cls(members=members, releases=ReleaseCourse.at_the_start(stage))
 

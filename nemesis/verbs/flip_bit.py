@@ -31,7 +31,7 @@ class FlipBit(OnNodes):
 
     part: FlippedPart = FlippedPart.SEGMENT
     seed: int | None = None
-    """Of which bit it is; None until it is performed."""
+    """The seed that draws the bit; None until it is performed."""
 
 
 def _do(cluster: Cluster, node: NodeName, step: FlipBit) -> str:

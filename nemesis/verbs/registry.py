@@ -43,7 +43,7 @@ def _found() -> Iterator[tuple[Verb[Any], ModuleType]]:
 _FOUND: Final = tuple(_found())
 _ALL: Final = tuple(verb for verb, _ in _FOUND)
 VERBS: Final[Mapping[str, Verb[Any]]] = {verb.word: verb for verb in _ALL}
-"""By word. Of a word with two classes of steps, one of its verbs: they parse alike."""
+"""The verbs by word. Of a word with two classes of steps, one of its verbs: they parse alike."""
 
 _OF_STEP: Final[Mapping[type, tuple[Verb[Any], ...]]] = {
     kind: tuple(verb for verb in _ALL if verb.step is kind) for kind in {v.step for v in _ALL}

@@ -41,7 +41,7 @@ class Lay(Breaking):
     name: str
     action: Action
     match: Match
-    """Without its sources and targets: these are resolved when the rule is laid."""
+    """The match without its sources and targets: these are resolved when the rule is laid."""
     source: Parties = field(default_factory=Parties)
     target: Parties = field(default_factory=Parties)
 

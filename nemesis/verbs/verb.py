@@ -99,7 +99,7 @@ class Healing:
     seen: str
     """The evidence when the fault is over."""
     of_running_nodes: bool = True
-    """Every node has to run afterwards; else it is done to nodes whether they run or not."""
+    """Every node has to run afterwards; if False, it is done to nodes whether they run or not."""
     of_the_living: bool = False
     """No node dies of what it ends, which outlives every process."""
     again_if_it_dies: bool = False
@@ -129,13 +129,16 @@ class Deed(Generic[N]):
     draws: Callable[[N, Random], N] = lambda step, _draw: step
     """Draws what the step leaves open, before it is performed."""
     parts: Callable[[N], tuple[OnNodes, ...]] | None = None
-    """Of one that is performed on one node after the other, each of which is waited for: the steps
-    that come to the same."""
+    """The equivalent steps of a step that is performed on one node after the other, each of which
+    is waited for.
+    """
 
     mends_itself: bool = False
     """It ends with what heals it; what is left is to see the node back."""
     heals: Healing | None = None
-    """Of a verb that ends the faults which name it in `healed_by`; None: it heals nothing."""
+    """The healing by a verb that ends the faults which name it in `healed_by`; None: it heals
+    nothing.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,7 @@ class Verb(Generic[S]):
     """One word of a play."""
 
     word: str
-    """Also the name of the fault in journals, checks and pages, if it is one."""
+    """The word; also the name of the fault in journals, checks and pages, if it is one."""
     example: tuple[str, ...]
     """Steps of a play, the last one with this word, as a document writes them: on `broker-1` of a
     cluster with topic `t`. The manual shows it, and the suite performs it everywhere."""
@@ -151,7 +154,7 @@ class Verb(Generic[S]):
     fits: Callable[[S], bool] = lambda _step: True
     """Tells its own steps, where verbs share a class of steps."""
     parse: Callable[[Written], Step]
-    """Raises SpecError with the path below the step. `at` is added by whoever calls it."""
+    """Raises SpecError with the path below the step. The caller adds `at`."""
     data: Callable[[S], dict[str, object]]
     """The word with its operand, and its modifiers; `parse` reads it back."""
     perform: Callable[[S, Director], bool]
@@ -171,10 +174,10 @@ class Verb(Generic[S]):
     concerns_clients: Callable[[S], bool] = lambda _step: False
     """Tells whether it is done to the links of clients, which then go through the proxy, too."""
     deed: "Deed[Any] | None" = None
-    """Of a verb that is done to nodes."""
+    """The effect of a verb that is done to nodes."""
     episodes: tuple[Episode, ...] = ()
     """The kinds of fault that a mix makes of it."""
     state: str = ""
-    """The state of a node meanwhile, as a picture says it."""
+    """The state of a node during the fault, as a picture says it."""
     tones: tuple[str, str] | None = None
     """The colours of the fault in light and in dark surroundings, as `#rrggbb`; None: any."""

@@ -30,7 +30,7 @@ class Loop(Protocol):
 
     @property
     def buffer(self) -> memoryview:
-        """To receive into; shared by all."""
+        """The buffer to receive into; shared by all."""
 
     def watch(self, descriptor: int, mask: int, handler: Callable[[int], None]) -> None:
         """Call `handler` when something of `mask`, or an error, is there; level-triggered."""
@@ -48,7 +48,7 @@ class Loop(Protocol):
         """Return whether this flow is blocked now."""
 
     def touch(self, session: Session) -> None:
-        """Something of this session changed: its connection is to be brought up to date."""
+        """Bring the connection of this session up to date: something of the session changed."""
 
 
 class Connection:

@@ -87,7 +87,7 @@ class End:
             self.backlog_bytes += len(data) - sent
 
     def flush(self) -> None:
-        """Send of what was kept as much as goes."""
+        """Send as much of the backlog as the socket takes."""
         while self._backlog and self.writable:
             first = self._backlog[0]
             sent = self._sent(first)

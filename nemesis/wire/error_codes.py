@@ -6,7 +6,7 @@ __all__ = ["error_code", "error_name", "error_names"]
 
 
 def error_name(code: ErrorCode) -> str:
-    """As Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
+    """Return the name as Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
     return code.name.upper()
 
 
@@ -16,5 +16,5 @@ def error_code(name: str) -> ErrorCode:
 
 
 def error_names() -> tuple[str, ...]:
-    """All of them."""
+    """Return the names of all errors."""
     return tuple(map(error_name, ErrorCode))

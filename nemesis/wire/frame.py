@@ -1,4 +1,4 @@
-"""A frame that somebody wanted: where it goes, its bytes, and what it says once that is asked."""
+"""A wanted frame: where it goes, its bytes, and its content once that is asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Frame:
     link: Link
     direction: Direction
     header: Header
-    """Of the request, also of a response."""
+    """The header of the request, also for a response."""
     data: bytes
     time_ns: int
     """The time at which its last byte had arrived."""
@@ -55,7 +55,7 @@ class Frame:
 
     @property
     def rows(self) -> tuple[Mapping[str, Any], ...]:
-        """As in the table: one for each item, one if there are none."""
+        """The rows of the table: one for each item, one if there are no items."""
         return tuple({**self.decoded.columns, **item} for item in self.items or ({},))
 
     def __str__(self) -> str:

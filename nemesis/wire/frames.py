@@ -3,7 +3,7 @@
 A frame is its length (4 bytes), then its header: of a request the API key, its version, the
 correlation id and the client id; of a response the correlation id alone. Going frame by frame is
 what costs a proxy its speed, so a chunk is passed on whole: only the headers in it are read (well
-under a microsecond each), and only frames that somebody wants are taken out and collected.
+under a microsecond each), and only wanted frames are taken out and collected.
 
 A header that is cut by the end of a chunk waits for the rest. What cannot be Kafka's protocol is a
 `FrameError`; nothing here trusts a length.

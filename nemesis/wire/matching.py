@@ -35,7 +35,7 @@ from nemesis.wire.rules import (
 __all__ = ["Matcher", "refuse_impossible"]
 
 _OWN_KINDS: Final[Mapping[str, type]] = {"key": str, "metadata": bool, "record_type": str}
-"""Of the fields that are no columns."""
+"""The types of the fields that are no columns."""
 _KIND_WORDS: Final = {bool: "true or false", int: "a number", str: "a word"}
 
 
@@ -164,7 +164,7 @@ def _meets(clause: Clause, row: Mapping[str, Any], frame: Frame) -> bool:
 
 
 def _meets_all(clause: Clause, found: list[int] | frozenset[str]) -> bool:
-    """Of a list the order says nothing: the ISR is a set."""
+    """Return whether a list meets the clause. The order does not count: the ISR is a set."""
     asked = clause.value if isinstance(clause.value, tuple) else (clause.value,)
     match clause.operator:
         case Operator.IS:

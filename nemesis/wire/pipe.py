@@ -20,7 +20,7 @@ SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}
 
 _CARRIED_BYTES_MAX: Final = 4 << 20
-"""Of a pipe that is delayed, and so is read on."""
+"""The bound of a pipe that is delayed, and so is read on."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -32,7 +32,7 @@ class Waiting:
     entry: "Entry[Waiting]"
     frame: Frame
     number: int
-    """On the tape."""
+    """Its number on the tape."""
     fate: Fate
     """The tape's word for it once it is passed on."""
     passed: bool = False
@@ -43,7 +43,7 @@ class Waiting:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Pipe:
-    """One direction. What comes while it stands still is carried behind what waits."""
+    """One direction. Bytes that come while it stands still are carried behind the waiting frame."""
 
     direction: Direction
     walker: Walker

@@ -38,9 +38,9 @@ class Entry(Generic[Held]):
     first: str | None = None
     first_ns: int | None = None
     held: list[Held] = field(default_factory=list)
-    """In the order in which they came."""
+    """The held frames, in the order in which they came."""
     overtaken: dict[tuple[NodeName, NodeName], Held] = field(default_factory=dict)
-    """Of a Reorder: the one of each link that waits for the next."""
+    """For a Reorder: the frame of each link that waits for the next one."""
     _status: RuleStatus | None = None
     """The status as last returned; None: it has changed since."""
 
@@ -51,7 +51,7 @@ class Entry(Generic[Held]):
 
     @property
     def status(self) -> RuleStatus:
-        """For those who ask, which they do all the time."""
+        """Return the status, cached, since it is asked for all the time."""
         self._status = self._status or RuleStatus(
             matched_count=self.matched_count,
             held_count=self.held_count,
@@ -96,7 +96,7 @@ class Entry(Generic[Held]):
             self.undeliverable_count += 1
 
     def forget(self) -> tuple[Held, ...]:
-        """None waits any more; those that did."""
+        """Forget the frames that wait, and return them."""
         forgotten = tuple(self.held)
         self.held.clear()
         self._status = None
@@ -112,7 +112,7 @@ class Judgement(Generic[Held]):
     """The judgement of the rules on one frame."""
 
     entry: Entry[Held] | None
-    """Of the rule that decides; None: it passes."""
+    """The entry of the rule that decides; None: the frame passes."""
     rule: str | None
     """The one to be named on the tape: the rule that decides, else one that only watches."""
 
@@ -130,8 +130,9 @@ class Rulebook(Generic[Held]):
         self._laid: dict[str, Entry[Held]] = {}
         self._removed: dict[str, Entry[Held]] = {}
         self._by_api: dict[tuple[Direction, int], tuple[Entry[Held], ...]] = {}
-        """Those that may concern frames of an API, as far as that was asked since the last change:
-        most frames fall to none."""
+        """The entries that may concern frames of an API, as far as asked since the last change:
+        most frames concern no rule.
+        """
 
     def add(self, rule: Rule) -> None:
         """Lay a rule. Its name must not be in use; a removed rule of that name is forgotten."""
@@ -159,7 +160,7 @@ class Rulebook(Generic[Held]):
         return self._laid.values()
 
     def statuses(self) -> Iterator[tuple[str, RuleStatus]]:
-        """Of every rule there was."""
+        """Yield the status of every rule there was."""
         for name, entry in (self._removed | self._laid).items():
             yield name, entry.status
 

@@ -55,7 +55,7 @@ class Direction(StrEnum):
     """The direction in which a frame goes on its connection."""
 
     REQUEST = "request"
-    """From the one who dialled."""
+    """From the party that dialled."""
     RESPONSE = "response"
 
 
@@ -95,9 +95,9 @@ class Match:
     """The nodes that dialled the connection, also for a response."""
     targets: tuple[NodeName, ...] = ()
     client_id: str | None = None
-    """Of the request, also for its response."""
+    """The client id of the request, also for its response."""
     where: tuple[Clause, ...] = ()
-    """One item of the frame has to meet all of them."""
+    """The clauses that one item of the frame has to meet, all of them."""
     skip: int = 0
     """The number of fitting frames that pass untouched first."""
     times: int | None = None
@@ -126,7 +126,7 @@ class Delay:
     min_ms: float
     max_ms: float
     seed: int | None = None
-    """Of the draws between `min_ms` and `max_ms`; None until somebody has drawn it."""
+    """The seed of the draws between `min_ms` and `max_ms`; None until it is drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ _NOTES_MAX: Final = 100
 
 
 class Proxy:
-    """Every link of a cluster. Single-threaded: whoever calls it runs in its loop.
+    """Every link of a cluster. Single-threaded: its caller runs in its loop.
 
     `dialect`: the nodes are those of the reference cluster, with messages of their own.
     """
@@ -164,7 +164,7 @@ class Proxy:
 
     @property
     def buffer(self) -> memoryview:
-        """To receive into; shared by all."""
+        """The buffer to receive into; shared by all."""
         return self._buffer
 
     def watch(self, descriptor: int, mask: int, handler: Callable[[int], None]) -> None:
@@ -189,7 +189,7 @@ class Proxy:
         return flow in self._blocked
 
     def touch(self, session: Session) -> None:
-        """Something of this session changed: its connection is to be brought up to date."""
+        """Bring the connection of this session up to date: something of the session changed."""
         self._touched[session] = None
 
     def _listen(self, link: Link) -> None:

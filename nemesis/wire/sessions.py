@@ -74,7 +74,7 @@ class Session:
         self._taped = taped_apis(link)
         follows = role_of(link.target) is Role.BROKER and _is_broker(link.source)
         self._fetches = Fetches() if follows and not errand else None
-        """Of a follower, on its own connection: which broker epoch its leader was told."""
+        """For a follower's own connection: the broker epoch that its leader was told."""
         self._meant = common.meant if role_of(link.target) is Role.CONTROLLER else None
         self.now_ns = 0
         """The time of the event that is being dealt with."""
@@ -92,7 +92,7 @@ class Session:
         return self._pipes[direction].carried_bytes
 
     def receive(self, side: Side, chunk: memoryview, now_ns: int) -> bool:
-        """Bytes have come from this side. Whether it is to be read on."""
+        """Take bytes that came from this side; return whether it is to be read on."""
         self.now_ns = now_ns
         pipe = self._requests if side is Side.NEAR else self._responses
         if not (pipe.blocked or pipe.waiting or pipe.discarding):
@@ -102,7 +102,7 @@ class Session:
         return pipe.reads
 
     def end(self, side: Side, now_ns: int) -> None:
-        """This side has said that it will send no more (FIN)."""
+        """Take note that this side will send no more (FIN)."""
         self.now_ns = now_ns
         self._from(side).ended = True
         if side is Side.FAR:
@@ -110,7 +110,7 @@ class Session:
         self._advance(self._from(side))
 
     def lose(self, side: Side, now_ns: int) -> None:
-        """This side is gone for both directions (RST); all that it had sent was received."""
+        """Take note that this side is gone both ways (RST); all that it had sent was received."""
         self.now_ns = now_ns
         self._gone[side] = True
         self._from(side).ended = True
@@ -131,7 +131,7 @@ class Session:
                 self._reset(side)
 
     def block(self, direction: Direction) -> None:
-        """Nothing goes through in this direction any more."""
+        """Let nothing more through in this direction."""
         self._pipes[direction].blocked = True
 
     def unblock(self, direction: Direction, now_ns: int) -> None:
@@ -147,7 +147,7 @@ class Session:
         self._advance(pipe)
 
     def due(self, now_ns: int) -> None:
-        """Pass on what was delayed until now."""
+        """Pass on the frames that were delayed until now."""
         for pipe in self._pipes.values():
             waiting = pipe.waiting
             if waiting is not None and waiting.due_ns is not None and waiting.due_ns <= now_ns:
@@ -197,7 +197,7 @@ class Session:
         waiting.entry.keep(waiting)
 
     def close_behind(self, pipe: Pipe) -> None:
-        """Nothing follows in this direction, and nothing comes back."""
+        """Reset the sender: nothing follows in this direction, and nothing comes back."""
         self._reset(SENDER[pipe.direction])
         self._advance(pipe)
 

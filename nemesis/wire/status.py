@@ -23,7 +23,9 @@ class RuleStatus:
 
     matched_count: int
     held_count: int
-    """Ever; with the frames that merely were delayed, and the connections that were stalled."""
+    """All frames held so far, with those that were only delayed, and the connections that were
+    stalled.
+    """
     held_now: int
     delivered_count: int
     undeliverable_count: int
@@ -38,9 +40,11 @@ class WireStatus:
 
     rules: Mapping[str, RuleStatus]
     withheld_bytes: Mapping[Flow, int]
-    """For each blocked flow, what waits for its end in the proxy and in its kernel's buffers."""
+    """For each blocked flow, the bytes that wait for its end in the proxy and in its kernel's
+    buffers.
+    """
     connection_count: Mapping[Flow, int]
-    """Open connections by (source, target): who dialled, and whom."""
+    """Open connections by (source, target); the source dialled."""
     broken: tuple[str, ...] = ()
     """Connections that were cut since they broke the protocol, the latest: when, which, why."""
     broken_count: int = 0

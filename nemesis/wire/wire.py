@@ -36,7 +36,7 @@ _POLL_S: Final = 0.05
 _CHUNK: Final = 1 << 16
 _SHORT: Final = "/tmp"  # noqa: S108  # what is made there is a directory of our own
 _DIRECTORY_MAX: Final = 64
-"""In bytes; a socket's whole path has 107 at most."""
+"""The longest path of the directory, in bytes; a socket's whole path has 107 at most."""
 
 
 class Wire:
@@ -98,7 +98,7 @@ class Wire:
 
     @property
     def pid(self) -> int:
-        """Of the proxy's process."""
+        """The process id of the proxy."""
         return self._pid
 
     def add(self, rule: Rule) -> None:

@@ -60,7 +60,7 @@ class MessageLike(Protocol):
         """Its payload; of an error event, a text."""
 
     def error(self) -> KafkaErrorLike | None:
-        """None for a record that was sent or read."""
+        """The error; None for a record that was sent or read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,15 +27,15 @@ class ClientConfig:
     process: int
     """The number of its first logical client."""
     process_stride: int
-    """From a logical client that cannot go on to the one that takes its place."""
+    """The step from the number of a logical client that cannot go on to its successor's."""
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     keys: tuple[str, ...]
     """Every key of the run: the index of a key means the same in each segment."""
     settings: Mapping[str, str]
-    """For librdkafka, complete."""
+    """The settings for librdkafka, complete."""
     seed: int
     """The run's seed for the workload; a logical client draws from (seed, process)."""
     earlier: int = 0
@@ -47,7 +47,7 @@ class ClientConfig:
         return Clock(self.origin_ns)
 
     def name(self, generation: int) -> str:
-        """Under which the logical client that was started as number `generation` records."""
+        """Return the name under which the logical client of this generation records."""
         number = self.earlier + generation
         return f"{self.client}.{number}" if number else self.client
 
@@ -78,7 +78,7 @@ class ConsumerConfig:
 
     common: ClientConfig
     subscribe: bool
-    """In the group, else it assigns itself every key."""
+    """True: in the group; False: it assigns itself every key."""
     reassign_s: float
     """Mean time between two assigns; 0: assign once."""
 
@@ -91,7 +91,7 @@ class FinalReaderConfig:
     share: tuple[int, ...]
     """The indices of the keys that it reads."""
     deadline_ns: int
-    """On the run's clock: when to give up."""
+    """The time on the run's clock to give up at."""
     result: str
     """Path of the JSON file in which it says which keys it read completely."""
 

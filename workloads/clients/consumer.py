@@ -52,7 +52,7 @@ _GENERATION_GAP_S: Final = 0.5
 
 
 Connect = Callable[[dict[str, Any]], Any]
-"""From settings to a `Consumer`, or to what has as much of its face as the configuration needs."""
+"""A function from settings to a `Consumer`, or to an object with the methods that are needed."""
 
 
 class Poller:
@@ -108,7 +108,7 @@ class Poller:
                 return
 
     def _poll(self) -> int:
-        """One poll, recorded; the records that it returned."""
+        """Poll once and record it; return the number of records."""
         self._sessions.begin_poll()
         sequence = self._recorder.invoke(time_ns=self._clock.now_ns())
         # From here to `complete` nothing of ours may raise: what was polled would be lost.
@@ -215,7 +215,7 @@ def consume(
 
 
 def poll_outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome:
-    """Of a poll: an error makes it info at least where it returned something all the same."""
+    """Return the outcome of a poll: an error with records beside it is info at least."""
     if not errors:
         return Outcome.OK
     outcome = outcome_of(errors[0].code(), attempts_max=ATTEMPTS_UNBOUNDED)

@@ -33,7 +33,7 @@ __all__ = ["Reader", "main"]
 _POLL_RECORDS_MAX: Final = 10_000
 _POLL_TIMEOUT_S: Final = 0.1
 _END_TIMEOUT_S: Final = 3.0
-"""Of one question for the end of a log; it is asked again while there is time."""
+"""The time-out of one question for the end of a log; it is asked again while there is time."""
 _RETRY_S: Final = 0.2
 _EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001  # the constant's name
 _TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001  # the constant's name

@@ -45,7 +45,7 @@ class Taken:
 
 
 class Intake:
-    """Of one instance of a transactional producer. `process`: of its producer."""
+    """The intake of one instance of a transactional producer. `process`: of its producer."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class Intake:
         self._is_placed = True
 
     def _poll(self) -> Polled:
-        """One poll, recorded. After an error the group is asked again."""
+        """Poll once and record it. After an error the group is asked again."""
         self._sessions.begin_poll()
         sequence = self._recorder.invoke(time_ns=self._clock.now_ns())
         # From here to `complete` nothing of ours may raise: what was polled would be lost.

@@ -34,7 +34,7 @@ class JavaConsumerConfig:
     """The configuration of a Java consumer."""
 
     consumer: ConsumerConfig
-    """With settings in the words of the Java client."""
+    """The consumer's configuration, with settings in the words of the Java client."""
     java: JavaProgram
 
 

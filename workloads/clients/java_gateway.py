@@ -65,7 +65,7 @@ class JavaVirtualMachine:
 
     @property
     def pid(self) -> int:
-        """Of the JVM."""
+        """The process id of the JVM."""
         return self._process.pid
 
     @property

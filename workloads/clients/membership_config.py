@@ -25,11 +25,11 @@ class MembershipConfig:
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     brokers: Mapping[NodeName, Address]
     """The address at which clients find each of them."""
     broker_ids: tuple[int, ...]
-    """On which replicas may be."""
+    """The brokers on which replicas may be."""
     keys: tuple[str, ...]
     """The keys to be moved, shared out among the movers."""
     spec: MembershipSpec

@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def run_client(config: MetadataConfig, stopped: Callable[[], bool]) -> bool:
-    """Until told to stop, or until a thread of it fails: then False."""
+    """Run until told to stop, or until a thread of it fails: then return False."""
     raw, spec = Path(config.raw), config.spec
     with (
         EventJournal(raw, "metadata_writes", writer=config.client) as of_topics,

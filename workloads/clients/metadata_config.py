@@ -24,7 +24,7 @@ class MetadataConfig:
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     brokers: Mapping[NodeName, Address]
     """The address at which clients find each of them."""
     spec: MetadataSpec

@@ -15,7 +15,7 @@ __all__ = ["RecordsEvents", "RecordsPolls", "RecordsSends"]
 
 
 class RecordsSends(Protocol):
-    """As `SendRecorder`."""
+    """The recorder of sends, as `SendRecorder`."""
 
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
         """Record one send a key; their values."""
@@ -33,7 +33,7 @@ class RecordsSends(Protocol):
 
 
 class RecordsPolls(Protocol):
-    """As `PollRecorder`."""
+    """The recorder of polls, as `PollRecorder`."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = -1) -> int:
         """Record the start of a poll, or of the final read of one key; its sequence."""
@@ -65,7 +65,7 @@ class RecordsPolls(Protocol):
 
 
 class RecordsEvents(Protocol):
-    """As `history.journal.EventJournal`."""
+    """The recorder of events, as `history.journal.EventJournal`."""
 
     def begin(self, columns: Mapping[str, object]) -> int:
         """Record an event before it happens; its number."""

@@ -51,7 +51,7 @@ class Sessions:
             self._current[key] += 1
 
     def lose(self, keys: Iterable[int]) -> None:
-        """These keys were taken from the consumer."""
+        """Take note that these keys were taken from the consumer."""
         self._owned.difference_update(keys)
 
     def sever(self) -> None:

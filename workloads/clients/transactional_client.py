@@ -21,7 +21,7 @@ class Severity(Enum):
     ABORTABLE = auto()
     """Abort the transaction, then begin another."""
     FATAL = auto()
-    """Nothing, with this instance."""
+    """Nothing more can be done with this instance."""
 
 
 class TransactionError(Exception):
@@ -30,7 +30,7 @@ class TransactionError(Exception):
     def __init__(self, text: str, *, code: int, severity: Severity) -> None:
         super().__init__(text)
         self.code = code
-        """Of the error registry."""
+        """The code of the error registry."""
         self.severity = severity
 
 
@@ -40,7 +40,7 @@ class Group:
 
     name: str
     metadata: object
-    """As librdkafka's consumer hands it out for librdkafka's producer."""
+    """The metadata as librdkafka's consumer hands it out for librdkafka's producer."""
 
 
 class Transacts(Protocol):

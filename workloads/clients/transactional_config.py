@@ -24,11 +24,11 @@ class IntakeConfig:
     it.
     """
     process: int
-    """Under which the first instance's polls are recorded."""
+    """The process number under which the first instance's polls are recorded."""
     records_max: int
-    """Of one transaction."""
+    """The largest number of records of one transaction."""
     settings: dict[str, str]
-    """For librdkafka's consumer, but for its client.id and group.id."""
+    """The settings for librdkafka's consumer, but for its client.id and group.id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class TransactorConfig:
 
     common: ClientConfig
     java: JavaProgram | None
-    """To run Kafka's own client in; None: librdkafka."""
+    """The Java to run Kafka's own client in; None: librdkafka."""
     transactional_id: str
     rate: float
     """Transactions a second; 0: as fast as it can."""
@@ -51,7 +51,7 @@ class TransactorConfig:
     delivery_timeout_ms: int
     end_timeout_ms: int
     intake: IntakeConfig | None = None
-    """None: it takes nothing in."""
+    """The intake; None: it takes nothing in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +62,14 @@ class OffsetsConfig:
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     keys: tuple[str, ...]
     settings: dict[str, str]
-    """For librdkafka."""
+    """The settings for librdkafka."""
     due_ns: int
-    """On the run's clock: when every transaction must have ended."""
+    """The time on the run's clock at which every transaction must have ended."""
     deadline_ns: int
-    """On the run's clock: when to give up."""
+    """The time on the run's clock to give up at."""
     result: str
     """Path of the JSON file in which it says of which keys the last stable offset is the end."""
 

@@ -39,7 +39,7 @@ class AsksOffsets(Protocol):
     def list_offsets(
         self, topic_partition_offsets: dict[TopicPartition, Any], **kwargs: Any
     ) -> Mapping[Any, Any]:
-        """As there: futures by topic and partition."""
+        """Do as `AdminClient.list_offsets`: return futures by topic and partition."""
 
 
 class OffsetsWatch:

@@ -92,7 +92,7 @@ def _one(
     offsets: EventJournal,
     stopped: Callable[[], bool],
 ) -> Ending:
-    """One logical client, from its connection to its end."""
+    """Run one logical client, from its connection to its end."""
     common = config.common
     names = {
         "client.id": common.name(generation),

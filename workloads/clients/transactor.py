@@ -118,7 +118,7 @@ class Transactor:
         return failed or self._intents.count == self._config.transaction_count_max
 
     def _transact(self, intent: Intent) -> bool:
-        """One transaction, recorded from begin to end. False if the instance cannot go on."""
+        """Run one transaction, recorded from begin to end; False if the instance cannot go on."""
         number = self._journal.begin(
             {
                 "process": self._process,

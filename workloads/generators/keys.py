@@ -33,7 +33,7 @@ class KeyCycle:
 
 
 def by_key(keys: NDArray[np.int32]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Each key that occurs, with its positions in ascending order."""
+    """Yield each key that occurs, with its positions in ascending order."""
     order = np.argsort(keys, kind="stable")
     if len(keys):
         for positions in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):

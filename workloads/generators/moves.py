@@ -98,7 +98,7 @@ class Moves:
         )
 
     def _possible(self, replicas: Replicas) -> tuple[Change, ...]:
-        """Of a partition outside the bounds, what leads towards them."""
+        """Return the possible changes; outside the bounds, those that lead towards them."""
         count, spare = len(replicas), self._spare(replicas)
         if count > self._replicas_max:
             return (Change.REMOVE,)

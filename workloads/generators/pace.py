@@ -48,7 +48,7 @@ class Pace:
         self._tick_at_ns = now_ns + self.tick_ns
 
     def wait_ns(self, now_ns: int) -> int:
-        """Until a record is due, as seen from now; 0 if one is."""
+        """Return the time until a record is due, as seen from now; 0 if one is."""
         if self.rate == 0:
             return 0
         next_at_ns = self.start_ns + int(self._taken_count * _SECOND_NS / self.rate) + 1

@@ -28,7 +28,7 @@ class Reassign:
         self._at_ns = now_ns + self._interval_ns()
 
     def read(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
-        """These records were read."""
+        """Take note that these records were read."""
         np.maximum.at(self._next, keys, offsets + 1)
 
     def is_due(self, now_ns: int) -> bool:

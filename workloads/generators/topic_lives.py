@@ -38,9 +38,9 @@ class TopicWrite:
     config_value: int | None
     """The number to set; None: a write that sets none."""
     partition_count: int = 1
-    """Of a creation, and of a write that gives it partitions: how many it is to have."""
+    """The number of partitions that a creation, or a write that adds partitions, gives it."""
     replication_factor: int = 1
-    """Of a creation."""
+    """The replication factor of a creation."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class TopicLives:
         self._turn = (self._turn + 1) % len(self._slots)
 
     def _is_grown_now(self, slot: _Slot) -> bool:
-        """Each order of what is left to be done to a topic is equally likely."""
+        """Draw whether to add a partition; each order of the writes left is equally likely."""
         if not slot.grows_left:
             return False
         left = slot.grows_left + max(0, slot.alters_left)

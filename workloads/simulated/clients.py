@@ -24,7 +24,7 @@ class Client(Node, Protocol):
 
 
 class Clients:
-    """Those of one workload, by name."""
+    """The clients of one workload, by name."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -55,5 +55,5 @@ class Clients:
                 self._cluster.world.kill(host)
 
     def end_all(self) -> None:
-        """End whoever has not ended, with their recordings."""
+        """End the clients that have not ended, with their recordings."""
         self.end([client for _, client in self._hosts.values()])

@@ -31,7 +31,7 @@ class Fetched:
 
 
 class Fetches:
-    """Of one client."""
+    """The fetches of one client."""
 
     __slots__ = ("_asked", "_by_leader", "_correlations", "_due_ns", "_routes")
 
@@ -39,7 +39,7 @@ class Fetches:
         self._routes = routes
         self._correlations = correlations
         self._asked: dict[int, tuple[int, int, dict[Any, int]]] = {}
-        """By correlation: when, whom, and the places of the keys."""
+        """By correlation: the time, the leader, and the places of the keys."""
         self._by_leader: dict[int, int] = {}
         self._due_ns: dict[int, int] = {}
         """Leaders that are not to be asked before."""

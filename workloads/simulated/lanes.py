@@ -62,7 +62,7 @@ class Lane:
         self.call_ns = 0
         self.sent_ns = 0
         self.correlation = 0
-        """Of the request that the batch is in; 0: it is to be sent (again)."""
+        """The correlation of the request that the batch is in; 0: it is to be sent (again)."""
         self.due_ns = 0
         self.alone = False
-        """After a failure: what it sends must not hold up other lanes."""
+        """True after a failure: its batches must not hold up other lanes."""

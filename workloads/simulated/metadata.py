@@ -64,7 +64,7 @@ class SimulatedMetadata:
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """None: they are all in this process."""
+        """Return no processes: the clients are all in this one."""
         return {}
 
     def start(self) -> None:
@@ -102,7 +102,7 @@ class SimulatedMetadata:
         return Counts(invoked=mine.invoked, ok=ok, fail=fail, info=info, by_client={_CLIENT: mine})
 
     def failures(self) -> tuple[str, ...]:
-        """None: a client that fails ends the world."""
+        """Return no failures: a client that fails ends the world."""
         return ()
 
     def _writer(self, number: int) -> SimulatedWriter:

@@ -12,7 +12,7 @@ class Payload(tuple[int, ...]):  # noqa: SLOT001  # it has an attribute
 
     @classmethod
     def of(cls, values: Iterable[int], made_ns: int) -> "Payload":
-        """These values, made at this time."""
+        """Return these values, made at this time."""
         found = cls(values)
         found.made_ns = made_ns
         return found

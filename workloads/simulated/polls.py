@@ -38,7 +38,7 @@ class Returned:
         """The offset of the first record of each run."""
         self.sessions: list[int] = []
         self.values: list[tuple[int, ...]] = []
-        """Of all of its records."""
+        """The values of each run's records."""
         self.count = 0
         """Records of all runs."""
 
@@ -75,7 +75,7 @@ class Polls(Protocol):
 
 
 class RecordedPolls:
-    """In the segments of a run, many operations at a time: see `sends.RecordedSends`."""
+    """The record in the segments of a run, many operations at a time: see `sends.RecordedSends`."""
 
     def __init__(self, recorder: PollRecorder) -> None:
         self._recorder = recorder
@@ -83,7 +83,7 @@ class RecordedPolls:
         self._open: tuple[int, F, int] | None = None
         """(when it was called, what it does, its key)."""
         self._slots: list[tuple[int, int, int, int, int, int]] = []
-        """Of operations that are not in the segments yet, the columns of `_SLOT_COLUMNS`."""
+        """The columns of `_SLOT_COLUMNS` for operations that are not in the segments yet."""
         self._returned = Returned()
         """The records that these operations returned."""
         self._run_counts: list[int] = []

@@ -32,7 +32,7 @@ T = TypeVar("T")
 _START_NS_MAX: Final = 30 * S
 _CONSUMER_STOP_NS: Final = 9 * S
 _SLOTS: Final = 1 << 14
-"""Of a segment: a simulated client's are many, and most runs are short."""
+"""The slots of a segment: a simulated client's are many, and most runs are short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class SimulatedProducePoll:
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """None: they are all in this process."""
+        """Return no processes: the clients are all in this one."""
         return {}
 
     def start(self) -> None:
@@ -185,7 +185,7 @@ class SimulatedProducePoll:
         )
 
     def failures(self) -> tuple[str, ...]:
-        """None: a client that fails ends the world."""
+        """Return no failures: a client that fails ends the world."""
         return ()
 
     def _producer(self, index: int, name: str) -> SimulatedProducer:

@@ -44,7 +44,9 @@ _BACKLOG_S: Final = 1.0
 _ENDS: Final = 1024
 """Batches whose ends are recorded together."""
 _UNLIMITED_RATE: Final = 5_000.0
-"""Of a producer that is to send as fast as it can: in virtual time that has no other meaning."""
+"""The rate of a producer that is to send as fast as it can: in virtual time that has no other
+meaning.
+"""
 _ALL: Final = -1
 _TIMED_OUT: Final = -192
 """librdkafka's code for a message that got no answer in time."""

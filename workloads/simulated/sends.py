@@ -48,10 +48,10 @@ _CODES: Final = {outcome: outcome.code for outcome in Outcome}
 
 
 class RecordedSends:
-    """In the segments of a run: calls with the ends that follow them, many at once.
+    """The record in the segments of a run: calls with the ends that follow them, many at once.
 
-    What a process that may be killed has to write down before it sends, a simulated one does all
-    again from its seed; and numpy costs as much for one as for a thousand.
+    A process that may be killed has to write a send down before it sends; a simulated one does
+    everything again from its seed, and numpy costs as much for one as for a thousand.
     """
 
     def __init__(self, recorder: SendRecorder, *, key_count: int) -> None:
@@ -69,7 +69,7 @@ class RecordedSends:
         return first
 
     def complete(self, ends: Sequence[End]) -> None:
-        """Record what was called, and how these ended."""
+        """Record the calls so far, then these ends."""
         self._record_calls()
         stated = [
             (len(end.values), end.base_offset, _CODES[end.outcome], end.error, end.time_ns)
@@ -87,7 +87,7 @@ class RecordedSends:
         )
 
     def close(self) -> None:
-        """Record what was called and did not end, and let the segments be sealed."""
+        """Record the calls that did not end, and let the segments be sealed."""
         self._record_calls()
         self._recorder.close()
 

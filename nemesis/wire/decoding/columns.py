@@ -26,7 +26,7 @@ METADATA_TOPIC_ID: Final = urlsafe_b64encode(UUID(int=1).bytes).decode().rstrip(
 
 
 def uuid_text(value: UUID | None) -> str | None:
-    """As Kafka writes it: 22 characters of URL-safe base 64. kio has None for the zero UUID."""
+    """Return it as Kafka writes it: 22 characters of URL-safe base 64. kio's zero UUID is None."""
     return None if value is None else urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
@@ -49,7 +49,7 @@ def partition_items(
 ) -> Iterator[tuple[dict[str, Any], Any]]:
     """(columns of topic and partition, the partition) for each partition of these topics.
 
-    A partition is an entity or, in some APIs, merely its number.
+    A partition is an entity or, in some APIs, only its number.
     """
     for topic in topics:
         shared = topic_columns(topic)

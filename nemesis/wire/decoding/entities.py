@@ -40,7 +40,7 @@ __all__ = [
 
 _LENGTH_BYTES: Final = 4
 _ERROR: Final = slice(8, 10)
-"""Of an ApiVersions response, whose header is version 0 always."""
+"""The error of an ApiVersions response, whose header is always version 0."""
 _UNSUPPORTED_VERSION: Final = struct.pack(">h", 35)
 
 
@@ -51,11 +51,11 @@ class Decoded:
     columns: Mapping[str, Any]
     items: tuple[Mapping[str, Any], ...] = ()
     entity: Any = None
-    """None: it could not be decoded."""
+    """The decoded entity; None: it could not be decoded."""
 
     @property
     def rows(self) -> tuple[Mapping[str, Any], ...]:
-        """One for each item, with the columns that it shares; one if there are no items."""
+        """Return a row for each item, with the columns that it shares; one row without items."""
         return tuple({**self.columns, **item} for item in self.items or ({},))
 
 

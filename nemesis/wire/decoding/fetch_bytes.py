@@ -18,7 +18,7 @@ from nemesis.wire.frames import Header
 __all__ = ["Said", "said_by"]
 
 _VERSIONS: Final = range(15, 19)
-"""Those whose layout this is: from the one that states epochs to the latest there is."""
+"""The versions with this layout: from the first that states epochs to the latest there is."""
 _STATE_BYTES: Final = 15
 _STATE_BEGIN: Final = b"\x01\x0d"
 """Tag 1, of 13 bytes: replica id (4), replica epoch (8), no tagged fields (1)."""
