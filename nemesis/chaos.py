@@ -34,7 +34,7 @@ __all__ = ["Chaos"]
 
 _SPELL_S: Final = (0.5, 3.0)
 _GAPS_S: Final = (0.03, 0.1, 0.3, 0.8)
-"""Mean times between two steps; one is drawn for each spell."""
+"""The mean times between two steps; one is drawn for each spell."""
 _PARTITIONS_MAX: Final = 2
 _STRIKES: Final[Mapping[str, tuple[type[OnNodes], ...]]] = {
     "crash": (Kill, Kill, CutPower),

@@ -16,7 +16,7 @@ __all__ = ["refuse_contradictions"]
 
 
 def refuse_contradictions(play: Play, stage: Stage) -> None:
-    """SpecError with the paths to the steps that cannot follow on those before them."""
+    """Raise SpecError with the paths to the steps that cannot follow on those before them."""
     _follow_all(play, PlayCourse.at_the_start(stage))
 
 

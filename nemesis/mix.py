@@ -43,8 +43,9 @@ class MixSpec:
 
     faults: tuple[str, ...] = ("kill", "pause", "restart")
     targets: tuple[str, ...] = ("one broker", "leader", "active controller")
-    """Drawn with equal chance: `leader` and `isr follower` of a random partition, the `active
-    controller`, or one|minority|majority|all nodes of a role."""
+    """The targets, drawn with equal chance: `leader` and `isr follower` of a random partition, the
+    `active controller`, or one|minority|majority|all nodes of a role.
+    """
     gap_s: tuple[float, float] = (2.0, 5.0)
     """The time from the recovery after one fault to the next one (with overlap: from begin to
     begin).
@@ -91,7 +92,7 @@ class Mix:
     _in_vain: int = 0
 
     def __post_init__(self) -> None:
-        """Owe all that is demanded."""
+        """Begin with all the kinds that are demanded."""
         self._demanded = list(self.spec.demanded)
 
     def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Step, ...]:

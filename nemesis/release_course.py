@@ -47,7 +47,7 @@ class ReleaseCourse:
         return type(self)(runs=dict(self.runs), finalised=self.finalised)
 
     def moved(self, target: Target, release: str) -> None:
-        """The target runs the release from here on. SpecError if it cannot."""
+        """Have the target run the release from here on; raise SpecError if it cannot."""
         floor = _lowest(self.finalised)
         line = line_of(release)
         if line is not None and floor is not None and line < floor:
@@ -65,7 +65,7 @@ class ReleaseCourse:
                 self.runs[node] |= {release}
 
     def finalise(self, version: str, *, members: Iterable[NodeName]) -> None:
-        """The metadata.version counts from here on. SpecError if a member cannot know it."""
+        """Put the metadata.version in force; raise SpecError if a member cannot know it."""
         wanted = line_of(version)
         for node in members:
             newest = _highest(self.runs[node])
@@ -79,12 +79,12 @@ class ReleaseCourse:
         self.finalised = frozenset({version})
 
     def doubt(self) -> None:
-        """Any node may be of any release from here on, and any metadata.version may count."""
+        """Let any node be of any release from here on, and any metadata.version be in force."""
         self.runs = {node: releases | {""} for node, releases in self.runs.items()}
         self.finalised |= {""}
 
     def join(self, others: Iterable["ReleaseCourse"]) -> None:
-        """Any of the others may be what happened."""
+        """Join the courses: what happened in any of them may have happened."""
         for other in others:
             self.finalised |= other.finalised
             self.runs = _united(self.runs, other.runs)

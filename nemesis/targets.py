@@ -91,7 +91,7 @@ class Scene:
 
     @property
     def deciding(self) -> list[NodeName]:
-        """List the nodes of which most have to be together for the cluster to go on."""
+        """List the nodes of which a majority is needed for the cluster to go on."""
         return [node for node in self.nodes if kind_of_node(node).decides]
 
 

@@ -74,7 +74,7 @@ class Isolate:
 
     @property
     def concerns_clients(self) -> bool:
-        """Brokers are cut off from clients only where these are named."""
+        """Return whether the party has clients in it; if not, none are cut off from brokers."""
         return self.party.clients
 
 

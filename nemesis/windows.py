@@ -1,6 +1,6 @@
 """Random plays of one pattern, in which protocols break: the message that matters is held.
 
-Somebody leaves the ISR and comes back; the moment the message of interest is sent, that very
+A replica leaves the ISR and comes back; the moment the message of interest is sent, that very
 message is held; a party of it is struck (its sender, its subject, the controller it goes to, a
 third); something is done upon an event of the protocol; the message arrives upon another. Faults at
 random times hardly ever meet such a window, even with the right message held: what ties the steps
@@ -55,7 +55,7 @@ _MESSAGES: Final = (
     "Fetch",
     "Fetch",
 )
-"""Drawn from: the ISR is where most windows are."""
+"""The messages to draw from: the ISR is where most windows are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class _Window:
         self._cast = cast
         self._strikes = strikes
         self._others = others
-        """Replicas that may come to lead instead."""
+        """Replicas that may become the leader instead."""
         self._steps: list[Step] = []
         self._down: list[NodeName] = []
         self._laid: list[str] = []

@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
 def duration_s(value: object) -> float:
-    """Seconds of `45`, `45s`, `500ms`, `2m` or `1h`. SpecError for anything else."""
+    """Return the seconds of `45`, `45s`, `500ms`, `2m` or `1h`; raise SpecError otherwise."""
     found = None if isinstance(value, bool) else _DURATION.fullmatch(str(value))
     if found is None:
         raise SpecError((), f"{value!r} is not a duration; write 45s, 500ms, 2m or 1h")

@@ -174,7 +174,7 @@ def _metadata_fetched(message: quorum.MetadataFetchResponse) -> Parts:
         "high_watermark": message.high_watermark,
         "detail": ", ".join(said),
     }
-    # Only who is not the leader states who is.
+    # Only a node that is not the leader states the leader.
     return {"error": "NONE"}, [{**item, **(_led(message) if message.error else {})}]
 
 

@@ -19,7 +19,7 @@ _encoded: Final = JSONEncoder(check_circular=False).encode
 
 
 class BufferedTape:
-    """Records frames of the wire; `close` writes what is not written yet."""
+    """A tape that records frames of the wire; `close` writes what is not written yet."""
 
     def __init__(self, directory: Path) -> None:
         self._path = journal_path(directory, "wire")

@@ -137,7 +137,7 @@ class SimulatedWire:
         return count
 
     def block(self, flows: Collection[Flow]) -> None:
-        """Pass nothing on from the first to the second of each, whoever dialled."""
+        """Pass nothing on from the first to the second node of each flow, whichever dialled."""
         self._flows |= set(flows)
         self._network.block([pair for flow in flows for pair in self._parties.numbers(flow)])
 
@@ -268,7 +268,7 @@ class SimulatedWire:
         entry.keep(held)
 
     def _delay(self, frame: Frame, held: _Held, entry: Entry[_Held], delay_ms: float) -> None:
-        """Later; and what comes after it on its connection, and is of its kind, behind it."""
+        """Delay a frame; later ones of its kind on its connection come behind it."""
         place = (held.link.connection, held.message.kind)
         due_ns = max(self._late_ns.get(place, 0), self._world.now_ns + round(delay_ms * 1e6))
         self._late_ns[place] = due_ns
@@ -324,7 +324,7 @@ class SimulatedWire:
         return self._network.transmit(held.link, held.message, incarnation=held.incarnation)
 
     def _break(self, held: _Held) -> None:
-        """A frame is lost with its connection: who asked hears of it."""
+        """Lose a frame with its connection; the party that asked hears of it."""
         if held.link.answers is None:
             self._network.refuse(held.link, held.message)
         else:

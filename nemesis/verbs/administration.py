@@ -1,4 +1,4 @@
-"""Verbs of an operator: what the cluster is asked for in the middle of a play, with a bound."""
+"""Verbs of an operator: requests to the cluster in the middle of a play, with a bound."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar

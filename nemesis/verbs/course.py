@@ -29,7 +29,7 @@ class Now(StrEnum):
     DOWN = "down"
     PAUSED = "paused"
     TROUBLED = "on a disk in trouble"
-    """It may go on, and may die of it: whatever follows may be."""
+    """The node may go on, and may die of it: any state may follow."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class PlayCourse:
     paused_clients: set[ClientChoice] = field(default_factory=set)
     """The paused clients, as plays name them."""
     maybe: set[str] = field(default_factory=set)
-    """Rules and partitions of choices: they may be there or not."""
+    """Rules and partitions of choices, which may be there or not."""
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
@@ -74,7 +74,7 @@ class PlayCourse:
         return target.nodes if self.certain else ()
 
     def require_member(self, node: NodeName, word: str) -> None:
-        """SpecError unless the node belongs to the cluster."""
+        """Raise SpecError unless the node belongs to the cluster."""
         if node not in self.members and self.now(node) is not Now.TROUBLED:
             raise SpecError(
                 (word,), f"{node} is no member of the cluster at this step; add it first"
@@ -94,7 +94,7 @@ class PlayCourse:
         open_names.discard(name)
 
     def require(self, name: str, open_names: set[str], *, word: str) -> None:
-        """SpecError if no rule or partition of that name can be open."""
+        """Raise SpecError if no rule or partition of that name can be open."""
         if name not in open_names and name not in self.maybe:
             there = did_you_mean(name, open_names) if open_names else "there is none at this step"
             raise SpecError((word,), f"no earlier step laid {name!r}; {there}")
@@ -135,7 +135,7 @@ class PlayCourse:
         }
 
     def join(self, ways: Sequence["PlayCourse"]) -> None:
-        """Any of these may be what happened."""
+        """Join the courses: what happened in any of them may have happened."""
         for way in ways:
             self.snapshots |= way.snapshots
             self.paused_clients |= way.paused_clients

@@ -28,7 +28,7 @@ class CutPower(OnNodes):
     """Take the power of all these nodes at once."""
 
     torn: bool = False
-    """Parts of some logs, drawn from the seed, are on the disk all the same."""
+    """True: parts of some logs, drawn from the seed, are on the disk all the same."""
     seed: int | None = None
     """The seed of the draws for a torn log; None until it is performed."""
 

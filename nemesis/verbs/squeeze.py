@@ -34,7 +34,7 @@ class Squeeze(OnNodes):
     """Give each node little memory."""
 
     room_bytes: int
-    """Beyond its heap."""
+    """The memory that it is left beyond its heap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,7 +103,7 @@ class Healing:
     of_the_living: bool = False
     """No node dies of what it ends, which outlives every process."""
     again_if_it_dies: bool = False
-    """Done again to a node that dies of the fault afterwards."""
+    """It is done again to a node that dies of the fault afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Deed(Generic[N]):
     """The states of a node in which a trial does it; a node in another one is left as it is. None:
     no trial does it."""
     loses_records: bool = False
-    """Records that only this node has may be gone after it."""
+    """After it, records that only this node has may be gone."""
     takes_down: bool = False
     needs_down: bool = False
     draws: Callable[[N, Random], N] = lambda step, _draw: step
@@ -134,7 +134,7 @@ class Deed(Generic[N]):
     """
 
     mends_itself: bool = False
-    """It ends with what heals it; what is left is to see the node back."""
+    """It ends with its own healing; all that is left is to see the node back."""
     heals: Healing | None = None
     """The healing by a verb that ends the faults which name it in `healed_by`; None: it heals
     nothing.

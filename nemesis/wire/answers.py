@@ -72,7 +72,7 @@ _SAME: Final[Mapping[str, Sequence[str]]] = {
     "topic": ("topic", "name"),
     "partition_id": ("partition_index",),
 }
-"""Fields that say which item it is, where requests and responses name them differently."""
+"""Fields that identify an item, where requests and responses name them differently."""
 
 _EMPTY: Final[Mapping[type, Any]] = {
     bool: False,

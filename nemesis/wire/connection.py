@@ -21,7 +21,7 @@ __all__ = ["Connection", "Loop"]
 
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
 _BIND_ADDRESS_NO_PORT: Final = 24
-"""Linux's IP_BIND_ADDRESS_NO_PORT, which this Python has no name for."""
+"""Linux's IP_BIND_ADDRESS_NO_PORT, for which this Python has no name."""
 _GONE: Final = select.EPOLLERR | select.EPOLLHUP
 
 
@@ -97,7 +97,7 @@ class Connection:
             self._refused()
 
     def set_blocked(self, flow: Flow, *, blocked: bool) -> None:
-        """A flow was blocked, or is no more."""
+        """Take note that a flow was blocked, or is no longer."""
         for direction, own in self._flows.items():
             if own != flow:
                 continue
@@ -222,7 +222,7 @@ class Connection:
             self._close(side)
 
     def _lose(self, side: Side, end: End) -> None:
-        """The side is gone: take what it had sent, as far as it can still be read."""
+        """Lose a side that is gone: take what it had sent, as far as it can still be read."""
         now_ns = self._loop.now_ns()
         while not end.read_ended and (count := end.receive(self._loop.buffer)):
             # A copy: nothing is sent before the buffer is needed again.

@@ -13,7 +13,7 @@ class Side(StrEnum):
     """An end of a proxied connection, as the proxy sees it."""
 
     NEAR = "near"
-    """Towards the one who dialled."""
+    """Towards the party that dialled."""
     FAR = "far"
     """Towards the target."""
 
@@ -31,7 +31,7 @@ class Send(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """No more will be sent to this side: FIN, behind all that was."""
+    """Send no more to this side: FIN, behind all that was sent."""
 
     side: Side
 
@@ -61,7 +61,7 @@ class Errand:
 
     frame: Frame
     copy: bool
-    """It is there twice now: the tape shows both."""
+    """True: the frame is there twice now, and the tape shows both."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class End:
     """FIN is sent."""
     read_ended: bool = False
     broken: bool = False
-    """It answered with an error: it is gone."""
+    """The socket answered with an error: the peer is gone."""
     backlog_bytes: int = 0
     _backlog: deque[memoryview] = field(default_factory=deque)
 
@@ -60,7 +60,7 @@ class End:
         self.connection, self.connected = connection, connected
 
     def receive(self, buffer: memoryview) -> int | None:
-        """Receive into the buffer: how much; 0 at its end; None if there is nothing now."""
+        """Receive into the buffer; return how much, 0 at its end, None if there is nothing now."""
         assert self.connection is not None
         try:
             count = self.connection.recv_into(buffer)

@@ -34,7 +34,7 @@ class Exchanges:
         return bool(self._made)
 
     def ask(self, header: Header) -> None:
-        """A request went by. Raises FrameError if its response could not be told from others."""
+        """Take note of a request; raise FrameError if its response could be taken for another's."""
         if not header.answered:
             return
         if header.correlation_id in self._unanswered:

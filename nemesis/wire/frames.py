@@ -32,7 +32,7 @@ _RESPONSE_LENGTH_MIN: Final = _RESPONSE.size - _LENGTH.size
 _SHORT: Final = struct.Struct(">h")
 _API_KEY_MAX: Final = 1000
 _API_VERSION_MAX: Final = 100
-"""Both far above what there is: beyond them, it is not a request of Kafka's."""
+"""Versions and keys far above all that exist: beyond them, it is not a request of Kafka's."""
 _PRODUCE: Final = 0
 _PRODUCE_FLEXIBLE_FROM: Final = 9
 _PRODUCE_TRANSACTIONAL_FROM: Final = 3
@@ -49,7 +49,7 @@ class Header(NamedTuple):
     answered: bool
     """True if there will be a response: a Produce with acks=0 has none."""
     spoken: tuple[int, int] | None = None
-    """Key and version on the wire, where `api_key` is only what they mean (a dialect)."""
+    """Key and version on the wire, where `api_key` is only their meaning (a dialect)."""
 
 
 class Step(NamedTuple):

@@ -109,7 +109,7 @@ def _refuse_clause(rule: str, clause: Clause) -> None:
 
 
 def _refuse_kind(rule: str, clause: Clause) -> None:
-    """A number never is a word, nor a word a number: the clause would meet nothing."""
+    """Refuse a clause of the wrong kind: a number is never a word, so it would meet nothing."""
     kind = _OWN_KINDS.get(clause.field) or _kind_of(WIRE.field(clause.field).type)
     listed = clause.field in WIRE.names and pa.types.is_list(WIRE.field(clause.field).type)
     stated = clause.value if isinstance(clause.value, tuple) else (clause.value,)
@@ -134,7 +134,7 @@ def _refuse_error(rule: str, error: str) -> None:
 
 
 def _effective(rule: Rule) -> Match:
-    """LowerVersion concerns the responses of ApiVersions, whatever its match says of those."""
+    """Return the match in force: LowerVersion always concerns the responses of ApiVersions."""
     match = rule.match
     if not isinstance(rule.action, LowerVersion):
         return match

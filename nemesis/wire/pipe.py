@@ -53,15 +53,15 @@ class Pipe:
     _carry_bytes: int = 0
     waiting: Waiting | None = None
     blocked: bool = False
-    """Its flow is: nothing goes through."""
+    """Its flow is blocked: nothing goes through."""
     late: list[Waiting] = field(default_factory=list)
     """Frames that were released while it was blocked: they arrive when it heals."""
     ended: bool = False
     """Its sender will send no more."""
     finished: bool = False
-    """Its receiver was told so."""
+    """Its receiver was told that it has ended."""
     discarding: bool = False
-    """Its sender was cut off: what it had sent is worth nothing."""
+    """Its sender was cut off: what it had sent is thrown away."""
 
     def __post_init__(self) -> None:
         self.receiver = RECEIVER[self.direction]
@@ -99,12 +99,12 @@ class Pipe:
         return frame + self._carry_bytes
 
     def carry(self, chunk: bytes, *, arrived_ns: int) -> None:
-        """Bytes that came wait behind all that wait already."""
+        """Keep bytes that came, behind all that wait already."""
         self._carry.append((arrived_ns, chunk))
         self._carry_bytes += len(chunk)
 
     def carry_on(self, chunk: bytes, *, arrived_ns: int) -> None:
-        """Bytes that were taken wait again, before all others."""
+        """Keep bytes that were taken, before all others."""
         self._carry.appendleft((arrived_ns, chunk))
         self._carry_bytes += len(chunk)
 

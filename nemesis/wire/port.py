@@ -23,7 +23,7 @@ class BreaksNetwork(Protocol):
         """Remove the rule, drop the frames it holds, and cut their connections; how many."""
 
     def block(self, flows: Collection[Flow]) -> None:
-        """Pass nothing on from the first to the second of each, whoever dialled."""
+        """Pass nothing on from the first to the second node of each flow, whichever dialled."""
 
     def unblock(self, flows: Collection[Flow] | None = None) -> None:
         """Deliver in order what waited in these flows; None: in all."""

@@ -15,7 +15,7 @@ from nemesis.wire.frame import Frame
 __all__ = ["lowered"]
 
 _ERROR_END: Final = 10
-"""Behind length, correlation id and error."""
+"""The place behind length, correlation id and error."""
 _ENTRY: Final = struct.Struct(">hhh")
 _COUNT: Final = struct.Struct(">i")
 _FLEXIBLE_FROM: Final = 3

@@ -30,7 +30,7 @@ class Entry(Generic[Held]):
     matcher: Matcher = field(init=False)
     random: Random = field(init=False)
     fitting_count: int = 0
-    """Frames that fitted, the skipped ones included."""
+    """The number of frames that fitted, the skipped ones included."""
     matched_count: int = 0
     held_count: int = 0
     delivered_count: int = 0
@@ -81,13 +81,13 @@ class Entry(Generic[Held]):
         return True
 
     def keep(self, held: Held) -> None:
-        """A frame waits because of this rule."""
+        """Take note that a frame waits because of this rule."""
         self.held.append(held)
         self.held_count += 1
         self._status = None
 
     def let_go(self, held: Held, *, delivered: bool) -> None:
-        """A frame waits no more."""
+        """Take note that a frame waits no more."""
         self.held.remove(held)
         self._status = None
         if delivered:

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Flow = tuple[NodeName, NodeName]
-"""(sender, receiver) of bytes: one direction between two nodes, whoever dialled."""
+"""(sender, receiver) of bytes: one direction between two nodes, whichever dialled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Link:
     address: str
     """The address at which the proxy listens for this link and no other."""
     port: int
-    """Listened on at `address`, and the target's own at `dials`."""
+    """The port on which the proxy listens at `address`, and the target itself at `dials`."""
     dials: str = "127.0.0.1"
     """The address at which the target itself listens."""
     dials_from: str | None = None
@@ -156,8 +156,8 @@ class Answer:
 class LowerVersion:
     """In ApiVersions responses, offer `api` up to `max_version` only.
 
-    Never below the lowest version that the target has. Of the rule's match, direction and API mean
-    nothing here; its sources and targets say on whose connections.
+    It is never lowered below the lowest version that the target has. The direction and the API of
+    the rule's match mean nothing here; its sources and targets say on whose connections it acts.
     """
 
     api: str

@@ -44,7 +44,7 @@ class Proxy:
     def __init__(
         self, links: Sequence[Link], *, journal: Journal, clock: Clock, dialect: bool = False
     ) -> None:
-        """Listen on every link. Raises HarnessError, with the address, if that cannot be."""
+        """Listen on every link; raise HarnessError, with the address, if that fails."""
         self.now_ns = clock.now_ns  # Asked for each chunk, hence without another call in between.
         self._loop = EventLoop(clock)
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
@@ -237,7 +237,7 @@ class Proxy:
     def _do(
         self, session: Session, effect: Finish | Reset | Wake | Resumed | Errand | Broken
     ) -> None:
-        """Any effect but Send, which is most of all and is spared the way through here."""
+        """Do any effect but Send, which is most frequent and takes a shorter way."""
         match effect:
             case Resumed():
                 self.touch(session)

@@ -118,7 +118,7 @@ class Session:
             self._advance(pipe)
 
     def refuse(self) -> None:
-        """The target cannot be reached: the source is to see what it would see without us."""
+        """Cut both sides, as the target cannot be reached: the source sees the same without us."""
         self._gone[Side.FAR] = True
         self._responses.ended = True
         self.cut()
@@ -135,7 +135,7 @@ class Session:
         self._pipes[direction].blocked = True
 
     def unblock(self, direction: Direction, now_ns: int) -> None:
-        """It goes on where it stood."""
+        """Let the direction go on where it stood."""
         self.now_ns = now_ns
         pipe = self._pipes[direction]
         pipe.blocked = False
@@ -192,7 +192,7 @@ class Session:
         return number
 
     def wait(self, waiting: Waiting) -> None:
-        """The frame's direction stands still from here on."""
+        """Have the frame's direction stand still from here on."""
         waiting.pipe.waiting = waiting
         waiting.entry.keep(waiting)
 

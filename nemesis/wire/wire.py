@@ -29,7 +29,7 @@ from nemesis.wire.status import Delivery, RuleStatus, WireStatus
 __all__ = ["Delivery", "RuleStatus", "Wire", "WireStatus"]
 
 _START_TIMEOUT_S: Final = 30.0
-"""It takes half a second; on a machine that does much else, several."""
+"""The bound of a start, which takes half a second; on a busy machine, several."""
 _ANSWER_TIMEOUT_S: Final = 30.0
 _CLOSE_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
@@ -120,7 +120,7 @@ class Wire:
         return dropped
 
     def block(self, flows: Collection[Flow]) -> None:
-        """Pass no bytes on from the first to the second of each, whoever dialled."""
+        """Pass no bytes on from the first to the second node of each flow, whichever dialled."""
         self._ask("block", flows=flows_data(flows))
 
     def unblock(self, flows: Collection[Flow] | None = None) -> None:

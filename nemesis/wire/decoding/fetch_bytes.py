@@ -23,7 +23,7 @@ _STATE_BYTES: Final = 15
 _STATE_BEGIN: Final = b"\x01\x0d"
 """Tag 1, of 13 bytes: replica id (4), replica epoch (8), no tagged fields (1)."""
 _CLIENT_ID_AT: Final = 14
-"""Behind length, API key, version, correlation id and the length of the client id."""
+"""The place behind length, API key, version, correlation id and the length of the client id."""
 _NO_CLIENT_ID: Final = 0xFFFF
 _TOPICS_AFTER: Final = 21
 """Maximum wait, minimum and maximum bytes, isolation level, session id and session epoch."""
@@ -40,7 +40,7 @@ class Said(NamedTuple):
     """The replica and the partitions of a Fetch, as it writes them."""
 
     replica: bytes
-    """Its id and epoch; empty if it names no epoch."""
+    """The replica's id and epoch; empty if the Fetch names no epoch."""
     partitions: list[bytes]
     """The topic id and index of each that it names; what cannot be read, as one of no bytes."""
 

@@ -44,7 +44,7 @@ def _fetch_response(response: Any) -> Parts:
 
 
 def _leader(leader: Any) -> dict[str, Any]:
-    """Only a node that is not the leader states who is; else the fields have their defaults."""
+    """Return the leader as stated: only a node that is not the leader states one; else defaults."""
     if leader is None or leader.leader_epoch < 0:
         return {}
     return {"leader_id": leader.leader_id, "leader_epoch": leader.leader_epoch}
