@@ -42,15 +42,15 @@ class ClientPlan:
     seed: int
 
     def producers(self) -> tuple[ProducerConfig, ...]:
-        """Processes from 0 on."""
+        """Return the producers: processes from 0 on."""
         return tuple(self._producer(index) for index in range(self.spec.producers))
 
     def consumers(self) -> tuple[ConsumerConfig, ...]:
-        """Processes from the number of producers on."""
+        """Return the consumers: processes from the number of producers on."""
         return tuple(self._consumer(index) for index in range(self.spec.consumers))
 
     def final_readers(self, *, deadline_ns: int) -> tuple[FinalReaderConfig, ...]:
-        """Processes after those of the consumers; each key is one reader's."""
+        """Return the final readers: processes after the consumers'; each key is one reader's."""
         count = min(FINAL_READERS_MAX, len(self.keys))
         return tuple(self._final_reader(index, count, deadline_ns) for index in range(count))
 

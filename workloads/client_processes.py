@@ -66,14 +66,14 @@ class ClientProcesses:
         return self._warden.exit_code(self._pids[name]) is not None
 
     def pause(self, name: str) -> str:
-        """SIGSTOP, and see it; the evidence. Its leases and its transactions run out meanwhile."""
+        """Send SIGSTOP and return the evidence of it. Leases and transactions run out meanwhile."""
         pid = self._running(name)
         self._warden.signal(pid, signal.SIGSTOP, group=True)
         self._await(lambda: self._is_paused(pid), f"{name} (pid {pid}) did not stop")
         return f"{name} (pid {pid}): every thread is stopped"
 
     def resume(self, name: str) -> str:
-        """SIGCONT, and see it; the evidence."""
+        """Send SIGCONT and return the evidence of it."""
         pid = self._running(name)
         self._warden.signal(pid, signal.SIGCONT, group=True)
         self._await(lambda: not self._is_paused(pid), f"{name} (pid {pid}) did not go on")
@@ -153,7 +153,7 @@ class ClientProcesses:
             self._warden.wait(self._pids[name], timeout_s=left_s)
 
     def end(self, names: Sequence[str], *, deadline_s: float) -> None:
-        """SIGTERM, wait, SIGKILL."""
+        """Send SIGTERM, wait, then send SIGKILL."""
         for name in names:
             self._warden.signal(self._pids[name], signal.SIGTERM)
         for name in names:

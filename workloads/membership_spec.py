@@ -31,9 +31,9 @@ class MembershipSpec:
     moves: Annotated[int, Field(ge=1)] | None = None
     """The budget: the number of moves of all movers together; None: until told to stop."""
     replicas_min: Annotated[int, Field(ge=1, le=9)] = 2
-    """No partition is asked to have fewer."""
+    """The smallest number of replicas that a partition is asked to have."""
     replicas_max: Annotated[int, Field(ge=1, le=9)] | None = None
-    """Nor more; None: as many as there are brokers."""
+    """The largest number of replicas; None: as many as there are brokers."""
     cancel_share: Annotated[float, Field(ge=0, le=1)] = 0.2
     """The share of moves that are called off."""
     cancel_after_max_ms: Annotated[int, Field(ge=0, le=600_000)] = 300

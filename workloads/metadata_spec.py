@@ -28,8 +28,9 @@ class MetadataSpec:
     write_rate: Annotated[float, Field(gt=0, le=1000)] = 10.0
     """Writes a second, all writers together."""
     read_rate: Annotated[float, Field(gt=0, le=5000)] = 60.0
-    """Reads a second, all brokers together: of topics and of settings by turns. With 3 brokers
-    each is read every 50 ms, which is how sharply an age is told."""
+    """Reads a second, all brokers together: of topics and of settings by turns. With 3 brokers each
+    is read every 50 ms, which is the resolution of a measured age.
+    """
     topics: Annotated[int, Field(ge=1, le=200)] = 6
     """The number of topics that a workload has at a time, shared out among the writers. One of each
     writer's, if it has several, stays to the end and is only altered.
@@ -37,7 +38,7 @@ class MetadataSpec:
     partitions: Annotated[int, Field(ge=1, le=100)] = 1
     """The partitions of each topic, when it is created."""
     grows: Annotated[int, Field(ge=0, le=100)] = 1
-    """Times that a topic is given one partition more between its creation and its deletion."""
+    """The number of partitions that a topic is given between its creation and its deletion."""
     replication_factor_max: Annotated[int, Field(ge=1, le=10)] = 3
     """The largest number of replicas of a topic: each has from one to this, and never more than
     there are brokers.

@@ -34,7 +34,7 @@ class ProducePollSpec:
     """
 
     producers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Two, so that records of different producers meet in a key."""
+    """The number of producers: two, so that records of different producers meet in a key."""
     consumers: Annotated[int, Field(ge=1, le=64)] = 2
     """With `both`, one reads everything without a group and one is a group."""
     rate: Annotated[float, Field(ge=0)] = 1000.0
@@ -61,7 +61,8 @@ class ProducePollSpec:
     after 40 s without any answer, when their time-out has long passed."""
     reassign_s: Annotated[float, Field(ge=0)] = 10.0
     """Mean time until an assigning consumer assigns anew, going back over some records that it has
-    read: did what it saw stay? 0: never."""
+    read, to see whether they stayed; 0: never.
+    """
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of librdkafka, for producers and consumers alike; those for the other kind are
     ignored.

@@ -23,7 +23,7 @@ class ClientConfig:
     """The configuration that every client has."""
 
     client: str
-    """Its name: of its log, its segments, and its `client.id` at the brokers."""
+    """The name of its log, its segments, and its `client.id` at the brokers."""
     process: int
     """The number of its first logical client."""
     process_stride: int
@@ -39,7 +39,7 @@ class ClientConfig:
     seed: int
     """The run's seed for the workload; a logical client draws from (seed, process)."""
     earlier: int = 0
-    """Logical clients that earlier processes of this name have been."""
+    """The number of logical clients that earlier processes of this name have been."""
 
     @property
     def clock(self) -> Clock:
@@ -93,7 +93,7 @@ class FinalReaderConfig:
     deadline_ns: int
     """The time on the run's clock to give up at."""
     result: str
-    """Path of the JSON file in which it says which keys it read completely."""
+    """The path of the JSON file that lists the keys it read completely."""
 
 
 Config = TypeVar("Config", ProducerConfig, ConsumerConfig, FinalReaderConfig)

@@ -47,7 +47,7 @@ _COMMIT_NS: Final = 1_000_000_000
 _CATCH_UP_NS: Final = 2_000_000_000
 _CLOSE_S_MAX: Final = 5.0
 GENERATIONS_MAX: Final = 50
-"""Logical clients of one process. One fatal error after the other is not a workload any more."""
+"""Logical clients of one process. With more fatal errors than that it is no workload any more."""
 _GENERATION_GAP_S: Final = 0.5
 
 
@@ -159,7 +159,7 @@ class Poller:
         return [self._key_of[place.topic, place.partition] for place in partitions]
 
     def _commit(self) -> None:
-        """Commit what the last poll and those before it returned, at most once a second."""
+        """Commit the offsets of the last poll and those before it, at most once a second."""
         now_ns = self._clock.now_ns()
         if now_ns < self._commit_at_ns or not self._sessions.owned:
             return

@@ -122,7 +122,7 @@ class Reader:
         return max([*ends, *(polled.offsets[-1:] + 1).tolist()], default=0)
 
     def _limits(self, key: int, until_ns: int) -> tuple[int, int] | None:
-        """First and end offset as the leader states them; None if it did not in time."""
+        """Return first and end offset as the leader states them; None if it did not in time."""
         place = TopicPartition(*self._places[key])
         while self._clock.now_ns() < until_ns:
             try:

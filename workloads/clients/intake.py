@@ -108,7 +108,7 @@ class Intake:
         return {self._places[key]: taken.offsets[key] for key in keys}
 
     def ended(self, outcome: Outcome, *, error: int = 0) -> None:
-        """The transaction ended so, and with it whatever was sent. Unless ok, start over."""
+        """Take the outcome of the transaction and of its offsets. Unless ok, start over."""
         self._is_placed &= outcome is Outcome.OK
         if self._sending is None:
             return
@@ -118,7 +118,7 @@ class Intake:
         self._sending = None
 
     def close(self) -> None:
-        """Disconnect, if that is possible at once; what counts is on disk already."""
+        """Disconnect, if that is possible at once; the record is on disk already."""
         closing = Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(_CLOSE_S_MAX)

@@ -97,7 +97,7 @@ class JavaTransactions:
         self._again(self._producer.abortTransaction, timeout_s)
 
     def close(self) -> None:
-        """Disconnect; what has no end by now is given up."""
+        """Disconnect; sends without an end by now are given up."""
         self._call(lambda: self._producer.close(self._duration.ofMillis(0)))
 
     def _position(self, offset: int) -> Any:
@@ -135,6 +135,6 @@ class JavaTransactions:
             severity = Severity.RETRIABLE
         else:
             severity = Severity.ABORTABLE
-        # -1 is UNKNOWN_SERVER_ERROR, what Kafka calls an exception that is none of its protocol's.
+        # -1 is UNKNOWN_SERVER_ERROR, Kafka's code for an exception outside its protocol.
         code = next((one for one in codes if one != -1), -1)
         return TransactionError(str(thrown.toString()), code=code, severity=severity)

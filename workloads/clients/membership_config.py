@@ -19,7 +19,7 @@ class MembershipConfig:
     """The configuration of a membership client."""
 
     client: str
-    """Its name: of its log, its journal, and its `client.id` at the brokers."""
+    """The name of its log, its journal, and its `client.id` at the brokers."""
     process: int
     """The number of its first mover; the others follow."""
     raw: str

@@ -75,7 +75,7 @@ class _Journals:
     of_topics: EventJournal
     of_partitions: EventJournal
     beginning: threading.Lock
-    """Numbers follow times."""
+    """Held while a write begins, so that numbers follow times."""
 
     def of(self, write: TopicWrite) -> EventJournal:
         """Return the journal of the write's table."""

@@ -18,7 +18,7 @@ class MetadataConfig:
     """The configuration of a metadata client."""
 
     client: str
-    """Its name: of its log, its journals, and its `client.id` at the brokers."""
+    """The name of its log, its journals, and its `client.id` at the brokers."""
     process: int
     """The number of its first writer; the other writers and then the readers follow."""
     raw: str

@@ -6,7 +6,7 @@ __all__ = ["key_indices", "places_of"]
 
 
 def places_of(keys: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Topic and partition of each key `topic-partition`, in order; topics may contain hyphens."""
+    """Return topic and partition of each key, `topic-partition`, in order; topics may have `-`."""
     split = (key.rpartition("-") for key in keys)
     return tuple((topic, int(partition)) for topic, _, partition in split)
 

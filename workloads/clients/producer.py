@@ -21,7 +21,7 @@ from workloads.clients.shutdown import pause, stop_on_sigterm
 __all__ = ["main", "produce"]
 
 _GENERATIONS_MAX: Final = 50
-"""Logical clients of one process. One fatal error after the other is not a workload any more."""
+"""Logical clients of one process. With more fatal errors than that it is no workload any more."""
 _GENERATION_GAP_S: Final = 0.5
 
 

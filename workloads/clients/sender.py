@@ -45,10 +45,10 @@ class Produces(Protocol):
         *,
         on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> int:
-        """Queue these for one partition; how many were. The others get an `_error`."""
+        """Queue these for one partition; return how many were. The others get an `_error`."""
 
     def poll(self, timeout: float) -> int:
-        """Report what ended, waiting for it if nothing did."""
+        """Report the sends that ended; wait for one if none did."""
 
     def purge(self) -> None:
         """Give up what is queued or in flight."""
@@ -112,7 +112,7 @@ class Sender:
         return Ending.STOPPED
 
     def close(self) -> None:
-        """Disconnect. What has no end by now is given up, so that it takes no time."""
+        """Disconnect. Sends without an end by now are given up, so that it takes no time."""
         self._producer.purge()
         # Closing polls a last time, and raises a fatal error that no poll has met yet.
         with suppress(KafkaException):

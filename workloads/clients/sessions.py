@@ -37,12 +37,12 @@ class Sessions:
         return frozenset(self._owned)
 
     def begin_poll(self) -> None:
-        """A poll is about to begin: what it returns is fetched after all that happened so far."""
+        """Begin a poll: the records that it returns are fetched after all that happened so far."""
         self._held = set(self._owned)
         self._unsure.clear()
 
     def gain(self, keys: Iterable[int]) -> None:
-        """The consumer was given these keys, of which it may own some already."""
+        """Take note that the consumer was given these keys; it may own some already."""
         for key in keys:
             if key in self._held:
                 self._unsure.add(key)
@@ -55,7 +55,7 @@ class Sessions:
         self._owned.difference_update(keys)
 
     def sever(self) -> None:
-        """A poll ended badly: what it took along is not known, so order starts anew after it."""
+        """End the sessions after a failed poll: its records are unknown, so order starts anew."""
         self._current += 1
 
     def end_poll(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:

@@ -1,4 +1,4 @@
-"""SIGTERM as a question that a client's loop asks once a round."""
+"""SIGTERM as a flag that a client's loop reads once a round."""
 
 import signal
 import time

@@ -71,7 +71,7 @@ class OffsetsConfig:
     deadline_ns: int
     """The time on the run's clock to give up at."""
     result: str
-    """Path of the JSON file in which it says of which keys the last stable offset is the end."""
+    """The path of the JSON file that lists the keys whose last stable offset is the end."""
 
 
 def write_as(kind: type[T], path: Path, config: T) -> None:

@@ -161,13 +161,13 @@ class LibrdkafkaTransactions:
         self._again(self._producer.commit_transaction, timeout_s)
 
     def abort(self, timeout_s: float) -> None:
-        """Abort, and wait for the acknowledgement; records without an end get one by it."""
+        """Abort, and wait for the acknowledgement; the abort ends the records without an end."""
         self._again(self._producer.abort_transaction, timeout_s)
         while self._in_flight and self._producer.poll(0):
             pass
 
     def close(self) -> None:
-        """Disconnect; what has no end by now is given up, an abort after a while."""
+        """Disconnect; sends without an end by now are given up, an abort after a while."""
         closing = Thread(target=self._close, daemon=True)
         closing.start()
         closing.join(_CLOSE_S_MAX)

@@ -62,7 +62,7 @@ class OffsetsWatch:
         self._last: dict[str, tuple[int, int]] = {}
 
     def run(self, stopped: Callable[[], bool]) -> tuple[str, ...]:
-        """Observe; the keys of which the last stable offset is the end of the log."""
+        """Observe; return the keys of which the last stable offset is the end of the log."""
         settled: list[str] = []
         while not stopped():
             over = self._clock.now_ns() >= self._config.due_ns

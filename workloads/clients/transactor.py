@@ -173,7 +173,7 @@ class Transactor:
         self._client.flush(self._config.delivery_timeout_ms / 1000 + _FLUSH_SLACK_S)
 
     def _end(self, transaction: _Open, intent: Intent) -> bool:
-        """Commit or abort. A commit that leaves an abort is followed by one."""
+        """Commit or abort; a commit that leaves only an abort is followed by one."""
         if intent is Intent.ABORT:
             return self._abort(transaction, otherwise=Outcome.FAIL)
         self._calling(transaction, Intent.COMMIT)
@@ -189,7 +189,7 @@ class Transactor:
         return True
 
     def _abort(self, transaction: _Open, *, otherwise: Outcome) -> bool:
-        """Abort. `otherwise`: of the sends, if the abort is not acknowledged."""
+        """Abort. `otherwise`: the outcome of the sends, if the abort is not acknowledged."""
         # A commit that was asked for before stays what the row is about until the abort is sure.
         if otherwise is Outcome.FAIL:
             self._calling(transaction, Intent.ABORT)

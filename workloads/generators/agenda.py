@@ -26,7 +26,7 @@ class Agenda:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """Keys that were not."""
+        """Keys that were not read completely."""
         return tuple(self._left)
 
     def next(self, now_ns: int) -> tuple[int, int] | None:
@@ -36,6 +36,6 @@ class Agenda:
         return self._left[0], now_ns + -(-(self._deadline_ns - now_ns) // len(self._left))
 
     def ended(self, *, complete: bool) -> None:
-        """The read of the key that `next` named has ended."""
+        """Take note that the read of the key that `next` named has ended."""
         key = self._left.popleft()
         (self._done if complete else self._left).append(key)

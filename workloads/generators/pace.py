@@ -26,12 +26,12 @@ class Pace:
     """Records are handed out at most once a tick: a wake-up costs the same for one or for ten."""
     start_ns: int
     forfeited_count: int = 0
-    """Records that were overdue beyond the bound, and are never made up for."""
+    """Records that were overdue beyond the bound, and are never sent."""
     _taken_count: int = 0
     _tick_at_ns: int = 0
 
     def due(self, now_ns: int) -> int:
-        """Records to send now; 0 before the tick. Take them with `take`, or fewer."""
+        """Return the number of records to send now; 0 before the tick. `take` them, or fewer."""
         if self.rate == 0:
             return self.backlog_max
         if now_ns < self._tick_at_ns:
@@ -43,7 +43,7 @@ class Pace:
         return overdue - excess
 
     def take(self, count: int, now_ns: int) -> None:
-        """`count` of the records that are due were sent."""
+        """Take note that `count` of the records that are due were sent."""
         self._taken_count += count
         self._tick_at_ns = now_ns + self.tick_ns
 

@@ -141,7 +141,7 @@ class SimulatedConsumer:
         return due_ns is not None and now >= due_ns
 
     def _reassign(self) -> None:
-        """A new session of all keys, each from somewhere before where it was."""
+        """Begin a new session of all keys, each from somewhere before where it was."""
         back_max = _LOOK_BACK_MAX // len(self._positions)
         self._session += 1
         self._fetches.forget()

@@ -42,7 +42,7 @@ class Fetches:
         """By correlation: the time, the leader, and the places of the keys."""
         self._by_leader: dict[int, int] = {}
         self._due_ns: dict[int, int] = {}
-        """Leaders that are not to be asked before."""
+        """By leader, the time before which it is not to be asked."""
 
     def ask(self, now: int, positions: Mapping[int, int], effects: Effects) -> None:
         """Fetch these keys from their positions; skip leaders with a fetch under way."""
@@ -98,7 +98,7 @@ class Fetches:
         return found
 
     def unreachable(self, now: int, correlation: int) -> None:
-        """A fetch came back."""
+        """Take note that a fetch came back."""
         asked = self._asked.pop(correlation, None)
         if asked is not None:
             del self._by_leader[asked[1]]

@@ -21,7 +21,7 @@ class ProducerPlan:
     """Its keys, as (topic, partition)."""
     brokers: Sequence[int]
     rate: float
-    """Records a second; 0: as many as go."""
+    """Records a second; 0: as many as possible."""
     acks: str = "all"
     idempotence: bool = True
     message_timeout_ns: int = 15_000 * _MS

@@ -54,12 +54,12 @@ class SimulatedMetadata:
 
     @property
     def promises(self) -> Promises:
-        """It sends no records."""
+        """Return the promises of records, of which it sends none."""
         return Promises(idempotent=False, acks="", consume="assign")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """It writes to no key."""
+        """Return no keys: it writes to none."""
         return ()
 
     @property
@@ -90,7 +90,7 @@ class SimulatedMetadata:
         self._reads.close()
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:  # noqa: ARG002  # the port's
-        """There is nothing to read."""
+        """Return no keys: there is nothing to read."""
         return ()
 
     def counts(self) -> Counts:

@@ -33,7 +33,7 @@ __all__ = ["COUNTER_BASE", "COUNTER_SETTING", "SimulatedWriter", "told"]
 COUNTER_SETTING: Final = "retention.ms"
 """A setting that can carry a number."""
 COUNTER_BASE: Final = 1_000_000_000_000
-"""Smaller values are the cluster's, not ours."""
+"""The smallest counter: smaller values of the setting are the cluster's, not ours."""
 
 _TOPIC: Final = 2
 _CERTAIN_NO: Final = frozenset(

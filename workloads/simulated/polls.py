@@ -20,7 +20,7 @@ __all__ = ["CountedPolls", "Polls", "RecordedPolls", "Returned"]
 _ROWS: Final = 1 << 14
 """Records that are written together."""
 _CALLS: Final = 1 << 10
-"""Operations that are, however little they returned."""
+"""Operations that are written together, however few records they returned."""
 _SLOT_COLUMNS: Final = ("call_ns", "return_ns", "key", "error", "outcome", "f")
 
 
@@ -43,7 +43,7 @@ class Returned:
         """Records of all runs."""
 
     def add(self, key: int, first: int, values: tuple[int, ...], session: int) -> None:
-        """A run more."""
+        """Add a run."""
         self.keys.append(key)
         self.firsts.append(first)
         self.sessions.append(session)
@@ -51,7 +51,7 @@ class Returned:
         self.count += len(values)
 
     def extend(self, other: "Returned") -> None:
-        """The runs of another one behind these."""
+        """Add the runs of another one behind these."""
         self.keys += other.keys
         self.firsts += other.firsts
         self.sessions += other.sessions
@@ -71,7 +71,7 @@ class Polls(Protocol):
         """Record how it ended."""
 
     def close(self) -> None:
-        """No more is recorded."""
+        """End the record."""
 
 
 class RecordedPolls:
@@ -81,7 +81,7 @@ class RecordedPolls:
         self._recorder = recorder
         self._count = 0
         self._open: tuple[int, F, int] | None = None
-        """(when it was called, what it does, its key)."""
+        """(the time of its call, its `f`, its key); None: no operation is open."""
         self._slots: list[tuple[int, int, int, int, int, int]] = []
         """The columns of `_SLOT_COLUMNS` for operations that are not in the segments yet."""
         self._returned = Returned()
@@ -148,7 +148,7 @@ def _rows(returned: Returned, run_counts: Sequence[int]) -> NDArray[np.void]:
 
 
 class CountedPolls:
-    """Nowhere."""
+    """The record of runs of which only the counts are kept."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -164,4 +164,4 @@ class CountedPolls:
         """Forget it."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""

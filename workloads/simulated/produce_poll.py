@@ -44,7 +44,7 @@ class Recorders:
 
 
 def recorded(raw: Path, keys: Sequence[str]) -> Recorders:
-    """Records in a run's raw directory."""
+    """Make recorders in a run's raw directory."""
 
     def sends(name: str, process: int) -> Sends:
         recorder = SendRecorder(raw, client=name, process=process, keys=keys, slot_count=_SLOTS)
@@ -65,7 +65,7 @@ def recorded(raw: Path, keys: Sequence[str]) -> Recorders:
 
 
 def counted() -> Recorders:
-    """No records: for runs of which nothing is kept."""
+    """Make recorders that keep only counts: for runs of which nothing else is kept."""
     return Recorders(lambda _, process: CountedSends(process), lambda _, __: CountedPolls())
 
 

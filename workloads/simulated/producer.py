@@ -165,7 +165,7 @@ class SimulatedProducer:
             lane.queue.append((now, Payload.of(values, now)))
 
     def _send(self, now: int, effects: Effects) -> None:
-        """A request to each leader with what its lanes have; one of its own for a lane alone."""
+        """Send each leader a request with the lanes' batches; a lane that is alone gets its own."""
         leaders = self._routes.leaders
         together: dict[int, list[Lane]] = {}
         for lane in self._lanes:

@@ -93,13 +93,13 @@ class Routes:
         self._due_ns = min(self._due_ns, max(now, self._asked_ns + _RETRY_NS))
 
     def unreachable(self, correlation: int) -> None:
-        """A request came back."""
+        """Take note that a request came back."""
         if correlation == self._waits_for:
             self._waits_for = 0
             self._due_ns = self._asked_ns + _RETRY_NS
 
     def take(self, response: MetadataResponse) -> bool:
-        """Believe an answer, unless it is older than what is known. Whether it is ours."""
+        """Believe an answer, unless it is older than what is known; return whether it is ours."""
         if response.correlation != self._waits_for:
             return False
         self._waits_for = 0

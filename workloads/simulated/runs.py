@@ -1,4 +1,4 @@
-"""Runs of numbers: what a batch has one of, and its records have one after the other."""
+"""Runs of numbers: a batch states one, and its records have one after the other."""
 
 import numpy as np
 from numpy.typing import NDArray

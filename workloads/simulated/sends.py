@@ -22,7 +22,7 @@ class End(NamedTuple):
 
     values: tuple[int, ...]
     base_offset: int
-    """-1: not known."""
+    """The offset of the first record; -1: not known."""
     outcome: Outcome
     error: int
     time_ns: int
@@ -41,7 +41,7 @@ class Sends(Protocol):
         """Record how sends ended."""
 
     def close(self) -> None:
-        """No more is recorded."""
+        """End the record."""
 
 
 _CODES: Final = {outcome: outcome.code for outcome in Outcome}
@@ -102,7 +102,7 @@ class RecordedSends:
 
 
 class CountedSends:
-    """Nowhere; values are the same as those of a run that is recorded."""
+    """The record of runs of which only the counts are kept; values are those of a recorded run."""
 
     def __init__(self, process: int) -> None:
         self._next = process << PROCESS_SHIFT
@@ -117,4 +117,4 @@ class CountedSends:
         """Forget them."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
