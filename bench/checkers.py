@@ -136,7 +136,7 @@ def _measure(section: str, directory: Path, size: int, repetitions: int) -> tupl
 
 
 def _apart(work: Callable[..., tuple[Cost, ...]], *arguments: object) -> tuple[Cost, ...]:
-    """Done in a process of its own, which begins with nothing of this one's memory."""
+    """Measure in a process of its own, which begins with none of this one's memory."""
     context = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:

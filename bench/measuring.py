@@ -51,7 +51,7 @@ def growth(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, ...]:
 
 
 def spread(figures: Sequence[float], form: str) -> str:
-    """Minimum, median and maximum."""
+    """Return minimum, median and maximum as text."""
     low, middle, high = min(figures), statistics.median(figures), max(figures)
     return f"{low:{form}} / {middle:{form}} / {high:{form}}"
 

@@ -131,7 +131,7 @@ def recorder_bench(
 
 
 class _Unrecorded:
-    """Hands out values and writes nothing."""
+    """A recorder that hands out values and writes nothing."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -156,7 +156,7 @@ class _Unrecorded:
 
 
 class _Counted:
-    """Passes everything on to a recorder, and counts what ended ok since the first end."""
+    """A recorder that passes all on to another, and counts the ok ends since the first end."""
 
     def __init__(self, recorder: RecordsSends) -> None:
         self._recorder = recorder
@@ -190,7 +190,7 @@ class _Counted:
 
 
 def _run(cluster: KafkaCluster, recorder: RecordsSends, seed: int, seconds: int) -> float:
-    """Sends a second that ended ok, from the first end until told to stop."""
+    """Return the sends a second that ended ok, from the first end until told to stop."""
     clock = Clock.start()
     counted = _Counted(recorder)
     sender = Sender(

@@ -39,7 +39,9 @@ __all__ = ["SECTIONS", "SectionFigures", "SimulatorFigures", "simulator_bench"]
 
 _TRIALS: Final = range(1, 31)
 _SAMPLE_S: Final = 0.002
-"""Kernels look at these timers once a tick of theirs, every 4 ms on most machines."""
+"""The interval of samples. Kernels look at these timers once a tick of theirs, every 4 ms on most
+machines.
+"""
 _ROOT: Final = Path(__file__).parents[1]
 _PARTS: Final[Mapping[str, str]] = {
     "clusters/simulation/world.py": "loop of events",
@@ -60,12 +62,12 @@ _PARTS: Final[Mapping[str, str]] = {
     "history/": "recorder",
     "harness/": "harness",
 }
-"""Parts by what the file of the innermost frame of ours begins with; the first that fits."""
+"""The parts by the beginning of the file of the innermost frame of ours; the first that fits."""
 _ELSEWHERE: Final = "elsewhere"
 
 
 Work = Callable[[], tuple[int, float]]
-"""Done once; (events, virtual seconds)."""
+"""The work of one repetition; returns (events, virtual seconds)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +239,7 @@ class _Silent:
         """Forget it."""
 
     def elapsed_s(self) -> float:
-        """It does not say."""
+        """Return 0: it does not measure the time."""
         return 0.0
 
 

@@ -19,7 +19,7 @@ __all__ = ["StartFigures", "start_bench"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartFigures:
-    """Seconds of each start, in order."""
+    """The seconds of each start, in order."""
 
     release: str
     controllers: int

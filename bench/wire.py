@@ -33,7 +33,7 @@ from nemesis.wire.wire import Wire
 __all__ = ["WireFigures", "wire_bench"]
 
 _BATCH_BYTES: Final = 100_000
-"""Handed to the producer at a time."""
+"""The bytes handed to the producer at a time."""
 _IN_FLIGHT_BYTES_MAX: Final = 8 << 20
 _LATENCY_SHARE: Final = 0.3
 """The share of a run's seconds in which one record follows the other, each waited for."""
@@ -240,7 +240,7 @@ class _Reports:
         self.count = 0
 
     def take(self, error: KafkaError | None, _: Message) -> None:
-        """A record has ended."""
+        """Take note of a delivery report."""
         if error is not None:
             raise HarnessError(f"a record was not acknowledged: {error}")
         self.count += 1

@@ -223,7 +223,7 @@ def _final_reads(draft: Draft, *, after_ns: int) -> tuple[NDArray[np.void], NDAr
 
 
 def _faults(recipe: Recipe, *, until_ns: int) -> pa.Table:
-    """Faults that alternate with rest, over the time of the sends."""
+    """Return faults that alternate with rest, over the time of the sends."""
     length_ns = until_ns // (2 * recipe.faults + 1)
     rows = [
         {

@@ -1,6 +1,6 @@
 """Lies to plant in a synthetic history: each the smallest one that raises its anomaly.
 
-A lie is told to the log before anybody reads it (then all readers agree about it), or to readers
+A lie is told to the log before any read of it (then all readers agree about it), or to readers
 afterwards. It is planted in the middle of key `t-0`, at a record that stands inside the batches of
 all consumers, so that it raises what it names and nothing by accident.
 """
@@ -153,7 +153,7 @@ def _leave_out(draft: Draft) -> None:
 
 
 def _swap_sends(draft: Draft) -> None:
-    """Two neighbouring records of one producer change places, in the log and in their acks."""
+    """Swap two neighbouring records of one producer, in the log and in their acks."""
     value = int(_target(draft)["value"])
     sends = draft.sends
     mine = np.flatnonzero(
@@ -181,7 +181,7 @@ def _send_again(draft: Draft) -> None:
 
 
 LIES: Final[Mapping[str, Lie]] = {
-    # Whoever reads past the lost record leaves out a record that the acknowledgement locates.
+    # A consumer that reads past the lost record leaves out a record whose place was acknowledged.
     "lost-write": Lie(raises=("lost-write", "internal-skipped-poll"), tell_readers=_lose_write),
     "aborted-read": Lie(raises=("aborted-read",), tell_readers=_abort),
     "inconsistent-offset": Lie(raises=("inconsistent-offset",), tell_readers=_show_another_value),

@@ -47,9 +47,9 @@ class Recipe:
     seed: int = 0
     clients: int = 20
     keys_open: int = 10
-    """Keys that are in use at a time."""
+    """The number of keys that are in use at a time."""
     steps_a_key: int = 48
-    """About half of them append."""
+    """The steps of a key, about half of them appends."""
     crash_rate: float = 0.01
     fail_rate: float = 0.01
     isolation: Isolation = Isolation.STRICT_SERIALIZABLE
@@ -159,7 +159,7 @@ def _drawn(recipe: Recipe, rng: np.random.Generator) -> _Drawn:
 
 
 def _processes(outcome: Ints, clients: int) -> Ints:
-    """Round robin; a client that crashed goes on as another process."""
+    """Draw the processes, round robin; a client that crashed goes on as another process."""
     process = np.arange(len(outcome)) % clients
     for client in range(clients):
         crashed = outcome[client::clients] == _INFO

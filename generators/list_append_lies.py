@@ -29,7 +29,7 @@ class Lie:
     text: str
 
     def rows(self, number: int, *, moment_ns: int, first_process: int) -> list[Row]:
-        """Rows of MICRO_OPERATIONS with keys and transactions (negative) of its own."""
+        """Return rows of MICRO_OPERATIONS with keys and transactions (negative) of its own."""
         rows = transactions_of(self.text)
         for row in rows:
             row["transaction"] = -1 - 100 * number - row["transaction"]
@@ -41,7 +41,7 @@ class Lie:
 
 
 def transactions_of(text: str) -> list[Row]:
-    """Rows of MICRO_OPERATIONS, by key, transaction and position; a line a transaction.
+    """Return rows of MICRO_OPERATIONS, by key, transaction and position; a line a transaction.
 
     They are numbered by their calls, and those called at one time by their lines.
 

@@ -26,10 +26,10 @@ from history.operation import Outcome
 __all__ = ["MODEL_LIES", "NEW_VALUE", "STORY_LENGTH", "VALUES_A_STORY", "ToldOperation"]
 
 STORY_LENGTH: Final = 16
-"""Moments that no story is longer than."""
+"""The length of the longest story, in moments."""
 
 NEW_VALUE: Final = 1 << 60
-"""Values from here on are those of stories, `VALUES_A_STORY` each."""
+"""The first value of stories, which have `VALUES_A_STORY` each."""
 VALUES_A_STORY: Final = 16
 
 
@@ -48,7 +48,8 @@ class ToldOperation:
 
 
 Story = Callable[[Any, int], list[ToldOperation]]
-"""Told to an object of the model, whose state it may change, with values from this one on."""
+"""A story told to an object of the model, whose state it may change, with values from this one on.
+"""
 
 
 def _told(f: str, at: int, **cells: Any) -> ToldOperation:
@@ -84,7 +85,7 @@ def _two_values(register: VersionedRegister, new: int) -> list[ToldOperation]:
 
 
 def _lost_swap(register: VersionedRegister, new: int) -> list[ToldOperation]:
-    """Two swaps of one version, one after the other: the first is forgotten."""
+    """Tell of two swaps of one version, one after the other: the first is forgotten."""
     before = register.version
     register.version, register.value = before + 1, new + 1
     return [
@@ -205,7 +206,7 @@ def _unadded_element(whole: GrowOnlySet, new: int) -> list[ToldOperation]:
 
 
 def _vanished_element(whole: GrowOnlySet, new: int) -> list[ToldOperation]:
-    """It is seen while it is being added, and then no more."""
+    """Tell of an element that is seen while it is being added, and then no more."""
     lacking = _all_of(whole, 4)
     added = ToldOperation(f="add", call=0, end=8, value=new)
     _add(whole, 0, new)

@@ -98,14 +98,14 @@ class _Course:
     """The times of the calls: pieces, pauses, and the lies' place among them."""
 
     rounds: int
-    """Operations a key in a piece."""
+    """The operations of a key in a piece."""
     piece_count: int
     pause_ns: int
     reach_ns: int
     """The longest time that an operation takes."""
     touching: int
     told: int
-    """Operations of lies."""
+    """The number of operations of lies."""
 
     @classmethod
     def of(cls, recipe: ModelRecipe, *, told: int) -> "_Course":
@@ -133,7 +133,7 @@ class _Course:
         return ours + piece * self.pause_ns
 
     def index(self, slots: Ints, piece: int) -> Ints:
-        """Dense over all keys and the lies."""
+        """Return the indices: dense over all keys and the lies."""
         return slots + (self.told if piece >= self.middle else 0)
 
 

@@ -18,7 +18,7 @@ from history.models import Model
 __all__ = ["FS", "NOTHING", "OBJECTS", "Answers", "Asked", "ModelObject"]
 
 NOTHING: Final = np.iinfo(np.int64).min
-"""Stands for null."""
+"""The value that stands for null."""
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -44,11 +44,11 @@ class Asked:
     """Operations of one key in the order in which they take effect."""
 
     f: Ints
-    """Places in `FS`."""
+    """The places in `FS`."""
     value: Ints
-    """Unique: what each would write."""
+    """The values that operations would write, each unique."""
     happens: Flags
-    """It takes effect, now; if not, never."""
+    """True: it takes effect, now; False: never."""
     rng: np.random.Generator
 
 
@@ -80,7 +80,7 @@ class VersionedRegister:
     value: int = NOTHING
 
     def answers(self, asked: Asked) -> Answers:
-        """Reads tell version and value; a cas expects the version that is, or else is refused."""
+        """Answer reads with version and value; a cas expects the present version, or is refused."""
         count = len(asked.f)
         swaps, reads = asked.f == _SWAP, asked.f == 0
         refused = swaps & asked.happens & (asked.rng.random(count) < _REFUSED_SHARE)

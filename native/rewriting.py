@@ -137,7 +137,7 @@ def _argument(one: _Field) -> str:
 
 
 def _pickled(fields: Sequence[_Field]) -> Iterator[str]:
-    """Pickle cannot see what a native class has; what is more than its arguments, it refuses."""
+    """Yield the methods for pickle; without them it refuses an object with further fields."""
     if all(one.is_argument for one in fields):
         values = ", ".join(f"{one.name!r}: self.{one.name}" for one in fields)
         yield "    def __reduce__(self) -> tuple:"
