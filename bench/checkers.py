@@ -62,7 +62,7 @@ class CheckerFigures:
         }
 
     def growth(self) -> dict[str, tuple[float, ...]]:
-        """The exponents of each section that has several sizes."""
+        """Return the exponents of each section that has several sizes."""
         found = {}
         for name, sizes in self._by_section().items():
             if len(sizes) > 1:

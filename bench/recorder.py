@@ -137,7 +137,7 @@ class _Unrecorded:
         self._count = 0
 
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
-        """The values to send."""
+        """Return the values to send."""
         del time_ns
         values = np.arange(self._count, self._count + len(keys), dtype=np.int64)
         self._count += len(keys)

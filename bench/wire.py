@@ -212,7 +212,7 @@ class _Runs:
         return acknowledged / (now_s - begin_s)
 
     def median_ms(self, cluster: KafkaCluster) -> float:
-        """The median time from send to acknowledgement, one record after the other."""
+        """Return the median time from send to acknowledgement, one record after the other."""
         reports = _Reports()
         producer = _producer(cluster, linger_ms=0)
         self._send_one(producer, reports)

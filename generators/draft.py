@@ -105,7 +105,7 @@ class Draft:
     reads: NDArray[np.void] = field(default_factory=lambda: np.empty(0, READ))
 
     def next_value(self, process: int) -> int:
-        """A value that this producer has not sent yet."""
+        """Return a value that this producer has not sent yet."""
         mine = self.sends["value"][self.sends["process"] == process]
         return int(mine.max(initial=(process << 40) - 1)) + 1
 
@@ -120,7 +120,7 @@ class Draft:
 
 
 def row_of(dtype: np.dtype[np.void], columns: Mapping[str, int]) -> NDArray[np.void]:
-    """An array of one row."""
+    """Return an array of one row."""
     row = np.zeros(1, dtype)
     for name in dtype.names or ():
         row[name] = columns[name]

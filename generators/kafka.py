@@ -61,12 +61,12 @@ class Synthetic:
 
 
 def synthetic_history(recipe: Recipe) -> Synthetic:
-    """The history of this recipe; the same for the same recipe."""
+    """Return the history of this recipe; the same for the same recipe."""
     return _history(recipe, poll_crashes=recipe.crash_rate > 0)
 
 
 def synthetic_round(recipe: Recipe) -> Synthetic:
-    """The same without crashed polls, so that every process can go on afterwards."""
+    """Return the same without crashed polls, so that every process can go on afterwards."""
     return _history(recipe, poll_crashes=False)
 
 
@@ -144,7 +144,7 @@ def _appended(
     recipe: Recipe,
     rng: np.random.Generator,
 ) -> NDArray[np.void]:
-    """The log that these sends led to; acknowledged sends learn their offsets."""
+    """Return the log that these sends led to; acknowledged sends learn their offsets."""
     in_log = (sends["outcome"] == OK) | (
         (sends["outcome"] == INFO) & (rng.random(len(sends)) < 0.5)  # noqa: PLR2004 - half of them
     )
@@ -189,7 +189,7 @@ def _read(draft: Draft, *, poll_crashes: bool) -> None:
 def _polled(
     draft: Draft, batch: NDArray[np.int64], *, consumer: int
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """The polls of a consumer, and their rows: poll n returns batch n of every key."""
+    """Return the polls of a consumer, and their rows: poll n returns batch n of every key."""
     log = draft.log
     by_poll = np.argsort(batch, kind="stable")
     rows = np.zeros(len(log), READ)

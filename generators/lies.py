@@ -53,14 +53,14 @@ def _target(draft: Draft) -> NDArray[np.void]:
 
 
 def _reading_of_first_consumer(draft: Draft, value: int) -> int:
-    """The poll of the first consumer that returned this value."""
+    """Return the poll of the first consumer that returned this value."""
     process = draft.readings["process"][draft.reads["reading"]]
     hit = (draft.reads["value"] == value) & (process == draft.recipe.producers)
     return int(draft.reads["reading"][np.argmax(hit)])
 
 
 def _end(draft: Draft) -> int:
-    """The first offset behind the log of the key."""
+    """Return the first offset behind the log of the key."""
     return int(draft.log["offset"][draft.log["key"] == _KEY].max()) + 1
 
 

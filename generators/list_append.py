@@ -68,7 +68,7 @@ class Synthetic:
 
 
 def synthetic_transactions(recipe: Recipe) -> Synthetic:
-    """The history of this recipe; the same for the same recipe."""
+    """Return the history of this recipe; the same for the same recipe."""
     rng = np.random.default_rng(recipe.seed)
     lies = tuple(LIES[name] for name in recipe.lies)
     table = _table(_drawn(recipe, rng), recipe)

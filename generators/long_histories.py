@@ -156,7 +156,7 @@ def _records(first: _Round, key: str, rounds: int) -> Iterator[pa.Table]:
 
 
 def _renewed(records: pa.Table, first: _Round, key: _Key, number: int) -> pa.Table:
-    """The next offsets and values, in round `number`."""
+    """Return the next offsets and values, in round `number`."""
     value = records["value"].to_numpy()
     later = value + number * first.value_count[value >> _VALUE_BITS]
     return _with(_shifted(records, offset=number * key.offset_count), {"value": later})

@@ -237,7 +237,7 @@ def _seen(
 
 
 def _stories(recipe: ModelRecipe, made: ModelObject) -> list[ToldOperation]:
-    """The operations of all lies, one story after the other, in the order of their calls."""
+    """Return the operations of all lies, one story after the other, in the order of their calls."""
     told: list[ToldOperation] = []
     for place, name in enumerate(recipe.lies):
         story = MODEL_LIES[recipe.model][name](made, NEW_VALUE + place * VALUES_A_STORY)

@@ -110,7 +110,7 @@ class Register:
     value: int = NOTHING
 
     def answers(self, asked: Asked) -> Answers:
-        """A read tells the value; a cas expects the one that is, or else is refused."""
+        """Answer reads with the value; a cas expects the present value, or is refused."""
         count = len(asked.f)
         swaps, reads = asked.f == _SWAP, asked.f == 0
         refused = swaps & asked.happens & (asked.rng.random(count) < _REFUSED_SHARE)
@@ -137,7 +137,7 @@ class Log:
     """The last values, at most `_WINDOW`."""
 
     def answers(self, asked: Asked) -> Answers:
-        """A read asks for an offset near the end, or for the next one."""
+        """Answer reads, each of an offset near the end or of the next one."""
         reads = asked.f == 0
         appends = ~reads & asked.happens
         end = self.count + np.cumsum(appends)
@@ -165,7 +165,7 @@ class GrowOnlySet:
     elements: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def answers(self, asked: Asked) -> Answers:
-        """A read tells every element that is there."""
+        """Answer reads with every element that is there."""
         reads = asked.f == 0
         adds = ~reads & asked.happens
         sizes = len(self.elements) + np.cumsum(adds)
@@ -191,7 +191,7 @@ class Counter:
     total: int = 0
 
     def answers(self, asked: Asked) -> Answers:
-        """A read tells how often one was added."""
+        """Answer reads with the number of ones that were added."""
         reads = asked.f == 0
         sums = self.total + np.cumsum(~reads & asked.happens)
         if len(sums):

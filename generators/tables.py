@@ -94,7 +94,7 @@ def _records(
 
 
 def _words(codes: NDArray[np.int64], words: tuple[str, ...]) -> pa.Array:
-    """The word of each code; null of code -1."""
+    """Return the word of each code; null of code -1."""
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.DictionaryArray.from_arrays(indices, [str(word) for word in words]).cast(pa.string())
 

@@ -51,7 +51,7 @@ _COMPILED: Final = (
 )
 """The modules in which nine tenths of a trial's time are spent."""
 _PLAIN: Final = (
-    # What asks a world from outside, a few times a trial.
+    # Modules that ask a world from outside, a few times a trial.
     "clusters/reference/simulated/administration.py",
     "clusters/reference/simulated/asking.py",
     "clusters/reference/simulated/deferred.py",
@@ -103,7 +103,7 @@ def why_not() -> str:
 
 
 def compiled_modules(root: Path) -> list[str]:
-    """The modules that are compiled, as paths below the root of the checkout."""
+    """Return the modules that are compiled, as paths below the root of the checkout."""
     found = {
         path.relative_to(root).as_posix() for pattern in _COMPILED for path in root.glob(pattern)
     }
@@ -111,7 +111,7 @@ def compiled_modules(root: Path) -> list[str]:
 
 
 def compiled_library(root: Path, *, progress: Progress) -> Path:
-    """A directory with libraries and rewritten modules, laid out as they are to be installed.
+    """Return a directory with libraries and rewritten modules, laid out for installation.
 
     Raises HarnessError if it cannot be built here.
     """

@@ -34,7 +34,7 @@ class _Field:
 
 
 def rewritten(text: str) -> str:
-    """A module with its dataclasses written out. Raises ValueError of one that cannot be."""
+    """Return a module with its dataclasses written out; raise ValueError for one that cannot be."""
     lines = text.split("\n")
     for part in reversed(ast.parse(text).body):
         if isinstance(part, ast.ClassDef) and any(map(_is_dataclass, part.decorator_list)):

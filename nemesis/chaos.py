@@ -68,7 +68,7 @@ class Chaos:
     _count: int = 0
 
     def due(self, now_s: float, *, scene: Scene) -> tuple[Step, ...]:
-        """The steps that are due at `now_s`."""
+        """Return the steps that are due at `now_s`."""
         found: list[Step] = []
         while self._next_s <= now_s:
             if self._next_s >= self._spell_end_s:

@@ -16,7 +16,7 @@ class ControlsClients(Protocol):
     """Client processes. Each deed returns its evidence, or raises HarnessError."""
 
     def named(self, role: str) -> tuple[str, ...]:
-        """The clients of a role, in the order of their starts."""
+        """Return the clients of a role, in the order of their starts."""
 
     def pause(self, name: str) -> str:
         """Stop every thread of the process."""

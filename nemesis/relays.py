@@ -44,7 +44,7 @@ _MOVES: Final = (1, 2, 2, 2, 3)
 
 
 def drawn_relay(draw: random.Random, *, key: str, replicas: Sequence[int]) -> Play:
-    """A relay of `key`, whose replicas are these broker numbers, the leader first."""
+    """Return a relay of `key`, whose replicas are these broker numbers, the leader first."""
     assert len(replicas) >= REPLICAS_MIN, replicas
     return _Relay(draw, key, tuple(replicas)).play()
 

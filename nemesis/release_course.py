@@ -97,7 +97,7 @@ def _united(
 
 
 def _lowest(names: Iterable[str]) -> Line:
-    """The lowest line that may be; None if any of them may be anything."""
+    """Return the lowest line that may be; None if any of them may be anything."""
     lines = [line_of(name) for name in names]
     known = [line for line in lines if line is not None]
     return min(known) if known and len(known) == len(lines) else None

@@ -87,13 +87,13 @@ def places(play: Iterable[Step]) -> Iterator[tuple[tuple[str | int, ...], Step]]
 
 
 def kinds_of_play(play: Iterable[Step]) -> tuple[str, ...]:
-    """The kinds of fault that a play begins, each once; of a choice, those of all options."""
+    """Return the kinds of fault that a play begins, each once; of a choice, of all options."""
     begun = (step for step in flat(play) if isinstance(step, Breaking) and is_fault(step))
     return tuple(dict.fromkeys(map(kind_of, begun)))
 
 
 def takes_of(steps: Iterable[Step]) -> frozenset[Takes]:
-    """The means that nodes have to start with so that these can be done to them."""
+    """Return the means that nodes have to start with so that these can be done to them."""
     deeds = (verb_of(step).deed for step in flat(steps) if isinstance(step, OnNodes))
     return frozenset(deed.takes for deed in deeds if deed is not None and deed.takes is not None)
 

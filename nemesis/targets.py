@@ -104,7 +104,7 @@ _BY_KEY = re.compile(r"(leader of|isr follower of) (\S+)")
 
 
 def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str]) -> Target:
-    """The target that `value` describes. SpecError if no such node or key can exist."""
+    """Return the target that `value` describes; raise SpecError if no such node or key exists."""
     if isinstance(value, list):
         return NamedNodes(nodes=tuple(_node(item, nodes=nodes) for item in value))
     text = str(value).strip()
@@ -118,7 +118,7 @@ def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str
 
 
 def target_data(target: Target) -> object:
-    """The target as a play writes it; `parse_target` reads it back."""
+    """Return the target as a play writes it; `parse_target` reads it back."""
     match target:
         case NamedNodes(nodes=nodes):
             return str(nodes[0]) if len(nodes) == 1 else [str(node) for node in nodes]
@@ -133,7 +133,7 @@ class NotNowError(HarnessError):
 
 
 def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName, ...]:
-    """The nodes meant, now. NotNowError if the cluster has no such node at this moment."""
+    """Return the nodes meant, now; raise NotNowError if the cluster has no such node."""
     if isinstance(target, NamedNodes):
         return target.nodes
     if isinstance(target, Choice):

@@ -20,7 +20,7 @@ from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
 
 if TYPE_CHECKING:
-    # Half a second is too much for who only reads a scenario: it is imported where it is used.
+    # Its import takes half a second, too long for reading a scenario: it is imported where used.
     import networkx as nx
 
 __all__ = [
@@ -145,7 +145,7 @@ def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
 
 
 def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
-    """The flows that a partition cuts, now. HarnessError if the nodes cannot be so divided."""
+    """Return the flows that a partition cuts, now; raise HarnessError if it cannot be made."""
     match cut:
         case Flows(flows=flows):
             return flows
@@ -163,7 +163,7 @@ def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
 
 
 def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[NodeName]:
-    """The nodes that are not in the largest group whose members all reach each other.
+    """Return the nodes that are not in the largest group whose members all reach each other.
 
     Ties go to the group with the most nodes that decide: where these are, the cluster goes on.
     """

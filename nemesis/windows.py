@@ -75,7 +75,7 @@ def drawn_window(
     nodes: Sequence[NodeName],
     strikes: Sequence[type[OnNodes]] = WINDOW_STRIKES,
 ) -> Play:
-    """A window around `key`, whose replicas are these broker numbers, the leader first."""
+    """Return a window around `key`, whose replicas are these broker numbers, the leader first."""
     numbers = list(replicas)
     leader, follower = numbers[0], draw.choice(numbers[1:])
     others = [n for n in nodes if role_of(n) is Role.BROKER and n not in _names(leader, follower)]
@@ -133,7 +133,7 @@ class _Window:
         return tuple(self._steps)
 
     def _leave(self) -> list[Step]:
-        """The follower leaves the ISR; the steps that bring it back."""
+        """Have the follower leave the ISR; return the steps that bring it back."""
         follower, key = self._cast.follower, self._cast.key
         number = int(follower.rpartition("-")[2])
         way = self._draw.choice(("pause", "pause", "kill", "cut", "stay"))
@@ -209,7 +209,7 @@ class _Window:
             return
         step = self._draw.choice(list(self._strikes))
         if step is CutPower and node != self._cast.follower:
-            # What the last member of the ISR loses, nothing survives.
+            # Records that the last member of the ISR loses are lost for good.
             step = Kill
         wipes = step is Kill and self._chance(0.6)
         self._act(step, node)
@@ -271,7 +271,7 @@ class _Window:
         self._down.remove(node)
 
     def _since_up(self, node: NodeName) -> list[Step]:
-        """The steps since the node was last brought up."""
+        """Return the steps since the node was last brought up."""
         ups = [
             place
             for place, step in enumerate(self._steps)

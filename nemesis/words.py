@@ -22,12 +22,12 @@ def duration_s(value: object) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """The duration as a play states it: whole milliseconds, in seconds."""
+    """Return the duration as a play states it: whole milliseconds, in seconds."""
     return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
 
 
 def rule_name(value: object) -> str:
-    """The name that `as` gives a rule or a partition. SpecError if a later step cannot say it."""
+    """Return the name that `as` gives; raise SpecError if a later step cannot say it."""
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise SpecError(("as",), f"a name is a word, found {value!r}")
     return value

@@ -58,7 +58,7 @@ class ClientProcesses:
         )
 
     def named(self, role: str) -> tuple[str, ...]:
-        """The clients of a role, in the order of their starts."""
+        """Return the clients of a role, in the order of their starts."""
         return tuple(name for name in self._pids if name.startswith(f"{role}-"))
 
     def has_ended(self, name: str) -> bool:
@@ -112,7 +112,7 @@ class ClientProcesses:
         return self._pids[name]
 
     def _records_of(self, name: str) -> set[str]:
-        """The names under which processes of this client have recorded."""
+        """Return the names under which processes of this client have recorded."""
         found = self.counts().by_client
         return {one for one in found if one == name or one.startswith(f"{name}.")}
 
@@ -211,13 +211,13 @@ def _followed(config: Any, earlier: int) -> Any:
 
 
 def _earlier_of(config: Any) -> int:
-    """The number that `_followed` gave it."""
+    """Return the number that `_followed` gave it."""
     inner = (_earlier_of(value) for value in config.values() if isinstance(value, dict))
     return max((int(config.get("earlier", 0)), *inner))
 
 
 def _environment() -> dict[str, str]:
-    """The harness's own, in which clients find the packages wherever they are started."""
+    """Return the harness's own environment, with the packages on the path from any directory."""
     root = str(Path(workloads.__file__).resolve().parents[1])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     # numpy does no linear algebra here: no threads for it.

@@ -93,7 +93,7 @@ class JournalledWorkload:
         return ()
 
     def counts(self) -> Counts:
-        """Its writes so far; cheap enough to ask many times a second."""
+        """Return its writes so far; cheap enough to ask many times a second."""
         parts = [tally.counts() for tally in self._tallies]
         invoked, ok, fail, info = (
             sum(getattr(part, name) for part in parts) for name in ("invoked", "ok", "fail", "info")

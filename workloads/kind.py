@@ -96,12 +96,12 @@ class WorkloadKind:
     """True if any broker may become a replica of a key."""
 
     def build(self, spec: Any, setup: Setup) -> Workload:
-        """The workload of a run, not started yet."""
+        """Return the workload of a run, not started yet."""
         built: Workload = import_module(self.module).build(spec, setup)
         return built
 
     def build_simulated(self, spec: Any, setup: SimulatedSetup) -> Workload:
-        """The workload in virtual time, not started yet."""
+        """Return the workload in virtual time, not started yet."""
         assert self.simulated is not None, "refused before"
         built: Workload = import_module(self.simulated).build(spec, setup)
         return built

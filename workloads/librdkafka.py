@@ -99,7 +99,7 @@ def producer_settings(
     in_flight_max: int,
     settings: Mapping[str, str],
 ) -> dict[str, str]:
-    """The settings of a producer, but for its client.id."""
+    """Return the settings of a producer, but for its client.id."""
     return {
         **FAST_FAILOVER,
         # The broker's own wait for replicas ends before the client's wait for the broker, so that
@@ -123,7 +123,7 @@ def producer_settings(
 def consumer_settings(
     *, bootstrap_servers: str, isolation: str, settings: Mapping[str, str]
 ) -> dict[str, str]:
-    """The settings of a consumer, but for its client.id and group.id."""
+    """Return the settings of a consumer, but for its client.id and group.id."""
     return {
         **FAST_FAILOVER,
         **_CONSUMER,
@@ -135,7 +135,7 @@ def consumer_settings(
 
 
 def final_reader_settings(*, bootstrap_servers: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a final reader, but for its client.id and group.id."""
+    """Return the settings of a final reader, but for its client.id and group.id."""
     return {
         **consumer_settings(
             bootstrap_servers=bootstrap_servers, isolation="read_uncommitted", settings=settings

@@ -58,7 +58,7 @@ class MembershipSpec:
             )
 
     def moves_of(self, mover: int) -> int | None:
-        """The budget of one mover, by its number."""
+        """Return the budget of one mover, by its number."""
         if self.moves is None:
             return None
         return len(range(mover, self.moves, self.movers))

@@ -147,7 +147,7 @@ def _complete(result: Path) -> tuple[str, ...]:
 
 
 def build(spec: ProducePollSpec, setup: Setup) -> ProducePoll:
-    """The workload of a run."""
+    """Return the workload of a run."""
     return ProducePoll(
         spec,
         warden=setup.warden,

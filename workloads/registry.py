@@ -24,5 +24,5 @@ KINDS: Final[dict[str, WorkloadKind]] = {
 
 
 def kind_of(spec: Any) -> WorkloadKind:
-    """The kind of a workload, by what a scenario says of it."""
+    """Return the kind of a workload, by what a scenario says of it."""
     return next(kind for kind in KINDS.values() if kind.spec is type(spec))

@@ -146,7 +146,7 @@ class Transactions:
         return self._processes.failures()
 
     def _settled(self, deadline_s: float) -> tuple[str, ...]:
-        """The keys of which every transaction has ended."""
+        """Return the keys of which every transaction has ended."""
         now_ns = self._clock.now_ns()
         left_ns = int((deadline_s - time.monotonic() - _SLACK_S) * 1e9)
         config = self._plan.watch(now_ns=now_ns, deadline_ns=now_ns + left_ns)
@@ -186,7 +186,7 @@ def _listed(result: str, name: str) -> tuple[str, ...]:
 
 
 def build(spec: TransactionsSpec, setup: Setup) -> Transactions:
-    """The workload of a run."""
+    """Return the workload of a run."""
     assert isinstance(setup.prepared, Prepared), "transactions are for Kafka"
     return Transactions(
         spec,

@@ -52,7 +52,7 @@ class TransactionsPlan:
         return tuple(self._consumer(index) for index in range(self.spec.consumers))
 
     def watch(self, *, now_ns: int, deadline_ns: int) -> OffsetsConfig:
-        """The watch of stable offsets, once every producer has ended, which was before `now_ns`."""
+        """Return the watch of stable offsets; every producer has ended before `now_ns`."""
         patience_ms = self.spec.transaction_timeout_ms + _CLEANUP_MS + _ABORT_MS
         return OffsetsConfig(
             client=WATCH,

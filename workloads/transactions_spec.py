@@ -125,7 +125,7 @@ class TransactionsSpec:
         return self.readers[consumer % len(self.readers)]
 
     def transactional_id(self, producer: int) -> str:
-        """The id of a producer, by its number."""
+        """Return the id of a producer, by its number."""
         return f"fencepost-{producer % (self.transactional_ids or self.producers)}"
 
 

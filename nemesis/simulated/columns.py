@@ -68,7 +68,7 @@ class ReadsTypes:
 
 
 def version_of(request: Any) -> int:
-    """The version of its API that a request speaks."""
+    """Return the version of its API that a request speaks."""
     if request.kind == control.BrokerHeartbeatRequest.kind:
         return 1 if request.level >= LEVEL_VISIBILITY else 0
     stated: int = getattr(request, "version", APIS[request.kind][1])
@@ -76,7 +76,7 @@ def version_of(request: Any) -> int:
 
 
 def parts_of(message: Any) -> tuple[Parts, Any]:
-    """The columns and items of a message, and what stands for its entity."""
+    """Return the columns and items of a message, and what stands for its entity."""
     read = _READERS.get(message.kind)
     parts: Parts = ({}, ()) if read is None else read(message)
     entity = None

@@ -37,7 +37,7 @@ class Parties:
         return _dialled(asker.name if self.is_node(asker) else CLIENTS, asked.name)
 
     def overheard(self, link: Link) -> WireLink | None:
-        """The same of a client's link that is not on the wire."""
+        """Return the same of a client's link that is not on the wire."""
         asker, asked = link.sender, link.receiver
         if link.answers is not None:
             asker, asked = asked, asker
@@ -54,7 +54,7 @@ class Parties:
         return all(host.state is HostState.RUNNING for host in self._hosts(node))
 
     def numbers(self, flow: Flow) -> list[tuple[int, int]]:
-        """The flows between hosts that a flow between parties stands for."""
+        """Return the flows between hosts that a flow between parties stands for."""
         senders, receivers = map(self._hosts, flow)
         return [(one.number, other.number) for one in senders for other in receivers]
 

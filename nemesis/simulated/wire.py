@@ -108,7 +108,7 @@ class SimulatedWire:
         self._flows: set[Flow] = set()
         self._network.intercept(self)
 
-    # What the harness asks.
+    # Called by the harness.
 
     def add(self, rule: Rule) -> None:
         """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
@@ -164,7 +164,7 @@ class SimulatedWire:
         """Return whether the target's process runs."""
         return self._parties.runs(target)
 
-    # What the network asks.
+    # Called by the network.
 
     def wanted(self, link: Link) -> bytes | bytearray:
         """Return for each kind whether the tape or a rule wants to see frames of this link."""
@@ -349,7 +349,7 @@ class SimulatedWire:
         self._network.refresh()
         return entry
 
-    # Who is who.
+    # The identities of parties.
 
     def _frame(self, link: Link, party: WireLink, message: Any, request: Any) -> Frame:
         now_ns = self._world.now_ns

@@ -88,7 +88,7 @@ _NUMBERS: Final = frozenset(("partition_index", "partition", "index", "partition
 
 
 def error_response(frame: Frame, error: str) -> bytes | None:
-    """The response with this error to this request, as a whole frame.
+    """Return the response with this error to this request, as a whole frame.
 
     None if the request cannot be read or its response cannot be written.
     """

@@ -42,7 +42,7 @@ class Loop(Protocol):
         """Watch no more."""
 
     def now_ns(self) -> int:
-        """The time of the run."""
+        """Return the time of the run."""
 
     def is_blocked(self, flow: Flow) -> bool:
         """Return whether this flow is blocked now."""

@@ -11,7 +11,7 @@ def error_name(code: ErrorCode) -> str:
 
 
 def error_code(name: str) -> ErrorCode:
-    """The error with this name. Raises KeyError."""
+    """Return the error with this name; raise KeyError if there is none."""
     return ErrorCode[name.lower()]
 
 

@@ -55,7 +55,7 @@ class Exchanges:
         self._made[response.header.correlation_id] = (response, rule)
 
     def next_made(self) -> tuple[Frame, str] | None:
-        """The response of ours whose turn it is, with its rule: it counts as sent."""
+        """Return the response of ours whose turn it is, with its rule: it counts as sent."""
         for correlation_id in self._unanswered:
             if correlation_id not in self._made:
                 return None

@@ -70,7 +70,7 @@ class Frame:
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    """The first item in a few words: "t-0 isr [1, 2] NONE"."""
+    """Return the first item in a few words: "t-0 isr [1, 2] NONE"."""
     words = []
     if "partition" in row:
         words.append(f"{row.get('topic') or row.get('topic_id')}-{row['partition']}")

@@ -93,7 +93,7 @@ class Walker:
         return self._left > 0 or self._collected is not None
 
     def joined(self, chunk: memoryview) -> memoryview:
-        """The chunk, behind what was cut off the one before. Call it once for each chunk."""
+        """Return the chunk, behind what was cut off the one before. Call it once for each chunk."""
         if not self._cut:
             return chunk
         whole = memoryview(self._cut + bytes(chunk))
@@ -147,7 +147,7 @@ class Walker:
 
 
 def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None:
-    """A request's whole size and its header; None if the chunk ends before it. FrameError."""
+    """Return a request's whole size and header; None if the chunk ends first; raise FrameError."""
     if len(chunk) - at < _REQUEST.size:
         _refuse_length(chunk, at, least=_REQUEST_LENGTH_MIN)
         return None
@@ -179,7 +179,7 @@ def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None
 
 
 def read_correlation_id(chunk: memoryview, at: int) -> tuple[int, int] | None:
-    """A response's whole size and its correlation id; None if the chunk ends before it."""
+    """Return a response's whole size and its correlation id; None if the chunk ends before it."""
     if len(chunk) - at < _RESPONSE.size:
         _refuse_length(chunk, at, least=_RESPONSE_LENGTH_MIN)
         return None
@@ -202,7 +202,7 @@ def _no_frame(length: int) -> FrameError:
 
 
 def _acks(chunk: memoryview, at: int, end: int, api_version: int) -> int | None:
-    """The acks of a Produce whose header ends at `at`; None if they are not before `end`."""
+    """Return the acks of a Produce whose header ends at `at`; None if they are not before `end`."""
     if api_version >= _PRODUCE_FLEXIBLE_FROM:
         # The header's tagged fields: clients send none; with some, an answer is expected.
         if at >= end or chunk[at]:

@@ -109,7 +109,7 @@ class Pipe:
         self._carry_bytes += len(chunk)
 
     def take(self) -> tuple[int, bytes]:
-        """The first bytes that wait, with the time of their arrival."""
+        """Return the first bytes that wait, with the time of their arrival."""
         arrived_ns, chunk = self._carry.popleft()
         self._carry_bytes -= len(chunk)
         return arrived_ns, chunk

@@ -22,7 +22,7 @@ _FLEXIBLE_FROM: Final = 3
 
 
 def lowered(frame: Frame, api: str, max_version: int) -> bytes:
-    """The ApiVersions response, offering `api` up to `max_version` only.
+    """Return the ApiVersions response, offering `api` up to `max_version` only.
 
     Never below the lowest version that the target has, which would be one that it cannot read. A
     response that does not offer the API, or cannot be read, is as it was.

@@ -172,7 +172,7 @@ class Rulebook(Generic[Held]):
         )
 
     def judge(self, frame: Frame) -> Judgement[Held]:
-        """The first rule that concerns the frame; those that only watch count it and go on."""
+        """Return the first rule that concerns the frame; those that only watch just count it."""
         watcher = None
         for entry in self._about(frame.direction, frame.header.api_key):
             if not entry.concerns(frame):

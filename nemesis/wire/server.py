@@ -83,7 +83,7 @@ class Proxy:
         self._listeners.clear()
         self._loop.close()
 
-    # What is asked from outside.
+    # Called from outside.
 
     def add(self, rule: Rule) -> None:
         """Lay a rule. Raises HarnessError if one of its name is laid."""
@@ -160,7 +160,7 @@ class Proxy:
             cpu_s=usage.ru_utime + usage.ru_stime,
         )
 
-    # What connections need.
+    # Called by connections.
 
     @property
     def buffer(self) -> memoryview:

@@ -181,7 +181,7 @@ class Session:
         self._send(self._requests, frame.data)
         self._end_errand()
 
-    # What actions do.
+    # Called by actions.
 
     def pass_on(
         self, pipe: Pipe, frame: Frame, fate: Fate, *, rule: str | None, data: bytes | None = None
@@ -212,7 +212,7 @@ class Session:
         self.common.act(self, Broken(reason))
         self.cut()
 
-    # What the walkers ask.
+    # Called by walkers.
 
     def _read_request(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:
         found = read_request_header(chunk, at)

@@ -81,7 +81,7 @@ class Tape:
 
 
 def taped_apis(link: Link) -> frozenset[int]:
-    """The keys of the APIs whose every frame on this link is on the tape.
+    """Return the keys of the APIs whose every frame on this link is on the tape.
 
     Of Fetch it is the metadata log's alone: data are too many, and their history is elsewhere.
     """

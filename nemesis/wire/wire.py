@@ -185,7 +185,7 @@ class Wire:
             error.add_note(f"and then: {second}")
 
     def _met(self, listener: socket.socket) -> socket.socket:
-        """The process's connection, or its obituary."""
+        """Return the process's connection, or its obituary."""
         listener.settimeout(_POLL_S)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
@@ -247,6 +247,6 @@ class Wire:
 
 
 def _meeting() -> tempfile.TemporaryDirectory[str]:
-    """A directory for a socket: not where TMPDIR says if that is too far down for one."""
+    """Return a directory for a socket: not where TMPDIR says if that is too far down for one."""
     is_long = len(os.fsencode(tempfile.gettempdir())) > _DIRECTORY_MAX
     return tempfile.TemporaryDirectory(prefix="fencepost-wire-", dir=_SHORT if is_long else None)

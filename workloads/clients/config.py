@@ -52,7 +52,7 @@ class ClientConfig:
         return f"{self.client}.{number}" if number else self.client
 
     def process_of(self, generation: int) -> int:
-        """The process number of that logical client."""
+        """Return the process number of that logical client."""
         return self.process + (self.earlier + generation) * self.process_stride
 
 
@@ -105,7 +105,7 @@ def write_config(path: Path, config: ProducerConfig | ConsumerConfig | FinalRead
 
 
 def read_config(path: Path, kind: type[Config]) -> Config:
-    """A client's configuration of this kind."""
+    """Return a client's configuration of this kind."""
     data = _tuples(json.loads(path.read_text()))
     return kind(**{**data, "common": ClientConfig(**data["common"])})
 

@@ -74,7 +74,7 @@ class JavaVirtualMachine:
         return self._gateway.jvm
 
     def map_of(self, content: Mapping[Any, Any]) -> Any:
-        """A java.util.HashMap."""
+        """Return a java.util.HashMap."""
         made = self._gateway.jvm.java.util.HashMap()
         for name, value in content.items():
             made.put(name, value)
@@ -94,7 +94,7 @@ class JavaVirtualMachine:
 
 
 def _py4j_jar() -> Path:
-    """The jar in the installed py4j; it has the version of the Python half."""
+    """Return the jar in the installed py4j; it has the version of the Python half."""
     found = [Path(str(file.locate())) for file in files("py4j") or () if file.suffix == ".jar"]
     if not found:
         raise HarnessError("py4j is installed without its jar; reinstall it")

@@ -122,7 +122,7 @@ class JavaTransactions:
             raise self._error(error.java_exception) from error
 
     def _error(self, thrown: Any) -> TransactionError:
-        """The cause counts where the exception only says that something was before."""
+        """Return the error; its cause counts if it only says that something failed before."""
         chain = [thrown]
         while (cause := chain[-1].getCause()) is not None:
             chain.append(cause)

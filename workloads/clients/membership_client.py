@@ -216,7 +216,7 @@ class _Turns:
         self._order: list[int] = []
 
     def next(self) -> tuple[str, Connection]:
-        """The broker whose turn it is."""
+        """Return the broker whose turn it is."""
         if not self._order:
             self._order = self._draw.permutation(len(self._brokers)).tolist()
         return self._brokers[self._order.pop()]

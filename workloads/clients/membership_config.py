@@ -51,5 +51,5 @@ def write_membership_config(path: Path, config: MembershipConfig) -> None:
 
 
 def read_membership_config(path: Path) -> MembershipConfig:
-    """A membership client's configuration."""
+    """Return a membership client's configuration."""
     return _FORMAT.validate_json(path.read_bytes())

@@ -43,7 +43,7 @@ def write_metadata_config(path: Path, config: MetadataConfig) -> None:
 
 
 def read_metadata_config(path: Path) -> MetadataConfig:
-    """A metadata client's configuration."""
+    """Return a metadata client's configuration."""
     data = json.loads(path.read_text())
     brokers = {NodeName(name): (host, port) for name, (host, port) in data["brokers"].items()}
     return MetadataConfig(**data | {"brokers": brokers, "spec": MetadataSpec(**data["spec"])})

@@ -12,5 +12,5 @@ def places_of(keys: Sequence[str]) -> tuple[tuple[str, int], ...]:
 
 
 def key_indices(keys: Sequence[str]) -> dict[tuple[str, int], int]:
-    """The index of a key, from its topic and partition."""
+    """Return the index of a key, from its topic and partition."""
     return {place: index for index, place in enumerate(places_of(keys))}

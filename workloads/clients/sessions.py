@@ -59,12 +59,12 @@ class Sessions:
         self._current += 1
 
     def end_poll(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The poll ended, well or badly: the session of each record that it returned."""
+        """End the poll, good or bad; return the session of each record that it returned."""
         sessions: NDArray[np.int32] = np.maximum(self._current[keys], 0)
         for key in self._unsure:
             records = np.flatnonzero(keys == key)
             breaks = np.cumsum(np.diff(offsets[records], prepend=offsets[records[:1]] - 1) != 1)
             sessions[records] = self._current[key] + breaks
-            # What follows in the next poll is of the new ownership, and of a session of its own.
+            # Records of the next poll are of the new ownership, and of a session of its own.
             self._current[key] = sessions[records].max(initial=self._current[key]) + 1
         return sessions

@@ -36,7 +36,7 @@ def run_threads(runs: Iterable[Run], *, stopped: Callable[[], bool], end_s_max: 
 
 
 def steady_pace(rate: float, clock: Clock, *, share: float) -> Pace:
-    """A schedule without a backlog; `share` of a step later than the first one's."""
+    """Return a schedule without a backlog; `share` of a step later than the first one's."""
     start_ns = clock.now_ns() + int(share * 1e9 / rate)
     return Pace(rate=rate, backlog_max=1, tick_ns=_TICK_NS, start_ns=start_ns)
 

@@ -80,5 +80,5 @@ def write_as(kind: type[T], path: Path, config: T) -> None:
 
 
 def read_as(kind: type[T], path: Path) -> T:
-    """A configuration of this kind."""
+    """Return a configuration of this kind."""
     return TypeAdapter(kind).validate_json(path.read_bytes())

@@ -78,7 +78,7 @@ class OffsetsWatch:
         return tuple(key for key in self._config.keys if key in settled)
 
     def _look(self, keys: Sequence[str], *, due: bool) -> dict[str, tuple[int, int]]:
-        """The last stable offset and high watermark of the keys whose leader says both."""
+        """Return the last stable offset and high watermark of the keys whose leader says both."""
         time_ns = self._clock.now_ns()
         ends = self._ask(keys, IsolationLevel.READ_UNCOMMITTED)
         stables = self._ask(list(ends), IsolationLevel.READ_COMMITTED)

@@ -30,7 +30,7 @@ class Agenda:
         return tuple(self._left)
 
     def next(self, now_ns: int) -> tuple[int, int] | None:
-        """The key to read now and the time to give up; None when all is read or time is up."""
+        """Return the key to read now and the time to give up; None if all is read or time is up."""
         if not self._left or now_ns >= self._deadline_ns:
             return None
         return self._left[0], now_ns + -(-(self._deadline_ns - now_ns) // len(self._left))

@@ -32,7 +32,7 @@ class Intents:
         return self._count
 
     def next(self) -> Intent:
-        """The intent of the next transaction."""
+        """Return the intent of the next transaction."""
         number, self._count = self._count, self._count + 1
         if self._pattern:
             return self._pattern[number % len(self._pattern)]

@@ -22,7 +22,7 @@ class KeyCycle:
         self._rest = self._keys[:0]
 
     def take(self, count: int) -> NDArray[np.int32]:
-        """The next `count` keys."""
+        """Return the next `count` keys."""
         missing = count - len(self._rest)
         if missing > 0:
             rounds = -(-missing // len(self._keys))

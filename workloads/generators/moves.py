@@ -84,7 +84,7 @@ class Moves:
         return self._moves_left == 0
 
     def next_key(self) -> int:
-        """The key to move now: each equally often."""
+        """Return the key to move now: each equally often."""
         return int(self._keys.take(1)[0])
 
     def next(self, replicas: Replicas) -> Move:

@@ -95,7 +95,7 @@ class TopicLives:
         return [slot.name for slot in self._slots] + [name for name in self._retired if name]
 
     def next(self) -> TopicWrite:
-        """The write to do now; say how it `ended` before asking for another."""
+        """Return the write to do now; say how it `ended` before asking for another."""
         slot = self._slots[self._turn]
         if not slot.is_alive:
             factor = int(self._draw.integers(1, self._replication_factor_max + 1))

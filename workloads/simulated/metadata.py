@@ -144,7 +144,7 @@ class SimulatedMetadata:
 
 
 def build(spec: MetadataSpec, setup: SimulatedSetup) -> SimulatedMetadata:
-    """The workload of a run."""
+    """Return the workload of a run."""
     return SimulatedMetadata(
         spec,
         setup.cluster,

@@ -189,7 +189,7 @@ def _written(write: TopicWrite) -> dict[str, object]:
 
 
 def told(message: Any) -> tuple[int, str | None]:
-    """The error of an answer about one topic, and the id of one that was created."""
+    """Return the error of an answer about one topic, and the id of one that was created."""
     if message.kind == AlterConfigsResponse.kind:
         return message.resources[0][2], None
     if message.kind == CreatePartitionsResponse.kind:

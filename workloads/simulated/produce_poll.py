@@ -223,7 +223,7 @@ class SimulatedProducePoll:
 
 
 def build(spec: ProducePollSpec, setup: SimulatedSetup) -> SimulatedProducePoll:
-    """The workload of a recorded run."""
+    """Return the workload of a recorded run."""
     return SimulatedProducePoll(
         spec,
         setup.cluster,

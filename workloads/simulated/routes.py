@@ -28,7 +28,7 @@ class Correlations:
         self.last = 0
 
     def next(self) -> int:
-        """The next one."""
+        """Return the next correlation id."""
         self.last += 1
         return self.last
 

@@ -31,7 +31,7 @@ def uuid_text(value: UUID | None) -> str | None:
 
 
 def topic_columns(topic: Any) -> dict[str, Any]:
-    """The topic's name or id, whichever this version of its API states."""
+    """Return the topic's name or id, whichever this version of its API states."""
     columns: dict[str, Any] = {}
     for attribute in ("topic_name", "topic", "name"):
         if (name := getattr(topic, attribute, None)) is not None:
@@ -58,7 +58,7 @@ def partition_items(
 
 
 def failed(response: Any) -> dict[str, Any]:
-    """The error of a response, or of an item of one."""
+    """Return the error of a response, or of an item of one."""
     return {"error": error_name(response.error_code)}
 
 

@@ -109,7 +109,7 @@ def _decoded_dialect(header: Header, direction: Direction, data: bytes) -> Decod
 
 
 def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
-    """The frame's message as a kio entity. Raises Unreadable."""
+    """Return the frame's message as a kio entity; raise Unreadable if it cannot be decoded."""
     try:
         read_header, read = _readers(header.api_key, header.api_version, direction)
         _, size = read_header(data, _LENGTH_BYTES)
@@ -123,7 +123,7 @@ def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
 
 
 def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
-    """The class of a message. Raises UnknownAPIKey or UnknownEntity."""
+    """Return the class of a message; raise UnknownAPIKey or UnknownEntity."""
     if old := old_alter_partition.ENTITY_TYPES.get((api_key, api_version, direction)):
         return old
     if direction is Direction.REQUEST:
