@@ -69,7 +69,7 @@ class RecorderFigures:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Recorded to unrecorded, pair by pair: 1 means that recording costs nothing."""
+        """The ratios of recorded to unrecorded, by pair: 1 means that recording costs nothing."""
         pairs = zip(self.recorded_per_s, self.unrecorded_per_s, strict=True)
         return tuple(recorded / unrecorded for recorded, unrecorded in pairs)
 

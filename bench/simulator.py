@@ -90,7 +90,7 @@ class SectionFigures:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """Virtual seconds a second of a core, of each repetition."""
+        """The virtual seconds a second of a core, of each repetition."""
         return tuple(self.virtual_s / one for one in self.cpu_s)
 
     def as_data(self) -> dict[str, object]:
@@ -139,7 +139,7 @@ class SimulatorFigures:
 def simulator_bench(
     *, only: Sequence[str], runs: int, say: Callable[[str], None] = lambda _: None
 ) -> SimulatorFigures:
-    """Measure these sections. Raises HarnessError if a trial finds something or fails."""
+    """Measure these sections; raise HarnessError if a trial finds something or fails."""
     found = []
     for name in only:
         figures = _measured(name, SECTIONS[name], runs)
@@ -193,7 +193,7 @@ def _added(plans: Iterator[TrialPlan] | Sequence[TrialPlan]) -> tuple[int, float
 
 
 def _quiet_plan(seed: int) -> TrialPlan:
-    """Three controllers, three brokers, faults of nodes, changes of metadata; hardly a record."""
+    """Return a plan: three controllers, three brokers, faults, changes of metadata; few records."""
     replicas = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
     return TrialPlan(
         seed=seed,

@@ -73,7 +73,7 @@ class WireFigures:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Throughput behind the proxy to that without: 1 means that it costs nothing."""
+        """The ratios of throughput behind the proxy to that without: 1 means that it is free."""
         pairs = zip(self.proxied_per_s, self.direct_per_s, strict=True)
         return tuple(proxied / plain for proxied, plain in pairs)
 
@@ -190,7 +190,7 @@ class _Runs:
         self._in_flight_max = max(self._batch, _IN_FLIGHT_BYTES_MAX // value_bytes)
 
     def records_per_s(self, cluster: KafkaCluster) -> float:
-        """Acknowledged records a second, at full speed."""
+        """The acknowledged records a second, at full speed."""
         reports = _Reports()
         producer = _producer(cluster, linger_ms=5)
         self._send_one(producer, reports)

@@ -80,7 +80,7 @@ def synthetic_transactions(recipe: Recipe) -> Synthetic:
 
 
 def write_synthetic_transactions(run: RunDirectory, recipe: Recipe) -> Synthetic:
-    """Make `run` a sealed run with the history of this recipe. Raises HarnessError if it is one."""
+    """Make `run` a sealed run with this history; raise HarnessError if it has one already."""
     made = synthetic_transactions(recipe)
     manifest = Manifest(
         run_id=f"synthetic-{recipe.seed}",
@@ -211,7 +211,7 @@ def _words(codes: Ints, words: tuple[str | None, ...]) -> pa.Array:
 
 
 def _numbered(table: pa.Table) -> pa.Table:
-    """Transactions numbered in the order of their calls, and rows in that of the seal."""
+    """Return the transactions numbered in the order of their calls, rows in that of the seal."""
     old, call_ns = table["transaction"].to_numpy(), table["call_ns"].to_numpy()
     known, first, place = np.unique(old, return_index=True, return_inverse=True)
     number = np.empty(len(known), np.int64)

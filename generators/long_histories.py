@@ -59,7 +59,7 @@ class _Round:
 def write_long_synthetic_run(
     run: RunDirectory, recipe: Recipe, *, round_sends: int = _ROUND_SENDS
 ) -> int:
-    """Make `run` a sealed run of `recipe.sends` sends or somewhat more; how many records it has.
+    """Make `run` a sealed run of at least `recipe.sends` sends; return its number of records.
 
     The recipe may not name lies. Memory holds a round and a row group, whatever the length. Raises
     HarnessError if the run has a history, or if the disk refuses.
@@ -182,7 +182,7 @@ def _with(table: pa.Table, columns: Mapping[str, NDArray[np.int64]]) -> pa.Table
 
 
 def _encoded(table: pa.Table) -> pa.Table:
-    """Words as dictionaries, and each column in one piece."""
+    """Return the table with words as dictionaries, and each column in one piece."""
     fields = [
         field.with_type(pa.dictionary(pa.int32(), field.type))
         if pa.types.is_string(field.type)

@@ -301,7 +301,7 @@ def _table(
     value: Ints,
     values: tuple[Ints, Ints, NDArray[np.bool_]] | None,
 ) -> pa.Table:
-    """Rows of MODEL_OPERATIONS, words as dictionaries."""
+    """Return rows of MODEL_OPERATIONS, words as dictionaries."""
     count = len(index)
     none = pa.nulls(count, MODEL_OPERATIONS.field("values").type)
     arrays = [

@@ -68,7 +68,7 @@ class ModelObject(Protocol):
     """An object of a model, with its state."""
 
     def answers(self, asked: Asked) -> Answers:
-        """Let these operations take effect."""
+        """Let these operations take effect, and return their answers."""
         ...
 
 

@@ -16,7 +16,7 @@ _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 
 
 def operations_and_records(draft: Draft) -> tuple[pa.Table, pa.Table]:
-    """Both tables; operations are numbered by their calls (ties: process, then its own order)."""
+    """Return both tables; operations are numbered by their calls (ties: process, its order)."""
     sends, readings = draft.sends, draft.readings
     send_order = np.arange(len(sends))
     order = np.lexsort(

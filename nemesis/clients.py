@@ -22,10 +22,10 @@ class ControlsClients(Protocol):
         """Stop every thread of the process."""
 
     def resume(self, name: str) -> str:
-        """Let it go on."""
+        """Let the process go on."""
 
     def crash(self, name: str) -> str:
-        """Kill it with whatever it has open, and start a new process in its place."""
+        """Kill the process with whatever it has open, and start a new one in its place."""
 
     def come_back(self, name: str) -> str:
         """Wait until the new process has done something."""
@@ -38,7 +38,7 @@ class ClientChoice:
     text: str
 
     def resolve(self, clients: ControlsClients, draw: random.Random) -> tuple[str, ...]:
-        """Name the clients. HarnessError if the run has none of the role."""
+        """Name the clients; raise HarnessError if the run has none of the role."""
         share, _, role = self.text.partition(" ")
         if not role:
             return (self.text,)
@@ -69,7 +69,7 @@ class ClientChoice:
 
 
 def parse_clients(value: object) -> ClientChoice:
-    """Read an operand. SpecError if no client can be meant."""
+    """Read an operand; raise SpecError if no client can be meant."""
     if not isinstance(value, str) or not _FORM.fullmatch(value):
         raise SpecError(
             (), f"expected producer-0, 'one consumer' or 'all producers', found {value!r}"

@@ -18,7 +18,7 @@ CUT_FORMS = (
 
 
 def parse_cut(data: Mapping[str, object], stage: Stage) -> Cut:
-    """Read a cut. SpecError with the path below it."""
+    """Read a cut; raise SpecError with the path below it if it cannot be read."""
     match sorted(data):
         case ["isolate"] | ["among", "isolate"]:
             return Isolate(

@@ -63,7 +63,7 @@ class _Relay:
         self._laid: list[str] = []
 
     def play(self) -> Play:
-        """Draw all of it."""
+        """Draw the whole play."""
         if self._chance(0.5):
             self._send_out(self._draw.choice(self._replicas[1:]))
         self._deafen(self._about_leader())

@@ -113,7 +113,7 @@ class Shaped:
 
     @property
     def concerns_clients(self) -> bool:
-        """Clients reach every broker in every shape."""
+        """Return False: clients reach every broker in every shape."""
         return False
 
 

@@ -113,7 +113,7 @@ class _Window:
         self._laid: list[str] = []
 
     def play(self) -> Play:
-        """Draw all of it."""
+        """Draw the whole play."""
         back = self._leave()
         self._hold("window", draw_api=self._draw.choice(_MESSAGES))
         self._steps += back

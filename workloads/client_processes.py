@@ -80,7 +80,7 @@ class ClientProcesses:
         return f"{name} (pid {pid}) goes on"
 
     def crash(self, name: str) -> str:
-        """Kill -9, and start a new process, which records as another client; evidence of the end.
+        """Kill -9, and start a new process that records as another client; return the evidence.
 
         What was open stays open in the record: it may have happened.
         """
@@ -97,7 +97,7 @@ class ClientProcesses:
         return f"{name} (pid {pid}): killed with SIGKILL, about {open_count:,} sends open"
 
     def come_back(self, name: str) -> str:
-        """Wait until the process that was started last has recorded an operation; the evidence."""
+        """Wait until the latest process has recorded an operation; return the evidence."""
         config = json.loads(self.config_path(name).read_text())
         new = f"{name}.{_earlier_of(config)}"
         self._await(lambda: new in self._begun(), f"{name} did nothing after its crash", _UP_S_MAX)
@@ -172,7 +172,7 @@ class ClientProcesses:
         return live_counts(self._run.raw)
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended unasked, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""
         ended = {name: self._warden.exit_code(pid) for name, pid in self._pids.items()}
         return tuple(
             self._obituary(name, code)

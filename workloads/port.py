@@ -47,7 +47,7 @@ class Workload(Protocol):
         """
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key from its first to its last offset; the keys of which this was done.
+        """Read every key from its first to its last offset; return the keys of which this was done.
 
         Call it after `stop`: the end of a key is only known once no client writes to it.
         """
@@ -56,4 +56,4 @@ class Workload(Protocol):
         """Return the counts of the clients so far; cheap enough to ask many times a second."""
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended unasked, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""

@@ -74,7 +74,7 @@ class ProducePoll:
 
     @property
     def clients(self) -> ClientProcesses:
-        """Its client processes, to be paused and crashed."""
+        """The client processes, to be paused and crashed."""
         return self._processes
 
     @property
@@ -105,7 +105,7 @@ class ProducePoll:
         self._processes.end(consumers, deadline_s=deadline_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key from its first to its last offset; the keys of which this was done.
+        """Read every key from its first to its last offset; return the keys of which this was done.
 
         After `stop`, once: the end of a key is only known when no producer can write to it.
         """
@@ -127,7 +127,7 @@ class ProducePoll:
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended unasked, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""
         return self._processes.failures()
 
     def _spawn(

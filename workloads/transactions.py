@@ -82,7 +82,7 @@ class Transactions:
 
     @property
     def clients(self) -> ClientProcesses:
-        """Its client processes, to be paused and crashed."""
+        """The client processes, to be paused and crashed."""
         return self._processes
 
     @property
@@ -120,7 +120,7 @@ class Transactions:
         self._processes.end(consumers, deadline_s=deadline_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key of which all transactions have ended; the keys of which this was done.
+        """Read every key of which all transactions have ended; return those that were read whole.
 
         After `stop`, once. Waits for transactions to end, as long as their time-out allows.
         """
@@ -142,7 +142,7 @@ class Transactions:
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended unasked, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""
         return self._processes.failures()
 
     def _settled(self, deadline_s: float) -> tuple[str, ...]:

@@ -44,11 +44,11 @@ class TransactionsPlan:
     """The Java for Kafka's own client."""
 
     def producers(self) -> tuple[TransactorConfig, ...]:
-        """Processes from 0 on."""
+        """Return the producers: processes from 0 on."""
         return tuple(self._producer(index) for index in range(self.spec.producers))
 
     def consumers(self) -> tuple[ConsumerConfig | JavaConsumerConfig, ...]:
-        """Processes from the number of producers on; each assigns itself every key."""
+        """Return the consumers: processes from the number of producers on, each with every key."""
         return tuple(self._consumer(index) for index in range(self.spec.consumers))
 
     def watch(self, *, now_ns: int, deadline_ns: int) -> OffsetsConfig:
@@ -68,7 +68,7 @@ class TransactionsPlan:
     def final_readers(
         self, keys: tuple[str, ...], *, deadline_ns: int
     ) -> tuple[FinalReaderConfig, ...]:
-        """Processes after those of the consumers; each of these keys is one reader's."""
+        """Return the final readers: processes after the consumers', each key with one reader."""
         shares = [self.keys.index(key) for key in keys]
         count = min(FINAL_READERS_MAX, len(shares))
         settings = final_reader_settings(bootstrap_servers=self.bootstrap_servers, settings={})
@@ -126,7 +126,7 @@ class TransactionsPlan:
         )
 
     def _intake(self, index: int) -> IntakeConfig:
-        """Processes after those of the final readers."""
+        """Return the intake's configuration; its processes follow those of the final readers."""
         settings = consumer_settings(
             bootstrap_servers=self.bootstrap_servers, isolation=_ISOLATION, settings={}
         )

@@ -30,7 +30,7 @@ class BufferedTape:
     def frame(
         self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
     ) -> int:
-        """Record a frame; its number."""
+        """Record a frame; return its number."""
         number = self._count
         self._count += 1
         self._add({"frame": number, "columns": columns, "items": items})

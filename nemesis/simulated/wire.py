@@ -126,7 +126,7 @@ class SimulatedWire:
         return Delivery(delivered=entry.delivered_count, undeliverable=entry.undeliverable_count)
 
     def discard(self, name: str) -> int:
-        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        """Remove the rule, drop the frames it holds, and cut their connections; return how many."""
         entry = self._removed(name)
         count = len(entry.held)
         for held in list(entry.held):
@@ -331,7 +331,7 @@ class SimulatedWire:
             self._network.refuse(held.link.answers, held.request)
 
     def _record(self, frame: Frame, rule: str | None, fate: Fate, *, passed: bool = True) -> int:
-        """Write it on the tape, if there is one; its number there."""
+        """Write it on the tape, if there is one; return its number there."""
         if self._tape is None:
             return -1
         forwarded_ns = self._world.now_ns if passed else None

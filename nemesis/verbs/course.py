@@ -57,11 +57,11 @@ class PlayCourse:
         return cls(members=members, releases=ReleaseCourse.at_the_start(stage))
 
     def copy(self) -> Self:
-        """Copy it, to follow one of several ways on."""
+        """Return a copy, to follow one of several ways on."""
         return deepcopy(self)
 
     def now(self, node: NodeName) -> Now:
-        """Say what the node is."""
+        """Return the state of the node."""
         return self.nodes.get(node, Now.UP)
 
     def named(self, target: Target, word: str) -> Sequence[NodeName]:
@@ -81,7 +81,7 @@ class PlayCourse:
             )
 
     def begin(self, name: str, open_names: set[str], *, what: str) -> None:
-        """Open a rule or a partition. SpecError if one of that name is certainly open."""
+        """Open a rule or a partition; raise SpecError if one of that name is certainly open."""
         if name in open_names and name not in self.maybe:
             raise SpecError(
                 (), f"a {what} named {name!r} is there already; give it another name: as"
@@ -89,7 +89,7 @@ class PlayCourse:
         open_names.add(name)
 
     def end(self, name: str, open_names: set[str], *, word: str) -> None:
-        """Close a rule or a partition. SpecError if it certainly is not open."""
+        """Close a rule or a partition; raise SpecError if it certainly is not open."""
         self.require(name, open_names, word=word)
         open_names.discard(name)
 
@@ -121,7 +121,7 @@ class PlayCourse:
         self.releases.doubt()
 
     def resume(self, clients: ClientChoice, *, word: str) -> None:
-        """Let these clients go on. SpecError if none of them can be paused."""
+        """Let these clients go on; raise SpecError if none of them can be paused."""
         if not any(paused.may_be(clients) for paused in self.paused_clients):
             raise SpecError((word,), f"no earlier step paused {clients.text}")
         self.forget_paused(clients)

@@ -64,7 +64,7 @@ def module_of(verb: Verb[Any]) -> ModuleType:
 
 
 def verb_of(step: Step) -> Verb[Any]:
-    """Find the verb of a step. KeyError for a block of a play, which has none."""
+    """Find the verb of a step; raise KeyError for a block of a play, which has none."""
     verbs = _OF_STEP[type(step)]
     return verbs[0] if len(verbs) == 1 else next(verb for verb in verbs if verb.fits(step))
 

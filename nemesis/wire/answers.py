@@ -116,7 +116,7 @@ def _response(kind: Any, request: Any, error: ErrorCode) -> Any:
 
 
 def _item_count(response: Any) -> int:
-    """Items with an error of their own."""
+    """Return the number of items with an error of their own."""
     return sum(
         len(items)
         for one in fields(response)

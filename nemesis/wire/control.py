@@ -67,7 +67,7 @@ def link_of(data: Mapping[str, Any]) -> Link:
 
 
 def flows_data(flows: Any) -> list[list[str]]:
-    """Flows, or pairs of nodes, for JSON."""
+    """Return flows, or pairs of nodes, for JSON."""
     return [list(flow) for flow in flows]
 
 

@@ -40,17 +40,17 @@ class Frame:
 
     @property
     def api(self) -> str:
-        """Kafka's name of its API."""
+        """Kafka's name of the frame's API."""
         return api_name(self.header.api_key)
 
     @cached_property
     def decoded(self) -> Decoded:
-        """Its columns and items as it states them."""
+        """The columns and items that the frame states."""
         return decoded(self.header, self.direction, self.data)
 
     @property
     def items(self) -> tuple[Mapping[str, Any], ...]:
-        """Its items, each with the name of its topic where that is known."""
+        """The items, each with the name of its topic where that is known."""
         return tuple(self._named(item) for item in self.decoded.items)
 
     @property

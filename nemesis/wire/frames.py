@@ -107,7 +107,7 @@ class Walker:
         return rest
 
     def walk(self, chunk: memoryview, begin: int) -> Step:
-        """Go on from `begin` to the end, or behind the first wanted frame. Raises FrameError."""
+        """Go on from `begin` to the end, or behind the first wanted frame; raise FrameError."""
         at, end = begin, len(chunk)
         if self._collected is not None:
             return self._collect(chunk, begin)

@@ -20,7 +20,7 @@ class BreaksNetwork(Protocol):
         """Remove the rule, and deliver what it holds, in the order in which it came."""
 
     def discard(self, name: str) -> int:
-        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        """Remove the rule, drop the frames it holds, and cut their connections; return how many."""
 
     def block(self, flows: Collection[Flow]) -> None:
         """Pass nothing on from the first to the second node of each flow, whichever dialled."""

@@ -143,7 +143,7 @@ class Rulebook(Generic[Held]):
         self.in_use = True
 
     def remove(self, name: str) -> Entry[Held] | None:
-        """Take a rule away: it concerns no further frame. None if it is not laid."""
+        """Take a rule away: it concerns no further frame; return None if it is not laid."""
         entry = self._laid.pop(name, None)
         if entry is not None:
             self._removed[name] = entry

@@ -70,7 +70,7 @@ class Proxy:
             self._listen(link)
 
     def step(self, *, timeout_s: float | None = None) -> bool:
-        """Wait for something to happen, and do what follows. False if nothing did in that time."""
+        """Wait for something to happen, and do what follows; return False if nothing did."""
         return self._loop.step(timeout_s=timeout_s)
 
     def close(self) -> None:
@@ -86,13 +86,13 @@ class Proxy:
     # Called from outside.
 
     def add(self, rule: Rule) -> None:
-        """Lay a rule. Raises HarnessError if one of its name is laid."""
+        """Lay a rule; raise HarnessError if one of its name is laid."""
         if rule.name in self._book:
             raise HarnessError(f"a rule named {rule.name} is laid already")
         self._book.add(rule)
 
     def release(self, name: str) -> Delivery:
-        """Remove a rule, and deliver in order what it holds. HarnessError if it is not laid."""
+        """Remove a rule and deliver what it holds, in order; raise HarnessError if not laid."""
         entry = self._removed(name)
         before = entry.delivered_count, entry.undeliverable_count
         for waiting in tuple(entry.held):
@@ -104,7 +104,7 @@ class Proxy:
         )
 
     def discard(self, name: str) -> int:
-        """Remove a rule, drop what it holds, and cut those connections; how many frames."""
+        """Remove a rule, drop what it holds, and cut those connections; return how many frames."""
         entry = self._removed(name)
         dropped = entry.forget()
         for waiting in dropped:
@@ -127,7 +127,7 @@ class Proxy:
         self._set_blocked(lifted, blocked=False)
 
     def cut(self, pairs: Collection[Flow]) -> int:
-        """Close all connections from source to target of these pairs; how many."""
+        """Close all connections from source to target of these pairs; return how many."""
         cut = [
             session
             for session in self._connections

@@ -154,7 +154,7 @@ class Session:
                 waiting.entry.let_go(waiting, delivered=self.deliver(waiting, now_ns))
 
     def deliver(self, waiting: Waiting, now_ns: int) -> bool:
-        """Pass on what waits, and go on behind it. False: its receiver is gone."""
+        """Pass on what waits, and go on behind it; return False if its receiver is gone."""
         self.now_ns = now_ns
         assert waiting.pipe.waiting is waiting
         waiting.pipe.waiting = None
@@ -186,7 +186,7 @@ class Session:
     def pass_on(
         self, pipe: Pipe, frame: Frame, fate: Fate, *, rule: str | None, data: bytes | None = None
     ) -> int:
-        """Send a frame (`data` in its place) to its receiver; its number on the tape."""
+        """Send a frame (`data` in its place) to its receiver; return its number on the tape."""
         number = self.common.tape.record(frame, fate, forwarded_ns=self.now_ns, rule=rule)
         self._send(pipe, frame.data if data is None else data)
         return number

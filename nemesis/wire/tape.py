@@ -37,7 +37,7 @@ class Journal(Protocol):
     def frame(
         self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
     ) -> int:
-        """Write a frame down; its number."""
+        """Write a frame down; return its number."""
 
     def fate(self, frame: int, *, action: str, forwarded_ns: int | None) -> None:
         """Write down what became of it."""
@@ -52,7 +52,7 @@ class Tape:
     def record(
         self, frame: Frame, fate: Fate, *, forwarded_ns: int | None, rule: str | None = None
     ) -> int:
-        """Write a frame down as it arrives; its number."""
+        """Write a frame down as it arrives; return its number."""
         header = frame.header
         api_key, api_version = header.spoken or (header.api_key, header.api_version)
         request = frame.direction is Direction.REQUEST

@@ -115,7 +115,7 @@ class Wire:
         return Delivery(**self._ask("release", name=name))
 
     def discard(self, name: str) -> int:
-        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        """Remove the rule, drop the frames it holds, and cut their connections; return how many."""
         dropped: int = self._ask("discard", name=name)
         return dropped
 
@@ -128,7 +128,7 @@ class Wire:
         self._ask("unblock", flows=None if flows is None else flows_data(flows))
 
     def cut(self, pairs: Collection[tuple[NodeName, NodeName]]) -> int:
-        """Close all connections dialled from the first to the second of each; how many."""
+        """Close all connections dialled from the first to the second of each; return how many."""
         cut: int = self._ask("cut", pairs=flows_data(pairs))
         return cut
 

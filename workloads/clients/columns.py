@@ -38,7 +38,7 @@ class KafkaErrorLike(Protocol):
     """The part of a librdkafka error that is read."""
 
     def code(self) -> int:
-        """Kafka's code, or librdkafka's own, negative one."""
+        """Return Kafka's code, or librdkafka's own, negative one."""
 
     def fatal(self) -> bool:
         """Return whether the error is fatal: the client instance cannot go on."""

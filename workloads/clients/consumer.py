@@ -86,7 +86,7 @@ class Poller:
         )
 
     def run(self, stopped: Callable[[], bool]) -> bool:
-        """Poll until told to stop, or until the instance has failed for good. True if told to."""
+        """Poll until told to stop (return True), or until the instance has failed for good."""
         if self._config.subscribe:
             self._subscribe()
         else:
@@ -179,7 +179,7 @@ class Poller:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Consume as the configuration says; 0 when told to stop, 1 when every instance failed."""
+    """Consume as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_config(Path(argv[1]), ConsumerConfig)
     if consume(config, stop_on_sigterm()):
         return 0

@@ -85,7 +85,7 @@ class Reader:
         return not error
 
     def _read_to_end(self, sequence: int, key: int, until_ns: int) -> int:
-        """Record the key's records as they come; the error that came before its end, or 0."""
+        """Record the key's records as they come; return the error before its end, or 0."""
         limits = self._limits(key, until_ns)
         if limits is None:
             return _TIMED_OUT
@@ -107,7 +107,7 @@ class Reader:
         return 0
 
     def _record(self, sequence: int, key: int, messages: Sequence[Message]) -> int:
-        """Record the records among these; the offset that follows the last."""
+        """Record the records among these; return the offset after the last."""
         polled = polled_of(messages, key_of=self._key_of)
         assert (polled.keys == key).all(), f"records of {polled.keys} in a read of {key}"
         self._recorder.append(

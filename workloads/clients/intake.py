@@ -91,7 +91,7 @@ class Intake:
         return Taken(offsets_before=before, offsets={key: self._next[key] for key in before})
 
     def sending(self, taken: Taken) -> dict[tuple[str, int], int]:
-        """Record that these offsets are sent with the open transaction; by place, to be sent."""
+        """Record that these offsets are sent with the open transaction; return them by place."""
         keys = list(taken.offsets)
         self._sending = self._journal.begin(
             {
@@ -124,7 +124,7 @@ class Intake:
         closing.join(_CLOSE_S_MAX)
 
     def _place(self) -> bool:
-        """Ask where the group is, and read on from there."""
+        """Ask for the group's offsets, and read on from there; return whether that succeeded."""
         number = self._journal.begin(
             {
                 "process": self._process,

@@ -129,7 +129,7 @@ class JavaConsumer:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Consume as the configuration says; 0 when told to stop, 1 when every instance failed."""
+    """Consume as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_as(JavaConsumerConfig, Path(argv[1]))
     stopped = stop_on_sigterm()
     with closing(JavaVirtualMachine(config.java)) as machine:

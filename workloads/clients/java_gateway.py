@@ -70,7 +70,7 @@ class JavaVirtualMachine:
 
     @property
     def classes(self) -> Any:
-        """Java's classes, by their full names."""
+        """Return Java's classes, by their full names."""
         return self._gateway.jvm
 
     def map_of(self, content: Mapping[Any, Any]) -> Any:

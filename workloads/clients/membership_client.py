@@ -42,7 +42,7 @@ _OF_TURNS: Final = 1
 
 
 def main(argv: Sequence[str]) -> int:
-    """Move partitions as the configuration says; 0 when told to stop, 1 if a mover failed."""
+    """Move partitions as configured; return 0 when told to stop, 1 if a mover failed."""
     stopped = stop_on_sigterm()
     return 0 if run_client(read_membership_config(Path(argv[1])), stopped) else 1
 
@@ -161,7 +161,7 @@ class _Mover:
         timeout_s: float,
         columns: Mapping[str, object],
     ) -> tuple[int, Outcome, str | None]:
-        """Ask the next broker; the number, to be ended, and how the write went."""
+        """Ask the next broker; return the write's number, still to be ended, and how it went."""
         broker, connection = brokers.next()
         topic, partition = self._places[key]
         begun = {"f": f, "node": broker, "topic": topic, "partition": partition, **columns}

@@ -44,7 +44,7 @@ _END_SLACK_S: Final = 1.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write and read as the configuration says; 0 when told to stop, 1 if a thread failed."""
+    """Write and read as configured; return 0 when told to stop, 1 if a thread failed."""
     stopped = stop_on_sigterm()
     return 0 if run_client(read_metadata_config(Path(argv[1])), stopped) else 1
 

@@ -18,7 +18,7 @@ class RecordsSends(Protocol):
     """The recorder of sends, as `SendRecorder`."""
 
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
-        """Record one send a key; their values."""
+        """Record one send a key; return their values."""
 
     def complete(
         self,
@@ -36,7 +36,7 @@ class RecordsPolls(Protocol):
     """The recorder of polls, as `PollRecorder`."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = -1) -> int:
-        """Record the start of a poll, or of the final read of one key; its sequence."""
+        """Record the start of a poll, or of the final read of one key; return its sequence."""
 
     def append(
         self,
@@ -68,7 +68,7 @@ class RecordsEvents(Protocol):
     """The recorder of events, as `history.journal.EventJournal`."""
 
     def begin(self, columns: Mapping[str, object]) -> int:
-        """Record an event before it happens; its number."""
+        """Record an event before it happens; return its number."""
 
     def note(self, number: int, columns: Mapping[str, object]) -> None:
         """Record more of it."""

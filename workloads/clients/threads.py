@@ -21,7 +21,7 @@ _LOOK_S: Final = 0.1
 
 
 def run_threads(runs: Iterable[Run], *, stopped: Callable[[], bool], end_s_max: float) -> bool:
-    """Run these until told to stop, or until one of them fails: then False.
+    """Run these until told to stop, or until one of them fails: then return False.
 
     What has not ended `end_s_max` after that is left behind; it ends with the process.
     """
@@ -42,7 +42,7 @@ def steady_pace(rate: float, clock: Clock, *, share: float) -> Pace:
 
 
 def await_due(pace: Pace, clock: Clock, ending: threading.Event) -> bool:
-    """Wait for what is due next; False if told to end."""
+    """Wait for what is due next; return False if told to end."""
     while not pace.due(clock.now_ns()):
         if ending.wait(min(_LOOK_S, pace.wait_ns(clock.now_ns()) / 1e9)):
             return False

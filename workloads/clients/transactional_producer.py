@@ -36,7 +36,7 @@ Connect = Callable[[dict[str, str]], Transacts]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run transactions as configured; 0 when told to stop, 1 when every instance failed."""
+    """Run transactions as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_as(TransactorConfig, Path(argv[1]))
     stopped = stop_on_sigterm()
     with ExitStack() as stack:

@@ -21,12 +21,12 @@ class Agenda:
 
     @property
     def done(self) -> tuple[int, ...]:
-        """Keys that were read completely."""
+        """Return the keys that were read completely."""
         return tuple(self._done)
 
     @property
     def left(self) -> tuple[int, ...]:
-        """Keys that were not read completely."""
+        """Return the keys that were not read completely."""
         return tuple(self._left)
 
     def next(self, now_ns: int) -> tuple[int, int] | None:

@@ -39,7 +39,7 @@ class Clients:
         self._hosts[name] = (host, client)
 
     def wait(self, clients: Sequence[Client], *, within_ns: int) -> bool:
-        """Let the world go on until these are idle; whether they are."""
+        """Let the world go on until these are idle; return whether they are."""
         end_ns = self._cluster.world.now_ns + within_ns
         while not all(client.idle for client in clients):
             if self._cluster.world.now_ns >= end_ns:

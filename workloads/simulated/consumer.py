@@ -102,7 +102,7 @@ class SimulatedConsumer:
         effects.append((WAKE, now + _POLL_NS))
 
     def _end_poll(self, now: int) -> int:
-        """End the poll that is open; how many records it returned."""
+        """End the poll that is open; return how many records it returned."""
         if self._poll is None:
             return 1
         returned, self._returned = self._returned, Returned()

@@ -63,7 +63,7 @@ class Polls(Protocol):
     """The record of a consumer. Times do not go back; one operation is open at most."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
-        """Record a call; its number."""
+        """Record a call; return its number."""
 
     def complete(
         self, number: int, returned: Returned, *, time_ns: int, outcome: Outcome, error: int = 0
@@ -90,7 +90,7 @@ class RecordedPolls:
         """The number of runs in `_returned` for each operation."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
-        """Keep the call."""
+        """Keep the call; return its number."""
         assert self._open is None, "an operation is open"
         self._open = (time_ns, f, key)
         self._count += 1
@@ -154,7 +154,7 @@ class CountedPolls:
         self._count = 0
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:  # noqa: ARG002
-        """Number the call."""
+        """Return the number of the call."""
         self._count += 1
         return self._count
 

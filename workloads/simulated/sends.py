@@ -62,7 +62,7 @@ class RecordedSends:
         """(first key, how many, when) of what is not in the segments yet."""
 
     def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:
-        """Keep the calls."""
+        """Keep the calls; return the value of the first."""
         first = self._next
         self._next += count
         self._calls.append((first_key, count, time_ns))
@@ -108,7 +108,7 @@ class CountedSends:
         self._next = process << PROCESS_SHIFT
 
     def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:  # noqa: ARG002
-        """Give values away."""
+        """Hand out values; return the first."""
         first = self._next
         self._next += count
         return first

@@ -47,7 +47,7 @@ def topic_columns(topic: Any) -> dict[str, Any]:
 def partition_items(
     topics: Iterable[Any], *, field: str = "partitions"
 ) -> Iterator[tuple[dict[str, Any], Any]]:
-    """(columns of topic and partition, the partition) for each partition of these topics.
+    """Yield (columns of topic and partition, the partition) for each partition of these topics.
 
     A partition is an entity or, in some APIs, only its number.
     """

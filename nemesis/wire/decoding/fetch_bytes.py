@@ -49,7 +49,7 @@ _NOTHING: Final = Said(b"", [])
 
 
 def said_by(header: Header, frame: bytes) -> Said:
-    """Read it; of a version without epochs, or that is not known, nothing."""
+    """Read a Fetch; empty for a version without epochs, or one that is not known."""
     if header.api_version not in _VERSIONS:
         return _NOTHING
     state = frame[-_STATE_BYTES:]
