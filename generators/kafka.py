@@ -91,7 +91,7 @@ def _history(recipe: Recipe, *, poll_crashes: bool) -> Synthetic:
 
 
 def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
-    """Make `run` a sealed run with this history; raise HarnessError if it has one already."""
+    """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_history(recipe)
     write_tables(run, operations=made.operations, records=made.records, faults=made.faults)
     end_ns = int(made.operations["call_ns"][-1].as_py())

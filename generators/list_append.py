@@ -80,7 +80,7 @@ def synthetic_transactions(recipe: Recipe) -> Synthetic:
 
 
 def write_synthetic_transactions(run: RunDirectory, recipe: Recipe) -> Synthetic:
-    """Make `run` a sealed run with this history; raise HarnessError if it has one already."""
+    """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_transactions(recipe)
     manifest = Manifest(
         run_id=f"synthetic-{recipe.seed}",

@@ -59,7 +59,7 @@ class MetadataSpec:
 
     settled_age_max_ms: Annotated[float, Field(ge=0)] | None = None
     """The same promise, of reads that are called when nothing has been broken for `settle_ms`: a
-    broker that is cut off may be as old as it likes. The run goes on for so long after its last
+    broker that is cut off may be of any age. The run goes on for that long after its last
     heal, and a little longer."""
     settle_ms: Annotated[float, Field(ge=0, le=600_000)] = 5000.0
     """The time that brokers are given to start, to be unfenced, and to catch up."""

@@ -151,7 +151,7 @@ class SimulatedProducePoll:
         self._clients.end_all()
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key from its first to its last offset; return the keys that were read."""
+        """Read every key from its first to its last offset; return the keys so read."""
         name = "final-reader-0"
         process = self._spec.producers + self._spec.consumers
         reader = SimulatedReader(
