@@ -11,7 +11,7 @@ def error_name(code: ErrorCode) -> str:
 
 
 def error_code(name: str) -> ErrorCode:
-    """Return the error with this name; raise KeyError if there is none."""
+    """Return the error with this name; raise KeyError for an unknown one."""
     return ErrorCode[name.lower()]
 
 

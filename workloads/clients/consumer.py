@@ -215,7 +215,7 @@ def consume(
 
 
 def poll_outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome:
-    """Return the outcome of a poll: an error with records beside it is info at least."""
+    """Return the outcome of a poll; an error is info at least if records came with it."""
     if not errors:
         return Outcome.OK
     outcome = outcome_of(errors[0].code(), attempts_max=ATTEMPTS_UNBOUNDED)

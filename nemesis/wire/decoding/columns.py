@@ -26,7 +26,7 @@ METADATA_TOPIC_ID: Final = urlsafe_b64encode(UUID(int=1).bytes).decode().rstrip(
 
 
 def uuid_text(value: UUID | None) -> str | None:
-    """Return it as Kafka writes it: 22 characters of URL-safe base 64. kio's zero UUID is None."""
+    """Return the id as Kafka writes it: 22 characters of URL-safe base 64; None if None (zero)."""
     return None if value is None else urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
