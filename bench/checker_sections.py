@@ -39,7 +39,7 @@ _ROWS: Final = "rows.parquet"
 _KEYS: Final = 100
 _MILLION: Final = 1_000_000
 _ROWS_A_SEND: Final = 4
-"""Of records: the send, a poll of each of two consumers, and the final read."""
+"""The records for each send: the send, a poll of each of two consumers, and the final read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,11 @@ class Section:
     make: Callable[[Path, int], None]
     """Write the history of this size into a directory."""
     measure: Callable[[Path, int, int], tuple[Cost, ...]]
-    """The costs of so many repetitions on what was made."""
+    """Returns the costs of repetitions on the history: (directory, size, count of repetitions)."""
 
 
 def _make_rows(directory: Path, size: int) -> None:
-    """One register, its rows as a kernel gets them."""
+    """Write the rows of one register, as a kernel gets them."""
     recipe = ModelRecipe(model=Model.VERSIONED_REGISTER, operations=size)
     with pq.ParquetWriter(directory / _ROWS, MODEL_OPERATIONS) as file:
         for _, pieces in model_pieces(recipe):
@@ -83,7 +83,7 @@ def _judge_rows(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...
 
 
 def _make_registers(directory: Path, size: int, *, keys: int) -> None:
-    """An open history of so many registers, each with its share of the operations."""
+    """Write an open history of `keys` registers, each with its share of the operations."""
     manifest = Manifest(
         run_id="bench",
         state=RunState.RECORDED,
@@ -112,7 +112,7 @@ def _make_run(directory: Path, size: int, *, keys: int = 16) -> None:
 
 
 def _judge_run(directory: Path, size: int, repetitions: int) -> tuple[Cost, ...]:
-    """From the sealed files to the verdict on disk, in a session that is there already."""
+    """Measure from the sealed files to the verdict on disk, in a session that already exists."""
     del size
     run = RunDirectory(directory)
     spark = spark_session(java_home=spark_java_home(find_java()), master=_MASTER)
@@ -214,4 +214,4 @@ SECTIONS: Final[Mapping[str, Section]] = {
         measure=_judge_rows,
     ),
 }
-"""In the order in which they are measured."""
+"""The sections, in the order in which they are measured."""

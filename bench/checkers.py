@@ -1,9 +1,9 @@
-"""How fast the checkers are, how that grows, and how much memory they take.
+"""The speed of the checkers, how it grows with the size, and the memory they take.
 
-A section is a kind of history and what is done with it. Each size of it is made in a process of its
-own, and measured in another, so that what was used to make it is not in the figures. Every
-repetition ends in a verdict, and a verdict that is not the expected one ends the bench: to be quick
-about a wrong answer is no speed.
+A section is a kind of history and the work done on it. Each size of it is made in a process of its
+own, and measured in another, so that the memory used to make it is not in the figures. Every
+repetition ends in a verdict, and a verdict that is not the expected one ends the bench: a fast
+wrong answer is no result.
 
 Rates are of all that counts as one in the section (operations, records, transactions). Growth is
 the exponent b of time ~ size^b between neighbouring sizes, of the medians.
@@ -29,40 +29,40 @@ _MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeFigures:
-    """One size of one section."""
+    """The figures of one size of one section."""
 
     section: str
     unit: str
     size: int
     costs: tuple[Cost, ...]
-    """Of each repetition, in order; the first one finds everything cold."""
+    """The cost of each repetition, in order; the first one finds everything cold."""
 
     @property
     def per_s(self) -> tuple[float, ...]:
-        """Of each repetition."""
+        """The rate of each repetition."""
         return tuple(self.size / cost.seconds for cost in self.costs)
 
     @property
     def median_s(self) -> float:
-        """Of the repetitions."""
+        """The median time of the repetitions."""
         return statistics.median(cost.seconds for cost in self.costs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckerFigures:
-    """All sections, in order."""
+    """The figures of all sections, in order."""
 
     sizes: tuple[SizeFigures, ...]
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {
             "sizes": [{**asdict(one), "per_s": one.per_s} for one in self.sizes],
             "growth": self.growth(),
         }
 
     def growth(self) -> dict[str, tuple[float, ...]]:
-        """The exponents of each section that has several sizes."""
+        """Return the exponents of each section that has several sizes."""
         found = {}
         for name, sizes in self._by_section().items():
             if len(sizes) > 1:
@@ -70,7 +70,7 @@ class CheckerFigures:
         return found
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [line for sizes in self._by_section().values() for line in self._table(sizes)]
 
     def _by_section(self) -> Mapping[str, list[SizeFigures]]:
@@ -136,7 +136,7 @@ def _measure(section: str, directory: Path, size: int, repetitions: int) -> tupl
 
 
 def _apart(work: Callable[..., tuple[Cost, ...]], *arguments: object) -> tuple[Cost, ...]:
-    """Done in a process of its own, which begins with nothing of this one's memory."""
+    """Measure in a process of its own, which begins with none of this one's memory."""
     context = multiprocessing.get_context("spawn")
     try:
         with ProcessPoolExecutor(max_workers=1, mp_context=context) as pool:

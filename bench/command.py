@@ -22,7 +22,7 @@ CHECKER_SECTIONS: Final = (
     "worst-refused",
     "worst-open",
 )
-"""Those of `bench.checker_sections`, which takes seconds to be imported."""
+"""The names in `bench.checker_sections`, which takes seconds to be imported."""
 SIMULATOR_SECTIONS: Final = ("trials", "recorded", "control-plane")
 
 
@@ -152,7 +152,7 @@ def simulator(*, only: str | None, runs: int, as_json: bool) -> int:
 
 
 def _named(text: str | None, sections: Iterable[str]) -> tuple[str, ...]:
-    """Those that were named, in the order of all of them."""
+    """Return the names that were given, in the order of all of them."""
     known = tuple(sections)
     if text is None:
         return known

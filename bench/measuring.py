@@ -1,6 +1,6 @@
-"""What a piece of work costs: time, time of cores, and memory of a process with all its children.
+"""The cost of a piece of work: time, time of cores, and memory of a process with all its children.
 
-Memory is what is resident, added up over the tree and sampled twenty times a second: pages that a
+Memory is resident memory, added up over the tree and sampled twenty times a second: pages that a
 child shares with its parent count twice, and a peak between two samples is missed. The children of
 a Spark session are its JVM and the JVM's Python workers.
 """
@@ -24,16 +24,16 @@ _SAMPLE_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one repetition."""
+    """The cost of one repetition."""
 
     seconds: float
     cpu_s: float
-    """Of all cores, of all processes that were there at the end of a sample."""
+    """The time of all cores, for all processes that were there at the end of a sample."""
     rss_bytes_max: int
 
 
 def measured(work: Callable[[], None]) -> Cost:
-    """What it costs to do this once."""
+    """Return the cost of doing this once."""
     with _watched() as tree:
         began_s = time.monotonic()
         work()
@@ -42,7 +42,7 @@ def measured(work: Callable[[], None]) -> Cost:
 
 
 def growth(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, ...]:
-    """Between neighbouring sizes, the exponent b if time grows as size to the b."""
+    """Return, between neighbouring sizes, the exponent b if time grows as size to the b."""
     pairs = list(zip(sizes, seconds, strict=True))
     return tuple(
         log(after_s / before_s) / log(after / before)
@@ -51,7 +51,7 @@ def growth(sizes: Sequence[int], seconds: Sequence[float]) -> tuple[float, ...]:
 
 
 def spread(figures: Sequence[float], form: str) -> str:
-    """Minimum, median and maximum."""
+    """Return minimum, median and maximum as text."""
     low, middle, high = min(figures), statistics.median(figures), max(figures)
     return f"{low:{form}} / {middle:{form}} / {high:{form}}"
 
@@ -86,7 +86,7 @@ class _Tree:
 
     @property
     def cpu_s(self) -> float:
-        """Used since the start, of processes that ended meanwhile until they were last seen."""
+        """CPU time since the start; of a process that has ended, as of its last sample."""
         return sum(
             used - self._before_s.get(process, 0.0) for process, used in self._after_s.items()
         )

@@ -1,7 +1,7 @@
-"""What recording costs: sends a second of one producer process, with and without writing them down.
+"""The cost of recording: sends a second of one producer process, with and without a record of them.
 
 The producer is the workload's own, as fast as it can, with acks=all to three replicas; only its
-recorder is exchanged. Runs alternate (with, without, with, …), since whatever else the machine does
+recorder is exchanged. Runs alternate (with, without, with, …), since other work on the machine
 moves single figures far more than recording does: read the ratios of neighbouring runs.
 """
 
@@ -36,7 +36,7 @@ _BATCH: Final = 1000
 _IN_FLIGHT_MAX: Final = 50_000
 _MESSAGE_TIMEOUT_MS: Final = 30_000
 _RUN_S_MAX: Final = 60.0
-"""How long a run may take to get its first answer."""
+"""The time that a run may take to get its first answer."""
 _ALONE_RUNS: Final = 5
 _ALONE_OPERATIONS: Final = 1_000_000
 # A run writes some 100 MB a second and replica: keep the last few hundred.
@@ -60,7 +60,7 @@ class RecorderFigures:
     java: str
     value_bytes: int
     seconds: int
-    """Of each run, from its first answer on."""
+    """The length of each run, from its first answer on."""
     recorded_per_s: tuple[float, ...]
     unrecorded_per_s: tuple[float, ...]
     """Run number i of these came right after number i of the recorded ones."""
@@ -69,16 +69,16 @@ class RecorderFigures:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Recorded to unrecorded, pair by pair: 1 means that recording costs nothing."""
+        """The ratios of recorded to unrecorded, by pair: 1 means that recording costs nothing."""
         pairs = zip(self.recorded_per_s, self.unrecorded_per_s, strict=True)
         return tuple(recorded / unrecorded for recorded, unrecorded in pairs)
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {**asdict(self), "ratios": self.ratios}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [
             f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record",
@@ -93,7 +93,7 @@ class RecorderFigures:
 def recorder_bench(
     *, pairs: int, seconds: int, say: Callable[[str], None] = lambda _: None
 ) -> RecorderFigures:
-    """Start a cluster and measure so many pairs of runs. HarnessError if it does not start."""
+    """Start a cluster and measure pairs of runs; raise HarnessError if it does not start."""
     prepared = prepare(_CLUSTER, say)
     recorded, unrecorded = [], []
     with (
@@ -131,13 +131,13 @@ def recorder_bench(
 
 
 class _Unrecorded:
-    """Hands out values and writes nothing."""
+    """A recorder that hands out values and writes nothing."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
-        """The values to send."""
+        """Return the values to send."""
         del time_ns
         values = np.arange(self._count, self._count + len(keys), dtype=np.int64)
         self._count += len(keys)
@@ -152,11 +152,11 @@ class _Unrecorded:
         errors: NDArray[np.int16],
         time_ns: int,
     ) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class _Counted:
-    """Passes everything on to a recorder, and counts what ended ok since the first end."""
+    """A recorder that passes all on to another, and counts the ok ends since the first end."""
 
     def __init__(self, recorder: RecordsSends) -> None:
         self._recorder = recorder
@@ -165,7 +165,7 @@ class _Counted:
         self.last_ns = 0
 
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
-        """As the recorder."""
+        """Pass the sends on to the recorder."""
         return self._recorder.invoke(keys, time_ns=time_ns)
 
     def complete(
@@ -177,7 +177,7 @@ class _Counted:
         errors: NDArray[np.int16],
         time_ns: int,
     ) -> None:
-        """As the recorder."""
+        """Pass the ends on to the recorder, and count those that are ok."""
         self._recorder.complete(
             values, offsets=offsets, outcomes=outcomes, errors=errors, time_ns=time_ns
         )
@@ -190,7 +190,7 @@ class _Counted:
 
 
 def _run(cluster: KafkaCluster, recorder: RecordsSends, seed: int, seconds: int) -> float:
-    """Sends a second that ended ok, from the first end until told to stop."""
+    """Return the sends a second that ended ok, from the first end until told to stop."""
     clock = Clock.start()
     counted = _Counted(recorder)
     sender = Sender(
@@ -251,7 +251,7 @@ def _config(bootstrap_servers: str, seed: int) -> ProducerConfig:
 
 
 def _alone() -> float:
-    """Operations a second of a recorder that waits for nobody."""
+    """Return the operations a second of a recorder without a broker to wait for."""
     keys = np.arange(_BATCH, dtype=np.int32) % len(_TOPIC.keys)
     offsets = np.arange(_BATCH, dtype=np.int64)
     outcomes = np.full(_BATCH, Outcome.OK.code, dtype=np.uint8)

@@ -1,10 +1,9 @@
-"""How fast the simulator is: events and virtual seconds a second of a core, and where that goes.
+"""The speed of the simulator: events and virtual seconds a second of a core, and its parts' shares.
 
-Time is that of cores (CPU), since these are shared with whatever else the machine does. A section
-does the same work in every repetition, from the same seeds, so that repetitions differ by noise
-alone: the maximum comes closest to a quiet machine. Where the time goes is seen by samples of what
-runs, taken as the process uses the processor: shares of a hundred samples say little, of a thousand
-enough.
+Time is that of cores (CPU), since these are shared with other work on the machine. A section does
+the same work in every repetition, from the same seeds, so that repetitions differ by noise alone:
+the maximum is nearest to a quiet machine. The shares come from samples of the running code, taken
+as the process uses the processor: shares of a hundred samples say little, of a thousand enough.
 """
 
 import signal
@@ -40,7 +39,9 @@ __all__ = ["SECTIONS", "SectionFigures", "SimulatorFigures", "simulator_bench"]
 
 _TRIALS: Final = range(1, 31)
 _SAMPLE_S: Final = 0.002
-"""Kernels look at these timers once a tick of theirs, every 4 ms on most machines."""
+"""The interval of samples. Kernels look at these timers once a tick of theirs, every 4 ms on most
+machines.
+"""
 _ROOT: Final = Path(__file__).parents[1]
 _PARTS: Final[Mapping[str, str]] = {
     "clusters/simulation/world.py": "loop of events",
@@ -61,25 +62,25 @@ _PARTS: Final[Mapping[str, str]] = {
     "history/": "recorder",
     "harness/": "harness",
 }
-"""Parts by what the file of the innermost frame of ours begins with; the first that fits."""
+"""The parts by the beginning of the file of the innermost frame of ours; the first that fits."""
 _ELSEWHERE: Final = "elsewhere"
 
 
 Work = Callable[[], tuple[int, float]]
-"""Done once; (events, virtual seconds)."""
+"""The work of one repetition; returns (events, virtual seconds)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionFigures:
-    """One section: the same work some times over."""
+    """The figures of one section: the same work, several times."""
 
     name: str
     event_count: int
     virtual_s: float
     cpu_s: tuple[float, ...]
-    """Of each repetition, in order."""
+    """The CPU time of each repetition, in order."""
     shares: Mapping[str, float]
-    """Of the time, by part, the largest first; of a compiled simulator nobody knows them."""
+    """The shares of the time, by part, the largest first; not known of a compiled simulator."""
     sample_count: int
 
     @property
@@ -89,11 +90,11 @@ class SectionFigures:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """Virtual seconds a second of a core, of each repetition."""
+        """The virtual seconds a second of a core, of each repetition."""
         return tuple(self.virtual_s / one for one in self.cpu_s)
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {
             "section": self.name,
             "event_count": self.event_count,
@@ -106,7 +107,7 @@ class SectionFigures:
         }
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yield the figures as lines of text."""
         rates, speeds = spread(self.events_per_s, ",.0f"), spread(self.speeds, ".0f")
         yield f"{self.name}: {self.event_count:,} events, {self.virtual_s:.0f} virtual s"
         yield f"  events a core-second     {rates}"
@@ -118,17 +119,17 @@ class SectionFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorFigures:
-    """All sections, in order."""
+    """The figures of all sections, in order."""
 
     sections: tuple[SectionFigures, ...]
     compiled: bool
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {"compiled": self.compiled, "sections": [one.as_data() for one in self.sections]}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         count = len(self.sections[0].cpu_s)
         how = "compiled" if self.compiled else "plain Python"
         found = [f"{count} repetitions, {how}: min / median / max"]
@@ -138,7 +139,7 @@ class SimulatorFigures:
 def simulator_bench(
     *, only: Sequence[str], runs: int, say: Callable[[str], None] = lambda _: None
 ) -> SimulatorFigures:
-    """Measure these sections. Raises HarnessError if a trial finds something or fails."""
+    """Measure these sections; raise HarnessError if a trial finds something or fails."""
     found = []
     for name in only:
         figures = _measured(name, SECTIONS[name], runs)
@@ -192,7 +193,7 @@ def _added(plans: Iterator[TrialPlan] | Sequence[TrialPlan]) -> tuple[int, float
 
 
 def _quiet_plan(seed: int) -> TrialPlan:
-    """Three controllers, three brokers, faults of nodes, changes of metadata; hardly a record."""
+    """Return a plan: three controllers, three brokers, faults, changes of metadata; few records."""
     replicas = ((1, 2, 3), (2, 3, 1), (3, 1, 2))
     return TrialPlan(
         seed=seed,
@@ -229,7 +230,7 @@ SECTIONS: Final[Mapping[str, Work]] = {
 
 
 class _Silent:
-    """Progress that nobody looks at."""
+    """A progress display that shows nothing."""
 
     def say(self, line: str) -> None:
         """Forget it."""
@@ -238,7 +239,7 @@ class _Silent:
         """Forget it."""
 
     def elapsed_s(self) -> float:
-        """It does not say."""
+        """Return 0: it does not measure the time."""
         return 0.0
 
 
@@ -260,7 +261,7 @@ def _sampled() -> Iterator[Counter[str]]:
 
 
 def _part(frame: FrameType | None) -> str:
-    """Of the innermost frame that is ours: what a library does is done for its caller."""
+    """Return the part of the innermost frame of ours: a library's work is its caller's."""
     while frame is not None:
         part = _part_of(frame.f_code.co_filename)
         if part is not None:
@@ -271,7 +272,7 @@ def _part(frame: FrameType | None) -> str:
 
 @cache
 def _part_of(filename: str) -> str | None:
-    """None: it is a library's. Kept, since looking takes its time from what is measured."""
+    """Return the part of a file, None for a library's. Cached: a look-up costs measured time."""
     path = Path(filename)
     if not path.is_relative_to(_ROOT):
         return None

@@ -1,4 +1,4 @@
-"""How long a cluster takes from the first spawn to a topic that can be created, warm."""
+"""The time that a cluster takes from the first spawn to a topic that can be created, warm."""
 
 import statistics
 import tempfile
@@ -19,23 +19,23 @@ __all__ = ["StartFigures", "start_bench"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartFigures:
-    """Seconds of each start, in order."""
+    """The seconds of each start, in order."""
 
     release: str
     controllers: int
     brokers: int
     java: str
     start_s: tuple[float, ...]
-    """From the first spawn until all brokers are unfenced."""
+    """The time from the first spawn until all brokers are unfenced."""
     usable_s: tuple[float, ...]
-    """Until a topic was created on all of them, too."""
+    """The time until a topic was created on all of them, too."""
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return asdict(self)
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [
             f"Kafka {self.release}, {self.controllers} + {self.brokers} nodes, Java {self.java}",
             f"{len(self.start_s)} starts: min / median / max",
@@ -47,7 +47,7 @@ class StartFigures:
 def start_bench(
     *, release: str, controllers: int, runs: int, say: Callable[[str], None]
 ) -> StartFigures:
-    """Start and stop a cluster of three brokers so many times. HarnessError if one fails."""
+    """Start and stop a cluster of three brokers `runs` times; raise HarnessError if one fails."""
     spec = KafkaSpec(release=release, controllers=controllers)
     prepared = prepare(spec, say)
     times = []

@@ -1,7 +1,7 @@
-"""What the proxy costs: acks=all produce to a cluster behind it, and to one without.
+"""The cost of the proxy: acks=all produce to a cluster behind it, and to one without.
 
-Both clusters stand side by side and are measured in turns, one pair after the other: whatever else
-the machine does moves single figures far more than a proxy does, so read the ratios within pairs.
+Both clusters run at the same time and are measured in turns, one pair after the other: other work
+on the machine moves single figures far more than a proxy does, so read the ratios within pairs.
 Clients connect directly; replication and the way to the controllers go through the proxy.
 """
 
@@ -33,10 +33,10 @@ from nemesis.wire.wire import Wire
 __all__ = ["WireFigures", "wire_bench"]
 
 _BATCH_BYTES: Final = 100_000
-"""Handed to the producer at a time."""
+"""The bytes handed to the producer at a time."""
 _IN_FLIGHT_BYTES_MAX: Final = 8 << 20
 _LATENCY_SHARE: Final = 0.3
-"""Of the seconds of a run: one record after the other, each waited for."""
+"""The share of a run's seconds in which one record follows the other, each waited for."""
 _FLUSH_TIMEOUT_S: Final = 30.0
 # A run writes some 100 MB a second and replica: keep the last few hundred.
 _CLUSTER: Final = KafkaSpec(settings={"log.retention.check.interval.ms": "1000"})
@@ -56,7 +56,7 @@ _TOPIC: Final = TopicSpec(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireFigures:
-    """Of each pair of runs, in order: what has the same index was measured side by side."""
+    """The figures of each pair of runs, in order: the same index means the same pair."""
 
     kafka: str
     java: str
@@ -69,26 +69,26 @@ class WireFigures:
     """Median time from a record's send to its acknowledgement, one record at a time."""
     proxied_ms: tuple[float, ...]
     proxy_cpu_share: tuple[float, ...]
-    """Of one core, while the cluster behind it was produced to at full speed."""
+    """The share of one core, while the cluster behind it was produced to at full speed."""
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Throughput behind the proxy to that without: 1 means that it costs nothing."""
+        """The ratios of throughput behind the proxy to that without: 1 means that it is free."""
         pairs = zip(self.proxied_per_s, self.direct_per_s, strict=True)
         return tuple(proxied / plain for proxied, plain in pairs)
 
     @property
     def added_ms(self) -> tuple[float, ...]:
-        """What the proxy adds to the median latency."""
+        """The median latency that the proxy adds, in ms, one figure a pair."""
         pairs = zip(self.proxied_ms, self.direct_ms, strict=True)
         return tuple(proxied - plain for proxied, plain in pairs)
 
     def as_data(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the figures for JSON."""
         return {**asdict(self), "ratios": self.ratios, "added_ms": self.added_ms}
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the figures as lines of text."""
         return [
             f"Kafka {self.kafka}, Java {self.java}; {len(self.ratios)} pairs of {self.seconds} s",
             f"acks=all to 3 replicas, {self.value_bytes} B a record: min / median / max",
@@ -105,7 +105,7 @@ class WireFigures:
 def wire_bench(
     *, pairs: int, seconds: int, value_bytes: int, say: Callable[[str], None] = lambda _: None
 ) -> WireFigures:
-    """Start both clusters and measure so many pairs. HarnessError if one does not start."""
+    """Start both clusters and measure pairs of runs; raise HarnessError if one does not start."""
     prepared = prepare(_CLUSTER, say)
     with _both(prepared) as (plain, proxied, wire):
         runs = _Runs(seconds=seconds, value_bytes=value_bytes)
@@ -190,7 +190,7 @@ class _Runs:
         self._in_flight_max = max(self._batch, _IN_FLIGHT_BYTES_MAX // value_bytes)
 
     def records_per_s(self, cluster: KafkaCluster) -> float:
-        """Acknowledged records a second, at full speed."""
+        """The acknowledged records a second, at full speed."""
         reports = _Reports()
         producer = _producer(cluster, linger_ms=5)
         self._send_one(producer, reports)
@@ -212,7 +212,7 @@ class _Runs:
         return acknowledged / (now_s - begin_s)
 
     def median_ms(self, cluster: KafkaCluster) -> float:
-        """From send to acknowledgement, one record after the other."""
+        """Return the median time from send to acknowledgement, one record after the other."""
         reports = _Reports()
         producer = _producer(cluster, linger_ms=0)
         self._send_one(producer, reports)
@@ -240,7 +240,7 @@ class _Reports:
         self.count = 0
 
     def take(self, error: KafkaError | None, _: Message) -> None:
-        """A record has ended."""
+        """Take note of a delivery report."""
         if error is not None:
             raise HarnessError(f"a record was not acknowledged: {error}")
         self.count += 1
@@ -254,7 +254,7 @@ def _producer(cluster: KafkaCluster, *, linger_ms: int) -> Producer:
             "enable.idempotence": True,
             "linger.ms": linger_ms,
             "queue.buffering.max.messages": 10_000_000,
-            # A new cluster is loading its coordinators; the client asks again by itself.
+            # A new cluster is loading its coordinators; the client asks again unprompted.
             "log_level": 3,
         }
     )

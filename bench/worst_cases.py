@@ -42,7 +42,7 @@ WorstCase = Callable[[str, int], pa.Table]
 
 
 def all_refused(key: str, count: int) -> pa.Table:
-    """Every other operation is a refusal that the earliest schedule does not explain.
+    """Make every other operation a refusal that the earliest schedule does not explain.
 
     The swap to version k may take effect from its call on, as the earliest schedule has it; then
     version k holds all through the refusal that expected it. So each version has to wait, and all
@@ -75,7 +75,7 @@ def all_refused(key: str, count: int) -> pa.Table:
 
 
 def never_answered(key: str, count: int) -> pa.Table:
-    """Half of the operations are swaps that nobody answered: all of them are open at the end.
+    """Make half of the operations swaps without an answer: all of them are open at the end.
 
     Every other one of these took effect, and a read saw it.
     """

@@ -63,23 +63,24 @@ READ: Final = np.dtype(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What history to make."""
+    """The properties of the history to make."""
 
     sends: int = 10_000
-    """Of all keys and producers together."""
+    """The sends of all keys and producers together."""
     keys: int = 4
     producers: int = 2
     consumers: int = 2
-    """Each reads every key from its first offset on."""
+    """The number of consumers; each reads every key from its first offset on."""
     batch: int = 50
     """Records of a key that a poll returns."""
     crash_rate: float = 0.01
-    """Of sends; half of the crashed ones are in the log. If positive, every consumer but the first
-    crashes in its last poll."""
+    """The share of sends that crash; half of them are in the log. If positive, every consumer but
+    the first crashes in its last poll.
+    """
     fail_rate: float = 0.01
-    """Of sends."""
+    """The share of sends that fail."""
     gap_rate: float = 0.01
-    """Of offsets that hold no record."""
+    """The share of offsets that hold no record."""
     faults: int = 2
     idempotent: bool = True
     lies: tuple[str, ...] = ()
@@ -104,22 +105,22 @@ class Draft:
     reads: NDArray[np.void] = field(default_factory=lambda: np.empty(0, READ))
 
     def next_value(self, process: int) -> int:
-        """A value that this producer has not sent yet."""
+        """Return a value that this producer has not sent yet."""
         mine = self.sends["value"][self.sends["process"] == process]
         return int(mine.max(initial=(process << 40) - 1)) + 1
 
     def add_send(self, **columns: int) -> None:
-        """One more send, after all others."""
+        """Add a send after all others."""
         self.sends = np.concatenate([self.sends, row_of(SEND, columns)])
 
     def add_entry(self, **columns: int) -> None:
-        """One more record in the log, at its place by key and offset."""
+        """Add a record to the log, at its place by key and offset."""
         log = np.concatenate([self.log, row_of(ENTRY, columns)])
         self.log = log[np.lexsort((log["offset"], log["key"]))]
 
 
 def row_of(dtype: np.dtype[np.void], columns: Mapping[str, int]) -> NDArray[np.void]:
-    """An array of one row."""
+    """Return an array of one row."""
     row = np.zeros(1, dtype)
     for name in dtype.names or ():
         row[name] = columns[name]

@@ -61,12 +61,12 @@ class Synthetic:
 
 
 def synthetic_history(recipe: Recipe) -> Synthetic:
-    """The history of this recipe; the same for the same recipe."""
+    """Return the history of this recipe; the same for the same recipe."""
     return _history(recipe, poll_crashes=recipe.crash_rate > 0)
 
 
 def synthetic_round(recipe: Recipe) -> Synthetic:
-    """The same without crashed polls, so that every process can go on afterwards."""
+    """Return the same without crashed polls, so that every process can go on afterwards."""
     return _history(recipe, poll_crashes=False)
 
 
@@ -91,7 +91,7 @@ def _history(recipe: Recipe, *, poll_crashes: bool) -> Synthetic:
 
 
 def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
-    """Make `run` a sealed run with the history of this recipe. Raises HarnessError if it is one."""
+    """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_history(recipe)
     write_tables(run, operations=made.operations, records=made.records, faults=made.faults)
     end_ns = int(made.operations["call_ns"][-1].as_py())
@@ -100,7 +100,7 @@ def write_synthetic_run(run: RunDirectory, recipe: Recipe) -> Synthetic:
 
 
 def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
-    """What a run with the history of this recipe says of itself."""
+    """Return the manifest of a run with the history of this recipe."""
     return Manifest(
         run_id=f"synthetic-{recipe.seed}",
         state=RunState.RECORDED,
@@ -118,7 +118,7 @@ def manifest_of(recipe: Recipe, *, end_ns: int) -> Manifest:
 
 
 def _sends(recipe: Recipe, rng: np.random.Generator) -> tuple[NDArray[np.void], NDArray[np.int64]]:
-    """All sends by call, and by which time each reached its leader, if it did."""
+    """Return all sends by call, and the time at which each reached its leader, if it did."""
     count = recipe.sends
     sends = np.zeros(count, SEND)
     sends["key"] = rng.integers(recipe.keys, size=count)
@@ -144,7 +144,7 @@ def _appended(
     recipe: Recipe,
     rng: np.random.Generator,
 ) -> NDArray[np.void]:
-    """The log that these sends led to; acknowledged sends learn their offsets."""
+    """Return the log that these sends led to; acknowledged sends learn their offsets."""
     in_log = (sends["outcome"] == OK) | (
         (sends["outcome"] == INFO) & (rng.random(len(sends)) < 0.5)  # noqa: PLR2004 - half of them
     )
@@ -164,7 +164,7 @@ def _appended(
 
 
 def _read(draft: Draft, *, poll_crashes: bool) -> None:
-    """Every consumer reads all of the log, and so does a final read a key."""
+    """Have every consumer read all of the log, and a final read each key."""
     recipe, log = draft.recipe, draft.log
     first = np.searchsorted(log["key"], log["key"])
     place = np.arange(len(log)) - first
@@ -189,7 +189,7 @@ def _read(draft: Draft, *, poll_crashes: bool) -> None:
 def _polled(
     draft: Draft, batch: NDArray[np.int64], *, consumer: int
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """The polls of a consumer, and their rows: poll n returns batch n of every key."""
+    """Return the polls of a consumer, and their rows: poll n returns batch n of every key."""
     log = draft.log
     by_poll = np.argsort(batch, kind="stable")
     rows = np.zeros(len(log), READ)
@@ -223,7 +223,7 @@ def _final_reads(draft: Draft, *, after_ns: int) -> tuple[NDArray[np.void], NDAr
 
 
 def _faults(recipe: Recipe, *, until_ns: int) -> pa.Table:
-    """Faults that alternate with rest, over the time of the sends."""
+    """Return faults that alternate with rest, over the time of the sends."""
     length_ns = until_ns // (2 * recipe.faults + 1)
     rows = [
         {

@@ -1,6 +1,6 @@
 """Lies to plant in a synthetic history: each the smallest one that raises its anomaly.
 
-A lie is told to the log before anybody reads it (then all readers agree about it), or to readers
+A lie is told to the log before any read of it (then all readers agree about it), or to readers
 afterwards. It is planted in the middle of key `t-0`, at a record that stands inside the batches of
 all consumers, so that it raises what it names and nothing by accident.
 """
@@ -23,12 +23,12 @@ _STRANGER: Final = 1 << 62
 
 
 def _nothing(_: Draft) -> None:
-    """This lie is told elsewhere."""
+    """Do nothing: this lie is told elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lie:
-    """How an anomaly is planted, and what must be reported then, and nothing else."""
+    """The planting of an anomaly, and the anomalies that must be reported then, and no others."""
 
     raises: tuple[str, ...]
     tell_log: Callable[[Draft], None] = _nothing
@@ -36,7 +36,7 @@ class Lie:
 
 
 def _target(draft: Draft) -> NDArray[np.void]:
-    """The entry of an acknowledged record in the middle of the key and of everybody's batches."""
+    """Return an acknowledged record's entry, inside the key and the batches of all consumers."""
     log = draft.log[draft.log["key"] == _KEY]
     recipe = draft.recipe
     acknowledged = draft.sends["value"][draft.sends["outcome"] == OK]
@@ -53,14 +53,14 @@ def _target(draft: Draft) -> NDArray[np.void]:
 
 
 def _reading_of_first_consumer(draft: Draft, value: int) -> int:
-    """The poll of the first consumer that returned this value."""
+    """Return the poll of the first consumer that returned this value."""
     process = draft.readings["process"][draft.reads["reading"]]
     hit = (draft.reads["value"] == value) & (process == draft.recipe.producers)
     return int(draft.reads["reading"][np.argmax(hit)])
 
 
 def _end(draft: Draft) -> int:
-    """The first offset behind the log of the key."""
+    """Return the first offset behind the log of the key."""
     return int(draft.log["offset"][draft.log["key"] == _KEY].max()) + 1
 
 
@@ -90,7 +90,7 @@ def _abort(draft: Draft) -> None:
 
 
 def _show_another_value(draft: Draft) -> None:
-    """One more consumer crashes in its only poll, and saw a crashed send's value in it."""
+    """Add a consumer that crashes in its only poll, after it saw a crashed send's value."""
     target, value = _target(draft), _add_send(draft, offset=-1, outcome=INFO)
     poll = row_of(
         READING,
@@ -153,7 +153,7 @@ def _leave_out(draft: Draft) -> None:
 
 
 def _swap_sends(draft: Draft) -> None:
-    """Two neighbouring records of one producer change places, in the log and in their acks."""
+    """Swap two neighbouring records of one producer, in the log and in their acks."""
     value = int(_target(draft)["value"])
     sends = draft.sends
     mine = np.flatnonzero(
@@ -181,7 +181,7 @@ def _send_again(draft: Draft) -> None:
 
 
 LIES: Final[Mapping[str, Lie]] = {
-    # Whoever reads past the lost record leaves out a record that the acknowledgement locates.
+    # A consumer that reads past the lost record leaves out a record whose place was acknowledged.
     "lost-write": Lie(raises=("lost-write", "internal-skipped-poll"), tell_readers=_lose_write),
     "aborted-read": Lie(raises=("aborted-read",), tell_readers=_abort),
     "inconsistent-offset": Lie(raises=("inconsistent-offset",), tell_readers=_show_another_value),
@@ -198,4 +198,4 @@ LIES: Final[Mapping[str, Lie]] = {
     "sent-values": Lie(raises=("sent-values",), tell_log=_append_a_stranger),
     "unique-values": Lie(raises=("unique-values",), tell_readers=_send_again),
 }
-"""By the name of the check that each is for."""
+"""The lies by the name of the check that each is for."""

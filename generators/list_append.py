@@ -41,20 +41,20 @@ _NEVER_NS: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What to make."""
+    """The properties of the history to make."""
 
     transactions: int
     seed: int = 0
     clients: int = 20
     keys_open: int = 10
-    """Keys that are in use at a time."""
+    """The number of keys that are in use at a time."""
     steps_a_key: int = 48
-    """About half of them append."""
+    """The steps of a key, about half of them appends."""
     crash_rate: float = 0.01
     fail_rate: float = 0.01
     isolation: Isolation = Isolation.STRICT_SERIALIZABLE
     lies: tuple[str, ...] = ()
-    """Of `LIES`, each planted once."""
+    """The names in `LIES` to plant, each once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Synthetic:
 
 
 def synthetic_transactions(recipe: Recipe) -> Synthetic:
-    """The history of this recipe; the same for the same recipe."""
+    """Return the history of this recipe; the same for the same recipe."""
     rng = np.random.default_rng(recipe.seed)
     lies = tuple(LIES[name] for name in recipe.lies)
     table = _table(_drawn(recipe, rng), recipe)
@@ -80,7 +80,7 @@ def synthetic_transactions(recipe: Recipe) -> Synthetic:
 
 
 def write_synthetic_transactions(run: RunDirectory, recipe: Recipe) -> Synthetic:
-    """Make `run` a sealed run with the history of this recipe. Raises HarnessError if it is one."""
+    """Make `run` a sealed run of this recipe's history; raise HarnessError if it has one."""
     made = synthetic_transactions(recipe)
     manifest = Manifest(
         run_id=f"synthetic-{recipe.seed}",
@@ -101,7 +101,7 @@ def write_synthetic_transactions(run: RunDirectory, recipe: Recipe) -> Synthetic
 
 
 def pieces(table: pa.Table) -> Iterator[tuple[str, list[pa.Table]]]:
-    """Each key with its rows, as `history.model_writer` takes them, bucket by bucket."""
+    """Yield each key with its rows, as `history.model_writer` takes them, bucket by bucket."""
     encoded = table["key"].combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     codes = encoded.indices.to_numpy()
@@ -125,7 +125,7 @@ class _Drawn:
     outcome: Ints
     happened: NDArray[np.bool_]
     transaction: Ints
-    """Of each step."""
+    """The transaction of each step."""
     position: Ints
     key: Ints
     appends: NDArray[np.bool_]
@@ -159,7 +159,7 @@ def _drawn(recipe: Recipe, rng: np.random.Generator) -> _Drawn:
 
 
 def _processes(outcome: Ints, clients: int) -> Ints:
-    """Round robin; a client that crashed goes on as another process."""
+    """Draw the processes, round robin; a client that crashed goes on as another process."""
     process = np.arange(len(outcome)) % clients
     for client in range(clients):
         crashed = outcome[client::clients] == _INFO
@@ -168,7 +168,7 @@ def _processes(outcome: Ints, clients: int) -> Ints:
 
 
 def _table(drawn: _Drawn, recipe: Recipe) -> pa.Table:
-    """Every step by key, with what it appended or read; transactions are not yet renumbered."""
+    """Return every step by key, with its append or read; transactions are not yet renumbered."""
     del recipe
     order = np.argsort(drawn.key, kind="stable")
     key, transaction, appends = drawn.key[order], drawn.transaction[order], drawn.appends[order]
@@ -211,7 +211,7 @@ def _words(codes: Ints, words: tuple[str | None, ...]) -> pa.Array:
 
 
 def _numbered(table: pa.Table) -> pa.Table:
-    """Transactions numbered in the order of their calls, and rows in that of the seal."""
+    """Return the transactions numbered in the order of their calls, rows in that of the seal."""
     old, call_ns = table["transaction"].to_numpy(), table["call_ns"].to_numpy()
     known, first, place = np.unique(old, return_index=True, return_inverse=True)
     number = np.empty(len(known), np.int64)

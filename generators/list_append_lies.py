@@ -21,7 +21,7 @@ class Lie:
     """A small history that is wrong in one way."""
 
     check: str
-    """That must find it …"""
+    """The check that must find it …"""
     level: Isolation
     """… and the weakest isolation that forbids it."""
     kind: str
@@ -29,7 +29,7 @@ class Lie:
     text: str
 
     def rows(self, number: int, *, moment_ns: int, first_process: int) -> list[Row]:
-        """Rows of MICRO_OPERATIONS with keys and transactions (negative) of its own."""
+        """Return rows of MICRO_OPERATIONS with keys and transactions (negative) of its own."""
         rows = transactions_of(self.text)
         for row in rows:
             row["transaction"] = -1 - 100 * number - row["transaction"]
@@ -41,7 +41,7 @@ class Lie:
 
 
 def transactions_of(text: str) -> list[Row]:
-    """Rows of MICRO_OPERATIONS, by key, transaction and position; a line a transaction.
+    """Return rows of MICRO_OPERATIONS, by key, transaction and position; a line a transaction.
 
     They are numbered by their calls, and those called at one time by their lines.
 
@@ -145,4 +145,6 @@ LIES: Final[Mapping[str, Lie]] = {
     ),
     "lost-update": _odd("lost-update", Isolation.SNAPSHOT, "A 0-10 ok x= x+1\nB 0-10 ok x= x+2"),
 }
-"""Each by what it shows. Some show more besides: half of a transaction is in a circle, too."""
+"""The lies by the anomaly that each shows. Some show more: half of a transaction is in a circle,
+too.
+"""

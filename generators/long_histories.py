@@ -29,7 +29,7 @@ __all__ = ["write_long_synthetic_run"]
 _ROUND_SENDS: Final = 250_000
 _FINAL_NS: Final = 1_000_000_000
 _VALUE_BITS: Final = 40
-"""A producer numbers its values from its own number shifted by so many bits on."""
+"""The bits by which a producer's number is shifted to give the first of its values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class _Key:
 
     records: pa.Table
     final_rows: pa.Table
-    """Those of its final read."""
+    """The rows of its final read."""
     offset_count: int
     """Offsets from its first to its last, gaps included."""
 
@@ -59,7 +59,7 @@ class _Round:
 def write_long_synthetic_run(
     run: RunDirectory, recipe: Recipe, *, round_sends: int = _ROUND_SENDS
 ) -> int:
-    """Make `run` a sealed run of `recipe.sends` sends or somewhat more; how many records it has.
+    """Make `run` a sealed run of at least `recipe.sends` sends; return its number of records.
 
     The recipe may not name lies. Memory holds a round and a row group, whatever the length. Raises
     HarnessError if the run has a history, or if the disk refuses.
@@ -132,7 +132,7 @@ def _operations(first: _Round, rounds: int) -> Iterator[pa.Table]:
 
 
 def _records(first: _Round, key: str, rounds: int) -> Iterator[pa.Table]:
-    """All rows of a key: those of the rounds, and of its final read."""
+    """Yield all rows of a key: those of the rounds, and of its final read."""
     mine = first.keys[key]
     count = first.operations.num_rows
     for number in range(rounds):
@@ -156,14 +156,14 @@ def _records(first: _Round, key: str, rounds: int) -> Iterator[pa.Table]:
 
 
 def _renewed(records: pa.Table, first: _Round, key: _Key, number: int) -> pa.Table:
-    """The next offsets and values, in round `number`."""
+    """Return the next offsets and values, in round `number`."""
     value = records["value"].to_numpy()
     later = value + number * first.value_count[value >> _VALUE_BITS]
     return _with(_shifted(records, offset=number * key.offset_count), {"value": later})
 
 
 def _final_calls(first: _Round, rounds: int) -> NDArray[np.int64]:
-    """When each final read is called."""
+    """Return the time at which each final read is called."""
     return rounds * first.length_ns + _FINAL_NS // 2 + 2 * np.arange(first.finals.num_rows)
 
 
@@ -182,7 +182,7 @@ def _with(table: pa.Table, columns: Mapping[str, NDArray[np.int64]]) -> pa.Table
 
 
 def _encoded(table: pa.Table) -> pa.Table:
-    """Words as dictionaries, and each column in one piece."""
+    """Return the table with words as dictionaries, and each column in one piece."""
     fields = [
         field.with_type(pa.dictionary(pa.int32(), field.type))
         if pa.types.is_string(field.type)

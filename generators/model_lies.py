@@ -1,9 +1,9 @@
 """Lies to plant among made-up operations: for each model the smallest stories that cannot be.
 
-A story is told to an object at a moment at which nothing else goes on: whatever was called before
-has taken effect, or, crashed, may still do so at any time. So each story proves by itself that it
-is a lie, whoever crashed before: it shows what was there before and after, and its values are its
-own. What it says truthfully the object has really done, so that all that follows is right again.
+A story is told to an object at a moment at which nothing else goes on: every earlier call has taken
+effect, or, crashed, may still do so at any time. So each story proves alone that it is a lie,
+whichever client crashed before: it shows the state before and after, and its values are its own.
+The object has really done what the story says truthfully, so that all that follows is right again.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,10 +26,10 @@ from history.operation import Outcome
 __all__ = ["MODEL_LIES", "NEW_VALUE", "STORY_LENGTH", "VALUES_A_STORY", "ToldOperation"]
 
 STORY_LENGTH: Final = 16
-"""Moments that no story is longer than."""
+"""The length of the longest story, in moments."""
 
 NEW_VALUE: Final = 1 << 60
-"""Values from here on are those of stories, `VALUES_A_STORY` each."""
+"""The first value of stories, which have `VALUES_A_STORY` each."""
 VALUES_A_STORY: Final = 16
 
 
@@ -48,7 +48,8 @@ class ToldOperation:
 
 
 Story = Callable[[Any, int], list[ToldOperation]]
-"""Told to an object of the model, whose state it may change, with values from this one on."""
+"""A story told to an object of the model, whose state it may change, with values from this one on.
+"""
 
 
 def _told(f: str, at: int, **cells: Any) -> ToldOperation:
@@ -84,7 +85,7 @@ def _two_values(register: VersionedRegister, new: int) -> list[ToldOperation]:
 
 
 def _lost_swap(register: VersionedRegister, new: int) -> list[ToldOperation]:
-    """Two swaps of one version, one after the other: the first is forgotten."""
+    """Tell of two swaps of one version, one after the other: the first is forgotten."""
     before = register.version
     register.version, register.value = before + 1, new + 1
     return [
@@ -138,7 +139,7 @@ def _unwritten_value(register: Register, new: int) -> list[ToldOperation]:
 
 
 def _flicker(register: Register, new: int) -> list[ToldOperation]:
-    """Of two concurrent writes each is seen after the other."""
+    """Tell of two concurrent writes, each of which is seen after the other."""
     register.value = new
     writes = [ToldOperation(f="write", call=0, end=1, value=value) for value in (new, new + 1)]
     return [*writes, _read(new, 2), _read(new + 1, 4), _read(new, 6)]
@@ -205,7 +206,7 @@ def _unadded_element(whole: GrowOnlySet, new: int) -> list[ToldOperation]:
 
 
 def _vanished_element(whole: GrowOnlySet, new: int) -> list[ToldOperation]:
-    """It is seen while it is being added, and then no more."""
+    """Tell of an element that is seen while it is being added, and then no more."""
     lacking = _all_of(whole, 4)
     added = ToldOperation(f="add", call=0, end=8, value=new)
     _add(whole, 0, new)
@@ -265,4 +266,4 @@ MODEL_LIES: Final[Mapping[Model, Mapping[str, Story]]] = {
         "went-back": _went_back,
     },
 }
-"""By model and name."""
+"""The lies by model and name."""

@@ -38,9 +38,9 @@ __all__ = ["MODEL_LIES", "ModelRecipe", "model_pieces", "model_table"]
 _SPACING_NS: Final = 1_000
 _PIECE_OPERATIONS: Final = 1 << 18
 _TOUCHING: Final = 4
-"""So many neighbouring calls are at one time, if there are clients enough."""
+"""The number of neighbouring calls at one time, if there are clients enough."""
 _SET_ELEMENTS: Final = 16
-"""That reads of a set have, an operation."""
+"""The elements that reads of a set return, for each operation."""
 _READ_SHARE: Final = 0.5
 _SET_READ_SHARE: Final = 0.3
 _OK, _FAIL, _INFO = range(3)
@@ -52,23 +52,24 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRecipe:
-    """What to make."""
+    """The properties of the history to make."""
 
     model: Model
     operations: int
-    """Over all keys, lies apart."""
+    """The operations over all keys, without those of the lies."""
     keys: int = 1
     clients: int = 50
     crash_rate: float = 0.01
     fail_rate: float = 0.01
     swap_share: float | None = None
-    """Of the changes of a register. None: half of those of a versioned one, none of a plain one,
-    which can then be judged without a search."""
+    """The share of swaps in the changes of a register. None: half of those of a versioned one, none
+    of a plain one, which can then be judged without a search.
+    """
     lies: tuple[str, ...] = ()
-    """Of `MODEL_LIES`, each told once."""
+    """The names in `MODEL_LIES` to tell, each once."""
     seed: int = 0
     piece_operations: int = _PIECE_OPERATIONS
-    """Of one key at a time, at most."""
+    """The operations of one key in a piece, at most."""
 
     @property
     def key_names(self) -> list[str]:
@@ -77,7 +78,7 @@ class ModelRecipe:
 
 
 def model_pieces(recipe: ModelRecipe) -> Iterator[tuple[str, Iterator[pa.Table]]]:
-    """Each key with its rows of MODEL_OPERATIONS, as `history.model_writer` takes them."""
+    """Yield each key with its rows of MODEL_OPERATIONS, as `history.model_writer` takes them."""
     numbers = {name: number for number, name in enumerate(recipe.key_names)}
     told = len(_stories(recipe, OBJECTS[recipe.model]()))
     for name in by_bucket(numbers):
@@ -85,7 +86,7 @@ def model_pieces(recipe: ModelRecipe) -> Iterator[tuple[str, Iterator[pa.Table]]
 
 
 def model_table(recipe: ModelRecipe) -> pa.Table:
-    """All of it as one table, words as strings."""
+    """Return the history as one table, words as strings."""
     tables = [
         piece.cast(MODEL_OPERATIONS) for _, pieces in model_pieces(recipe) for piece in pieces
     ]
@@ -94,17 +95,17 @@ def model_table(recipe: ModelRecipe) -> pa.Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """When what is called: pieces, pauses, and the lies' place among them."""
+    """The times of the calls: pieces, pauses, and the lies' place among them."""
 
     rounds: int
-    """Operations a key in a piece."""
+    """The operations of a key in a piece."""
     piece_count: int
     pause_ns: int
     reach_ns: int
-    """How long an operation takes at most."""
+    """The longest time that an operation takes."""
     touching: int
     told: int
-    """Operations of lies."""
+    """The number of operations of lies."""
 
     @classmethod
     def of(cls, recipe: ModelRecipe, *, told: int) -> "_Course":
@@ -127,12 +128,12 @@ class _Course:
         return -(-self.piece_count // 2)
 
     def call_ns(self, slots: Ints, piece: int) -> Ints:
-        """Of these operations, which are of one piece."""
+        """Return the call times of these operations, which are of one piece."""
         ours: Ints = slots // self.touching * self.touching * _SPACING_NS
         return ours + piece * self.pause_ns
 
     def index(self, slots: Ints, piece: int) -> Ints:
-        """Dense over all keys and the lies."""
+        """Return the indices: dense over all keys and the lies."""
         return slots + (self.told if piece >= self.middle else 0)
 
 
@@ -198,7 +199,7 @@ def _piece(
 
 
 def _fs(recipe: ModelRecipe, rng: np.random.Generator, count: int, *, before: int) -> Ints:
-    """What each does; `before`: how many operations the key has had."""
+    """Draw the `f` of each operation; `before`: the number of operations that the key has had."""
     chance = rng.random(count)
     if recipe.model is Model.SET:
         # Each read has all that is there: so few that an operation costs a few elements.
@@ -216,7 +217,7 @@ def _fs(recipe: ModelRecipe, rng: np.random.Generator, count: int, *, before: in
 def _seen(
     model: Model, f: Ints, ok: NDArray[np.bool_], answers: Answers, back: Ints
 ) -> dict[str, Any]:
-    """What the client knows: what it asked for, and what an answer told it."""
+    """Return what the client knows: the values it asked with, and those that an answer told it."""
     reads = f == 0
     asks_offset = reads if model is Model.LOG else np.zeros(len(f), bool)
     values = None
@@ -236,7 +237,7 @@ def _seen(
 
 
 def _stories(recipe: ModelRecipe, made: ModelObject) -> list[ToldOperation]:
-    """The operations of all lies, one story after the other, in the order of their calls."""
+    """Return the operations of all lies, one story after the other, in the order of their calls."""
     told: list[ToldOperation] = []
     for place, name in enumerate(recipe.lies):
         story = MODEL_LIES[recipe.model][name](made, NEW_VALUE + place * VALUES_A_STORY)
@@ -249,7 +250,7 @@ def _stories(recipe: ModelRecipe, made: ModelObject) -> list[ToldOperation]:
 def _told_table(
     recipe: ModelRecipe, course: _Course, told: list[ToldOperation], *, name: str
 ) -> pa.Table:
-    """Each by a process of its own, in the pause before the piece in the middle."""
+    """Return the lies, each by a process of its own, in the pause before the middle piece."""
     before = course.middle * course.rounds * recipe.keys
     last = min(before, recipe.operations)
     # The piece before has ended by then.
@@ -300,7 +301,7 @@ def _table(
     value: Ints,
     values: tuple[Ints, Ints, NDArray[np.bool_]] | None,
 ) -> pa.Table:
-    """Rows of MODEL_OPERATIONS, words as dictionaries."""
+    """Return rows of MODEL_OPERATIONS, words as dictionaries."""
     count = len(index)
     none = pa.nulls(count, MODEL_OPERATIONS.field("values").type)
     arrays = [

@@ -18,7 +18,7 @@ from history.models import Model
 __all__ = ["FS", "NOTHING", "OBJECTS", "Answers", "Asked", "ModelObject"]
 
 NOTHING: Final = np.iinfo(np.int64).min
-"""Stands for null."""
+"""The value that stands for null."""
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -30,13 +30,13 @@ FS: Final = {
     Model.SET: ("read", "add"),
     Model.COUNTER: ("read", "add"),
 }
-"""Of each model; 0 reads."""
+"""The values of `f` for each model; 0 reads."""
 
 _SWAP: Final = 2
 _REFUSED_SHARE: Final = 0.2
 _STALE_MAX: Final = 4
 _WINDOW: Final = 1 << 10
-"""How far behind its end a log is read."""
+"""The distance behind its end at which a log is still read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,17 +44,17 @@ class Asked:
     """Operations of one key in the order in which they take effect."""
 
     f: Ints
-    """Places in `FS`."""
+    """The places in `FS`."""
     value: Ints
-    """Unique: what each would write."""
+    """The values that operations would write, each unique."""
     happens: Flags
-    """It takes effect, now; if not, never."""
+    """True: it takes effect, now; False: never."""
     rng: np.random.Generator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What a client that gets an answer is told; columns of MODEL_OPERATIONS, NOTHING for null."""
+    """The answers to clients, as columns of MODEL_OPERATIONS; NOTHING for null."""
 
     refused: Flags
     expected: Ints
@@ -68,7 +68,7 @@ class ModelObject(Protocol):
     """An object of a model, with its state."""
 
     def answers(self, asked: Asked) -> Answers:
-        """Let these operations take effect."""
+        """Let these operations take effect, and return their answers."""
         ...
 
 
@@ -80,7 +80,7 @@ class VersionedRegister:
     value: int = NOTHING
 
     def answers(self, asked: Asked) -> Answers:
-        """Reads tell version and value; a cas expects the version that is, or else is refused."""
+        """Answer reads with version and value; a cas expects the present version, or is refused."""
         count = len(asked.f)
         swaps, reads = asked.f == _SWAP, asked.f == 0
         refused = swaps & asked.happens & (asked.rng.random(count) < _REFUSED_SHARE)
@@ -110,14 +110,14 @@ class Register:
     value: int = NOTHING
 
     def answers(self, asked: Asked) -> Answers:
-        """A read tells the value; a cas expects the one that is, or else is refused."""
+        """Answer reads with the value; a cas expects the present value, or is refused."""
         count = len(asked.f)
         swaps, reads = asked.f == _SWAP, asked.f == 0
         refused = swaps & asked.happens & (asked.rng.random(count) < _REFUSED_SHARE)
         changes = ~reads & asked.happens & ~refused
         values = np.append(self.value, asked.value[changes])
         place = np.cumsum(changes)
-        # Nobody has written, or will write, the negative of a value.
+        # No operation writes the negative of a value.
         expected = np.where(refused, -1 - asked.value, values[place - changes])
         self.value = int(values[-1])
         return Answers(
@@ -130,14 +130,14 @@ class Register:
 
 @dataclass(slots=True)
 class Log:
-    """What is appended gets the next offset, for good."""
+    """A log: an appended value gets the next offset, for good."""
 
     count: int = 0
     tail: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """The last values, at most `_WINDOW`."""
 
     def answers(self, asked: Asked) -> Answers:
-        """A read asks for an offset near the end, or for the next one."""
+        """Answer reads, each of an offset near the end or of the next one."""
         reads = asked.f == 0
         appends = ~reads & asked.happens
         end = self.count + np.cumsum(appends)
@@ -165,7 +165,7 @@ class GrowOnlySet:
     elements: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def answers(self, asked: Asked) -> Answers:
-        """A read tells every element that is there."""
+        """Answer reads with every element that is there."""
         reads = asked.f == 0
         adds = ~reads & asked.happens
         sizes = len(self.elements) + np.cumsum(adds)
@@ -191,7 +191,7 @@ class Counter:
     total: int = 0
 
     def answers(self, asked: Asked) -> Answers:
-        """A read tells how often one was added."""
+        """Answer reads with the number of ones that were added."""
         reads = asked.f == 0
         sums = self.total + np.cumsum(~reads & asked.happens)
         if len(sums):
@@ -212,4 +212,4 @@ OBJECTS: Final[dict[Model, type[ModelObject]]] = {
     Model.SET: GrowOnlySet,
     Model.COUNTER: Counter,
 }
-"""Of each model whose keys are objects of their own."""
+"""The object of each model whose keys are objects of their own."""

@@ -1,4 +1,4 @@
-"""From a drafted history to the tables of `history.schema`."""
+"""The way from a drafted history to the tables of `history.schema`."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _OUTCOMES: Final = (Outcome.OK, Outcome.FAIL, Outcome.INFO)
 
 
 def operations_and_records(draft: Draft) -> tuple[pa.Table, pa.Table]:
-    """Both tables; operations are numbered by their calls (ties: process, then its own order)."""
+    """Return both tables; operations are numbered by their calls (ties: process, its order)."""
     sends, readings = draft.sends, draft.readings
     send_order = np.arange(len(sends))
     order = np.lexsort(
@@ -94,7 +94,7 @@ def _records(
 
 
 def _words(codes: NDArray[np.int64], words: tuple[str, ...]) -> pa.Array:
-    """The word of each code; null of code -1."""
+    """Return the word of each code; null of code -1."""
     indices = pa.array(codes.astype(np.int32), mask=codes < 0)
     return pa.DictionaryArray.from_arrays(indices, [str(word) for word in words]).cast(pa.string())
 

@@ -1,8 +1,8 @@
 """Compile the simulator with mypyc: a copy of its modules, rewritten, as C, as a shared library.
 
-The sources of the project stay as they are, and nothing compiled is ever put beside them: a library
-there would win over a module that somebody has edited since. What was built is kept in the cache,
-by a digest of all that it was made from.
+The sources of the project stay as they are, and no library is ever put next to them: it would win
+over a module that was edited since. The result is kept in the cache, by a digest of all that it was
+made from.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from native.rewriting import rewritten
 __all__ = ["compiled_library", "compiled_modules", "why_not"]
 
 _PACKAGES: Final = ("clusters", "harness", "history", "nemesis", "workloads")
-"""What mypy reads, since modules to be compiled import it."""
+"""The packages that mypy reads, since modules to be compiled import them."""
 _COMPILED: Final = (
     "clusters/node_port/*.py",
     "clusters/reference/specs.py",
@@ -48,9 +48,9 @@ _COMPILED: Final = (
     "nemesis/wire/rulebook.py",
     "workloads/simulated/*.py",
 )
-"""Where nine tenths of a trial's time go."""
+"""The modules in which nine tenths of a trial's time are spent."""
 _PLAIN: Final = (
-    # What asks a world from outside, a few times a trial.
+    # Modules that ask a world from outside, a few times a trial.
     "clusters/reference/simulated/administration.py",
     "clusters/reference/simulated/asking.py",
     "clusters/reference/simulated/deferred.py",
@@ -90,7 +90,7 @@ command.run()
 
 
 def why_not() -> str:
-    """What is missing for a compiled build; empty: nothing."""
+    """Return what is missing for a compiled build; empty: nothing."""
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         return f"there is no C compiler ({compiler}); on Debian: apt-get install gcc"
@@ -102,7 +102,7 @@ def why_not() -> str:
 
 
 def compiled_modules(root: Path) -> list[str]:
-    """The modules that are compiled, as paths below the root of the checkout."""
+    """Return the modules that are compiled, as paths below the root of the checkout."""
     found = {
         path.relative_to(root).as_posix() for pattern in _COMPILED for path in root.glob(pattern)
     }
@@ -110,7 +110,7 @@ def compiled_modules(root: Path) -> list[str]:
 
 
 def compiled_library(root: Path, *, progress: Progress) -> Path:
-    """A directory with libraries and rewritten modules, laid out as they are to be installed.
+    """Return a directory with libraries and rewritten modules, laid out for installation.
 
     Raises HarnessError if it cannot be built here.
     """
@@ -127,7 +127,7 @@ def compiled_library(root: Path, *, progress: Progress) -> Path:
 
 
 def _build(root: Path, entry: Path) -> None:
-    """Everything that is to be installed, into an empty directory."""
+    """Put everything that is to be installed into an empty directory."""
     modules = compiled_modules(root)
     for package in _PACKAGES:
         shutil.copytree(
@@ -142,7 +142,7 @@ def _build(root: Path, entry: Path) -> None:
 
 
 def _compile(directory: Path, modules: list[str]) -> None:
-    """Have mypyc put a library beside each module. In a process of its own: it takes a gigabyte."""
+    """Have mypyc put a library next to each module; its own process, since it takes a gigabyte."""
     command = [sys.executable, "-c", _BUILDING, _OPTIMIZATION, *_MYPY, *modules]
     done = subprocess.run(
         command, cwd=directory, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
@@ -164,7 +164,7 @@ def _keep(directory: Path, modules: set[str]) -> None:
 
 
 def _digest(root: Path) -> str:
-    """Of all that a build is made from: modules and what they import, tools, this Python."""
+    """Return the digest of a build's inputs: modules and what they import, tools, this Python."""
     found = hashlib.sha256()
     words = (sys.version, sysconfig.get_platform(), importlib.metadata.version("mypy"), *_MYPY)
     found.update("\n".join((*words, _OPTIMIZATION, _BUILDING, *_COMPILED, *_PLAIN)).encode())

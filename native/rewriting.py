@@ -25,7 +25,7 @@ class _Field:
     name: str
     type: str
     written: str
-    """What it is assigned in the class; this and the next two are expressions, or empty."""
+    """The value that the class assigns to it; this and the next two are expressions, or empty."""
     default: str
     factory: str
     is_argument: bool
@@ -34,7 +34,7 @@ class _Field:
 
 
 def rewritten(text: str) -> str:
-    """A module with its dataclasses written out. Raises ValueError of one that cannot be."""
+    """Return a module with its dataclasses written out; raise ValueError for one that cannot be."""
     lines = text.split("\n")
     for part in reversed(ast.parse(text).body):
         if isinstance(part, ast.ClassDef) and any(map(_is_dataclass, part.decorator_list)):
@@ -105,7 +105,7 @@ def _fields(kind: ast.ClassDef) -> Iterator[_Field]:
 
 
 def _said_of(value: ast.expr | None) -> Mapping[str, str]:
-    """What is said of a field after its type."""
+    """Return the options of a field by name, as expressions."""
     if value is None:
         return {}
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
@@ -137,7 +137,7 @@ def _argument(one: _Field) -> str:
 
 
 def _pickled(fields: Sequence[_Field]) -> Iterator[str]:
-    """Pickle cannot see what a native class has; what is more than its arguments, it refuses."""
+    """Yield the methods for pickle; without them it refuses an object with further fields."""
     if all(one.is_argument for one in fields):
         values = ", ".join(f"{one.name!r}: self.{one.name}" for one in fields)
         yield "    def __reduce__(self) -> tuple:"

@@ -1,1 +1,1 @@
-"""What goes wrong, and when: schedules as data, faults with proof, random mixes from a seed."""
+"""Faults and their timing: schedules as data, faults with proof, random mixes from a seed."""

@@ -1,13 +1,13 @@
-"""Faults without mercy: nobody waits for the cluster to recover, and no budget spares a majority.
+"""Faults without mercy: no wait for the cluster to recover, and no budget that spares a majority.
 
 A mix leaves the cluster able to serve, so that clients see much; chaos looks for the schedules that
 no mix would draw: the second fault while the first one is being mended, a voter without power just
-after its vote, everybody down at once. What it loses by design (the only disk that had a record)
-has to be excused by whoever judges the run.
+after its vote, every node down at once. The caller that judges the run has to excuse what chaos
+loses by design (the only disk that had a record).
 
 A *spell* is a stretch of time with one idea of what goes wrong, so that faults that belong together
 come together: only controllers, only the replicas of one key, only the network, or anything. Like a
-mix it is a pure state machine: time and scene are arguments, and what it returns are steps.
+mix it is a pure state machine: time and scene are arguments, and it returns steps.
 """
 
 import random
@@ -34,7 +34,7 @@ __all__ = ["Chaos"]
 
 _SPELL_S: Final = (0.5, 3.0)
 _GAPS_S: Final = (0.03, 0.1, 0.3, 0.8)
-"""Mean times between two steps; one is drawn for each spell."""
+"""The mean times between two steps; one is drawn for each spell."""
 _PARTITIONS_MAX: Final = 2
 _STRIKES: Final[Mapping[str, tuple[type[OnNodes], ...]]] = {
     "crash": (Kill, Kill, CutPower),
@@ -63,12 +63,12 @@ class Chaos:
     _mends: float = 0.6
     _cuts: float = 0.2
     _down: dict[NodeName, type[OnNodes]] = field(default_factory=dict)
-    """Who is broken, and by what."""
+    """The broken nodes, each with the step that broke it."""
     _cut: list[str] = field(default_factory=list)
     _count: int = 0
 
     def due(self, now_s: float, *, scene: Scene) -> tuple[Step, ...]:
-        """The steps that are due at `now_s`."""
+        """Return the steps that are due at `now_s`."""
         found: list[Step] = []
         while self._next_s <= now_s:
             if self._next_s >= self._spell_end_s:

@@ -16,16 +16,16 @@ class ControlsClients(Protocol):
     """Client processes. Each deed returns its evidence, or raises HarnessError."""
 
     def named(self, role: str) -> tuple[str, ...]:
-        """The clients of a role, in the order of their starts."""
+        """Return the clients of a role, in the order of their starts."""
 
     def pause(self, name: str) -> str:
         """Stop every thread of the process."""
 
     def resume(self, name: str) -> str:
-        """Let it go on."""
+        """Let the process go on."""
 
     def crash(self, name: str) -> str:
-        """Kill it with whatever it has open, and start a new process in its place."""
+        """Kill the process with whatever it has open, and start a new one in its place."""
 
     def come_back(self, name: str) -> str:
         """Wait until the new process has done something."""
@@ -38,7 +38,7 @@ class ClientChoice:
     text: str
 
     def resolve(self, clients: ControlsClients, draw: random.Random) -> tuple[str, ...]:
-        """Name the clients. HarnessError if the run has none of the role."""
+        """Name the clients; raise HarnessError if the run has none of the role."""
         share, _, role = self.text.partition(" ")
         if not role:
             return (self.text,)
@@ -48,18 +48,18 @@ class ClientChoice:
         return names if share == "all" else (draw.choice(names),)
 
     def covers(self, name: str) -> bool:
-        """Whether this client may be meant."""
+        """Return whether the choice may resolve to this client."""
         return self.may_be(ClientChoice(text=name))
 
     def may_be(self, other: "ClientChoice") -> bool:
-        """Whether one client may be meant by both."""
+        """Return whether both choices may resolve to the same client."""
         if self.names_one and other.names_one:
             return self == other
         return self.role == other.role
 
     @property
     def names_one(self) -> bool:
-        """Whether it is a client's name, and no share of a role."""
+        """Return whether it is the name of a client and not a share of a role."""
         return " " not in self.text
 
     @property
@@ -69,7 +69,7 @@ class ClientChoice:
 
 
 def parse_clients(value: object) -> ClientChoice:
-    """Read an operand. SpecError if no client can be meant."""
+    """Read an operand; raise SpecError if no client can be meant."""
     if not isinstance(value, str) or not _FORM.fullmatch(value):
         raise SpecError(
             (), f"expected producer-0, 'one consumer' or 'all producers', found {value!r}"

@@ -15,7 +15,7 @@ _RECOVERED = "recovered"
 
 
 def parse_condition(value: object, *, stage: Stage) -> Condition:
-    """`{isr: {t-0: [1]}}`, `{unfenced: broker-2}`, `{acknowledged: 500}`: one word, one value."""
+    """Parse `{isr: {t-0: [1]}}`, `{unfenced: broker-2}`, …: one word, one value."""
     if value == _RECOVERED:
         return AllRecovered()
     known = {**SYSTEMS[stage.system].conditions, **CONDITIONS}

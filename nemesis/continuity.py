@@ -1,4 +1,4 @@
-"""What a play may do after what it has done: contradictions are refused before anything starts.
+"""Continuity of a play: a step that contradicts an earlier one is refused before anything starts.
 
 Each verb says what has to hold before it and what holds after (`nemesis.verbs.course`). The steps
 of a loop are followed twice: what holds the second time holds every time. Of a choice each option
@@ -16,7 +16,7 @@ __all__ = ["refuse_contradictions"]
 
 
 def refuse_contradictions(play: Play, stage: Stage) -> None:
-    """SpecError with the paths to the steps that cannot follow on those before them."""
+    """Raise SpecError with the paths to the steps that cannot follow on those before them."""
     _follow_all(play, PlayCourse.at_the_start(stage))
 
 

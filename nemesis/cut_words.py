@@ -1,4 +1,4 @@
-"""How a play writes the flows that a partition cuts."""
+"""The notation in which a play writes the flows that a partition cuts."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ CUT_FORMS = (
 
 
 def parse_cut(data: Mapping[str, object], stage: Stage) -> Cut:
-    """Read a cut. SpecError with the path below it."""
+    """Read a cut; raise SpecError with the path below it if it cannot be read."""
     match sorted(data):
         case ["isolate"] | ["among", "isolate"]:
             return Isolate(
@@ -50,7 +50,7 @@ def _among(data: Mapping[str, object], stage: Stage) -> str:
 
 
 def _roles(stage: Stage) -> dict[str, str]:
-    """Those of the cluster's nodes, by their plurals."""
+    """Return the roles of the cluster's nodes, by their plurals."""
     return {f"{role}s": role for role in map(role_name, stage.nodes)}
 
 

@@ -1,8 +1,8 @@
 """Random partitions: the cuts that a mix draws from, and the nodes that each of them takes away.
 
 A partition is drawn as one of the shapes that users name, over nodes of the cluster at hand; a
-shape that it has too few nodes for is not among them. Beside the step come the nodes that it cuts
-off from the rest, or else the ones it is about: they count against the budget.
+shape that needs more nodes than the cluster has is left out. With the step come the nodes that it
+cuts off from the rest, or else the nodes that it is about: they count against the budget.
 """
 
 import random
@@ -74,7 +74,7 @@ def _party(*nodes: NodeName) -> Party:
 
 
 def _few_of(flows: frozenset[tuple[NodeName, NodeName]]) -> tuple[NodeName, ...]:
-    """Of a cut that leaves everybody connected somehow: the node that most of it is about."""
+    """Return the node with the most cut flows, of a cut that leaves all nodes connected somehow."""
     ends = sorted({end for flow in flows for end in flow})
     counts = {node: sum(node in flow for flow in flows) for node in ends}
     return (max(ends, key=lambda node: counts[node]),)

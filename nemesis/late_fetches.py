@@ -2,7 +2,7 @@
 
 A leader judges a follower by its Fetches, and a Fetch outlives its sender in the buffers of the
 network. The follower is fenced, so that it is out of the ISR and has all records nevertheless: its
-heartbeats are held. With a third replica away, too few are in sync for anybody to write, so that
+heartbeats are held. With a third replica away, too few are in sync for any write, so that
 the end of the log stands still. Then one Fetch is held, which asks for that very end; its sender
 dies, loses its disk, and is registered and unfenced anew. What it fetches now is held as well, and
 the old Fetch arrives. A leader that knows of the new registration, and does not ask which one the
@@ -38,7 +38,9 @@ _WITHIN_S: Final = 6.0
 """A bound of every await: longer than a session of a quick cluster."""
 _CATCHES_UP_S: Final = (0.05, 0.2, 0.5)
 _HEARS_S: Final = (0.0, 0.05, 0.2)
-"""From the follower's return to the arrival of its old Fetch: the leader hears of it late."""
+"""The times from the follower's return to the arrival of its old Fetch: the leader hears of it
+late.
+"""
 _JOINS_S: Final = (0.05, 0.2, 0.5)
 _SILENCE: Final = "silence"
 _LATE: Final = "late"
@@ -46,7 +48,7 @@ _CATCH_UP: Final = "catch-up"
 
 
 def drawn_late_fetch(draw: random.Random, *, key: str, replicas: Sequence[int]) -> Play:
-    """A late Fetch of `key`, whose replicas are these broker numbers, the leader first."""
+    """Return a late Fetch of `key`, whose replicas are these broker numbers, the leader first."""
     assert len(replicas) >= REPLICAS_MIN, replicas
     number = draw.choice(replicas[1:])
     leader, follower = _node(replicas[0]), _node(number)
@@ -73,7 +75,7 @@ def drawn_late_fetch(draw: random.Random, *, key: str, replicas: Sequence[int]) 
         Wait(for_s=draw.choice(_JOINS_S)),
     ]
     if draw.random() < 0.5:  # noqa: PLR2004
-        # Whoever joined may lead now.
+        # The replica that joined may lead now.
         steps += [
             Kill(target=leader),
             _await(Fenced(node=leader.nodes[0], fenced=True)),

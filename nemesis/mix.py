@@ -16,8 +16,8 @@ an order that is drawn.
 
 Rounds: drawn with equal chance, a short run misses many of twenty kinds, or meets nothing but the
 controller. In `rounds` each kind comes once before any comes again, and so does each target. A kind
-that cannot begin just now keeps its turn, for so many draws in a row as `_PATIENCE` says: some
-never can (nobody of a role may be down), and must not stop the rest.
+that cannot begin just now keeps its turn for `_PATIENCE` draws in a row: some kinds never can begin
+(where no node of a role may be down), and they must not stop the rest.
 """
 
 import random
@@ -39,17 +39,22 @@ _PATIENCE: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixSpec:
-    """What may go wrong, how often, for how long, and how much at a time."""
+    """The limits of a mix: possible faults, their frequency and duration, how many at a time."""
 
     faults: tuple[str, ...] = ("kill", "pause", "restart")
     targets: tuple[str, ...] = ("one broker", "leader", "active controller")
-    """Drawn with equal chance: `leader` and `isr follower` of a random partition, the `active
-    controller`, or one|minority|majority|all nodes of a role."""
+    """The targets, drawn with equal chance: `leader` and `isr follower` of a random partition, the
+    `active controller`, or one|minority|majority|all nodes of a role.
+    """
     gap_s: tuple[float, float] = (2.0, 5.0)
-    """From the recovery after one fault to the next one (with overlap: from begin to begin)."""
+    """The time from the recovery after one fault to the next one (with overlap: from begin to
+    begin).
+    """
     duration_s: tuple[float, float] = (3.0, 8.0)
     down: Mapping[str, int] = field(default_factory=dict)
-    """How many nodes of a role may be down at once, by its name; 1 of a role that is not here."""
+    """The number of nodes of a role that may be down at once, by the role's name; 1 for a role that
+    is not here.
+    """
     overlap: bool = False
     rounds: bool = False
     """Each kind of fault comes once before any comes again, and so does each target."""
@@ -57,7 +62,7 @@ class MixSpec:
     """The kinds without which the run proves nothing: each comes once before any other."""
 
     def down_max(self, role: str) -> int:
-        """How many nodes of the role may be down at once."""
+        """Return how many nodes of the role may be down at once."""
         return self.down.get(role, 1)
 
 
@@ -79,22 +84,22 @@ class Mix:
     _episodes: list[_Episode] = field(default_factory=list)
     _count: int = 0
     _demanded: list[str] = field(init=False)
-    """Those that have not come yet."""
+    """Demanded kinds that have not come yet."""
     _to_come: list[str] = field(default_factory=list)
-    """Of this round."""
+    """Kinds still to come in this round."""
     _targets: list[str] = field(default_factory=list)
-    """Of this round, the next one last."""
+    """Targets still to come in this round, the next one last."""
     _in_vain: int = 0
 
     def __post_init__(self) -> None:
-        """Owe all that is demanded."""
+        """Begin with all the kinds that are demanded."""
         self._demanded = list(self.spec.demanded)
 
     def due(self, now_s: float, *, scene: Scene, impaired: frozenset[NodeName]) -> tuple[Step, ...]:
-        """The acts that are due at `now_s`.
+        """Return the acts that are due at `now_s`.
 
         `impaired` are the nodes that are not whole, whatever the reason; nodes of an episode under
-        way count in any case.
+        way always count.
         """
         acts = self._take_due(now_s, impaired)
         if self._may_begin(now_s, impaired):

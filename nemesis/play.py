@@ -2,10 +2,10 @@
 
 A play is checked whole before anything starts: unknown words, targets that cannot exist, abilities
 the cluster lacks, and steps that contradict an earlier one (wiping a node that runs, releasing what
-nobody holds) are refused with the path to the step. A random nemesis writes the play that it
+no rule holds) are refused with the path to the step. A random nemesis writes the play that it
 performed in the same words, so that it can be replayed.
 
-A step is a mapping of one word and its operand, and modifiers beside it:
+A step is a mapping of one word and its operand, with optional modifiers:
 
     - kill: leader of t-0             # an act: kill stop start pause resume wipe cut_power …
     - await: {isr: {t-0: [1]}}        # a condition, bounded
@@ -52,7 +52,7 @@ _ALL_MODIFIERS = {"at", "steps", *(key for verb in VERBS.values() for key in ver
 
 
 def parse_play(data: object, stage: Stage) -> Play:
-    """The steps of a play. SpecError with the paths to all that cannot be."""
+    """Return the steps of a play; raise SpecError with the paths to all that cannot be."""
     mistakes = Mistakes()
     play = _read_steps(data, stage, mistakes)
     with mistakes.below():
@@ -62,7 +62,7 @@ def parse_play(data: object, stage: Stage) -> Play:
 
 
 def step_word(step: Step) -> str:
-    """The word of a play for this step."""
+    """Return the word of a play for this step."""
     match step:
         case Repeat():
             return "repeat"
@@ -73,7 +73,7 @@ def step_word(step: Step) -> str:
 
 
 def step_data(step: Step) -> dict[str, object]:
-    """The step as a play writes it; `parse_play` reads it back."""
+    """Return the step as a play writes it; `parse_play` reads it back."""
     at: dict[str, object] = {} if step.at_s is None else {"at": duration_text(step.at_s)}
     match step:
         case Repeat(times=times, steps=steps):
@@ -92,7 +92,7 @@ def _parse_steps(data: object, stage: Stage) -> Play:
 
 
 def _read_steps(data: object, stage: Stage, mistakes: Mistakes) -> Play:
-    """The steps, with a gap for each that cannot be read."""
+    """Return the steps, with a gap for each that cannot be read."""
     if not isinstance(data, list):
         raise SpecError((), "a play is a list of steps")
     steps: list[Step] = []

@@ -1,14 +1,14 @@
 """Random plays in which the leadership goes round while some replicas do not hear each other.
 
-What a follower's fetch acknowledges and what a leader answers belong to one leader epoch. A relay
-lets them arrive in another: fetches of some replicas, or the answers to them, are held; one replica
-may be out of the ISR meanwhile and come back; the leadership moves on, once or a few times, though
-everybody is alive; and what was held arrives in an order of its own. So records that one replica
-alone has are overwritten, high watermarks are known to some and not to others, and old words meet
+A follower's fetch and a leader's answer belong to one leader epoch. A relay lets them arrive in
+another: fetches of some replicas, or the answers to them, are held; one replica may be out of the
+ISR meanwhile and come back; the leadership moves on, once or a few times, though every node is
+alive; and the held frames arrive in an order of their own. So records that only one replica has are
+overwritten, high watermarks are known to some replicas and not to others, and old messages reach
 new leaders.
 
 Like a window, a relay is a play that can be stored, replayed and run on any cluster with a wire. It
-wants three replicas: between two there is nobody who can be overtaken.
+needs three replicas: with two there is no other follower to be overtaken.
 """
 
 import random
@@ -34,15 +34,17 @@ REPLICAS_MIN: Final = 3
 _OUT_WITHIN_S: Final = 4.0
 """Longer than a replica may lag in a quick cluster."""
 _MOVE_WITHIN_S: Final = 0.5
-"""A move that nobody grants at once would cost the ISR those who are not heard."""
+"""The bound of a move. A move that is not granted at once would cost the unheard replicas their
+place in the ISR.
+"""
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.3)
 _GAPS_S: Final = (0.0, 0.001, 0.005, 0.05, 0.2)
-"""Between two arrivals of what was held."""
+"""The times between two arrivals of held frames."""
 _MOVES: Final = (1, 2, 2, 2, 3)
 
 
 def drawn_relay(draw: random.Random, *, key: str, replicas: Sequence[int]) -> Play:
-    """A relay of `key`, whose replicas are these broker numbers, the leader first."""
+    """Return a relay of `key`, whose replicas are these broker numbers, the leader first."""
     assert len(replicas) >= REPLICAS_MIN, replicas
     return _Relay(draw, key, tuple(replicas)).play()
 
@@ -56,12 +58,12 @@ class _Relay:
         self._replicas = replicas
         self._leader = replicas[0]
         self._out: int | None = None
-        """Who is out of the ISR, and paused."""
+        """The replica that is out of the ISR, and paused; None: no replica is."""
         self._steps: list[Step] = []
         self._laid: list[str] = []
 
     def play(self) -> Play:
-        """Draw all of it."""
+        """Draw the whole play."""
         if self._chance(0.5):
             self._send_out(self._draw.choice(self._replicas[1:]))
         self._deafen(self._about_leader())
@@ -77,13 +79,13 @@ class _Relay:
         return tuple(self._steps)
 
     def _about_leader(self) -> list[tuple[int, int]]:
-        """Whose fetches to whom do not arrive at first: all, or some, of those to the leader."""
+        """Draw the (follower, leader) pairs whose fetches do not arrive at first, if any."""
         followers = [one for one in self._replicas if one not in (self._leader, self._out)]
         count = self._draw.choice((0, 1, len(followers)))
         return [(one, self._leader) for one in self._draw.sample(followers, count)]
 
     def _hand_on(self) -> None:
-        """Somebody else leads; whether and how the former leader follows is drawn."""
+        """Have another replica lead; draw whether and how the former leader follows."""
         before = self._leader
         others = [one for one in self._replicas if one not in (before, self._out)]
         after = self._draw.choice(others)

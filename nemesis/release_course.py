@@ -1,9 +1,9 @@
-"""Which release each node runs, and which metadata.version counts, as far as a play says so.
+"""The release that each node runs and the metadata.version in force, as far as a play says so.
 
 Kafka goes up in the binaries first and in the metadata.version last, and down the other way round:
-a node of a release older than the metadata.version in force ends when it meets it. A step is
-refused only if it cannot be, whichever node a description or a choice will have come to; so what is
-not certain is kept as the set of what it may be.
+a node of a release older than the metadata.version in force ends when it reads that version. A step
+is refused only if it is impossible whichever node a description or a choice resolves to; so
+anything uncertain is kept as the set of its possible values.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,12 +19,15 @@ from nemesis.targets import Choice, NamedNodes, Target
 __all__ = ["ReleaseCourse"]
 
 Line = tuple[int, int] | None
-"""Of a release or a metadata.version, e.g. (4, 3); None: nobody knows before it is looked at."""
+"""The line of a release or a metadata.version, e.g. (4, 3); None: unknown until it is looked up."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReleaseCourse:
-    """What a play has come to. Copied for each of several courses that it may take."""
+    """The releases and metadata.versions that a play has led to.
+
+    It is copied for each of several courses that the play may take.
+    """
 
     runs: dict[NodeName, frozenset[str]] = field(default_factory=dict)
     """The releases of which a node may be."""
@@ -33,18 +36,18 @@ class ReleaseCourse:
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
-        """Every node on the cluster's release, at the metadata.version that it starts with."""
+        """Return the course with every node on the cluster's release and first metadata.version."""
         return cls(
             runs=dict.fromkeys(stage.nodes, frozenset({stage.release})),
             finalised=frozenset({stage.metadata_version or stage.release}),
         )
 
     def copy(self) -> Self:
-        """Another one, as far as this."""
+        """Return a copy of the course up to here."""
         return type(self)(runs=dict(self.runs), finalised=self.finalised)
 
     def moved(self, target: Target, release: str) -> None:
-        """The target runs the release from here on. SpecError if it cannot."""
+        """Have the target run the release from here on; raise SpecError if it cannot."""
         floor = _lowest(self.finalised)
         line = line_of(release)
         if line is not None and floor is not None and line < floor:
@@ -62,7 +65,7 @@ class ReleaseCourse:
                 self.runs[node] |= {release}
 
     def finalise(self, version: str, *, members: Iterable[NodeName]) -> None:
-        """The metadata.version counts from here on. SpecError if a member cannot know it."""
+        """Put the metadata.version in force; raise SpecError if a member cannot know it."""
         wanted = line_of(version)
         for node in members:
             newest = _highest(self.runs[node])
@@ -76,12 +79,12 @@ class ReleaseCourse:
         self.finalised = frozenset({version})
 
     def doubt(self) -> None:
-        """Any node may be of any release from here on, and any metadata.version may count."""
+        """Let any node be of any release from here on, and any metadata.version be in force."""
         self.runs = {node: releases | {""} for node, releases in self.runs.items()}
         self.finalised |= {""}
 
     def join(self, others: Iterable["ReleaseCourse"]) -> None:
-        """Any of the others may be what happened."""
+        """Join the courses: what happened in any of them may have happened."""
         for other in others:
             self.finalised |= other.finalised
             self.runs = _united(self.runs, other.runs)
@@ -94,7 +97,7 @@ def _united(
 
 
 def _lowest(names: Iterable[str]) -> Line:
-    """The lowest line that may be; None if any of them may be anything."""
+    """Return the lowest line that may be; None if any of them may be anything."""
     lines = [line_of(name) for name in names]
     known = [line for line in lines if line is not None]
     return min(known) if known and len(known) == len(lines) else None

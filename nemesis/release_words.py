@@ -18,7 +18,7 @@ _OLDEST: Final = (3, 3)
 
 
 def parse_release(value: object) -> str:
-    """`3.9.2` or `path:DIR`. SpecError if it is neither, or has no KRaft to speak of."""
+    """Return `3.9.2` or `path:DIR`; raise SpecError for others, and for releases without KRaft."""
     if not isinstance(value, str) or not _RELEASE.fullmatch(value):
         hint = f"; quote it: '{value}'" if isinstance(value, float) else ""
         raise SpecError((), f"expected a release such as 4.3.1, or path:DIR; found {value!r}{hint}")
@@ -29,7 +29,7 @@ def parse_release(value: object) -> str:
 
 
 def parse_version(value: object) -> str:
-    """`4.3-IV0` or `'4.3'`: a metadata.version from 3.3 on. SpecError if it is none."""
+    """Return the metadata.version, from 3.3 on: `4.3-IV0` or `'4.3'`; raise SpecError otherwise."""
     if isinstance(value, float):
         raise SpecError((), f"{value!r} is a number; quote it: '{value}'")
     if not isinstance(value, str) or not _VERSION.fullmatch(value):
@@ -43,6 +43,6 @@ def parse_version(value: object) -> str:
 
 
 def line_of(name: str) -> tuple[int, int] | None:
-    """(4, 3) of release "4.3.1" as of metadata.version "4.3-IV0"; None: it does not say."""
+    """Return the line: (4, 3) of release "4.3.1" or metadata.version "4.3-IV0"; None: unknown."""
     found = _LINE.match(name)
     return None if found is None else (int(found[1]), int(found[2]))

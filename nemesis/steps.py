@@ -51,7 +51,7 @@ Play = tuple[Step, ...]
 
 
 def dealt(play: Play, draw: random.Random) -> Iterator[tuple[str, Step]]:
-    """Each step to perform with its number, e.g. `4` or `4.2`; choices are drawn on the way."""
+    """Yield each step to perform with its number, e.g. `4` or `4.2`; draw choices on the way."""
     for number, step in enumerate(play, start=1):
         if isinstance(step, Repeat | Choose) and step.at_s is not None:
             yield str(number), Wait(for_s=0.0, at_s=step.at_s)
@@ -67,12 +67,12 @@ def dealt(play: Play, draw: random.Random) -> Iterator[tuple[str, Step]]:
 
 
 def flat(play: Iterable[Step]) -> Iterator[Step]:
-    """Every step that a play may perform, those of loops and choices once each."""
+    """Yield every step that a play may perform, those of loops and choices once each."""
     return (step for _, step in places(play))
 
 
 def places(play: Iterable[Step]) -> Iterator[tuple[tuple[str | int, ...], Step]]:
-    """Each step of `flat`, with where the document has it below the play."""
+    """Yield each step of `flat`, with its path in the document below the play."""
     for index, step in enumerate(play):
         match step:
             case Repeat(steps=steps):
@@ -87,17 +87,17 @@ def places(play: Iterable[Step]) -> Iterator[tuple[tuple[str | int, ...], Step]]
 
 
 def kinds_of_play(play: Iterable[Step]) -> tuple[str, ...]:
-    """The kinds of fault that a play begins, each once; of a choice, those of all options."""
+    """Return the kinds of fault that a play begins, each once; of a choice, of all options."""
     begun = (step for step in flat(play) if isinstance(step, Breaking) and is_fault(step))
     return tuple(dict.fromkeys(map(kind_of, begun)))
 
 
 def takes_of(steps: Iterable[Step]) -> frozenset[Takes]:
-    """The means that nodes have to start with so that these can be done to them."""
+    """Return the means that nodes have to start with so that these can be done to them."""
     deeds = (verb_of(step).deed for step in flat(steps) if isinstance(step, OnNodes))
     return frozenset(deed.takes for deed in deeds if deed is not None and deed.takes is not None)
 
 
 def uses_clients(play: Iterable[Step]) -> bool:
-    """Whether some step concerns the links of the clients, which then go through the proxy too."""
+    """Return whether some step concerns the links of clients, which then go through the proxy."""
     return any(verb_of(step).concerns_clients(step) for step in flat(play))

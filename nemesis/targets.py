@@ -1,7 +1,7 @@
-"""Whom a step hits: named nodes, or a description that is resolved when the step is performed.
+"""The target of a step: named nodes, or a description resolved when the step is performed.
 
-A description draws from the play's own random stream and looks at the metadata of that moment; what
-it came to is written into the performed play, so that a replay hits the same nodes.
+A description draws from the play's own random stream and looks at the metadata of that moment; the
+nodes it resolved to are written into the performed play, so that a replay hits the same nodes.
 """
 
 import random
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Share(StrEnum):
-    """How many of the nodes of a role."""
+    """The share of the nodes of a role."""
 
     ONE = "one"
     MINORITY = "minority"
@@ -50,14 +50,14 @@ class RoleOf(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedNodes:
-    """These nodes."""
+    """A choice of named nodes."""
 
     nodes: tuple[NodeName, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """So many nodes of a role, drawn from the seed."""
+    """A number of nodes of a role, drawn from the seed."""
 
     share: Share
     role: str
@@ -76,12 +76,12 @@ Target = NamedNodes | Choice | ByRole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a description may be resolved against."""
+    """The state of the system against which a description is resolved."""
 
     nodes: tuple[NodeName, ...]
     broker_ids: Mapping[NodeName, int]
     view: Any
-    """What the system shows, a `clusters.observation.View`; None: no node showed anything."""
+    """The `clusters.observation.View` of the system; None: no node showed anything."""
     active_controller: NodeName | None
 
     @property
@@ -91,7 +91,7 @@ class Scene:
 
     @property
     def deciding(self) -> list[NodeName]:
-        """List the nodes of which most have to be together for the cluster to go on."""
+        """List the nodes of which a majority is needed for the cluster to go on."""
         return [node for node in self.nodes if kind_of_node(node).decides]
 
 
@@ -104,7 +104,7 @@ _BY_KEY = re.compile(r"(leader of|isr follower of) (\S+)")
 
 
 def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str]) -> Target:
-    """The target that `value` describes. SpecError if no such node or key can exist."""
+    """Return the target that `value` describes; raise SpecError if no such node or key exists."""
     if isinstance(value, list):
         return NamedNodes(nodes=tuple(_node(item, nodes=nodes) for item in value))
     text = str(value).strip()
@@ -118,7 +118,7 @@ def parse_target(value: object, *, nodes: Sequence[NodeName], keys: Sequence[str
 
 
 def target_data(target: Target) -> object:
-    """The target as a play writes it; `parse_target` reads it back."""
+    """Return the target as a play writes it; `parse_target` reads it back."""
     match target:
         case NamedNodes(nodes=nodes):
             return str(nodes[0]) if len(nodes) == 1 else [str(node) for node in nodes]
@@ -133,7 +133,7 @@ class NotNowError(HarnessError):
 
 
 def resolve(target: Target, scene: Scene, draw: random.Random) -> tuple[NodeName, ...]:
-    """The nodes meant, now. NotNowError if the cluster has no such node at this moment."""
+    """Return the nodes meant, now; raise NotNowError if the cluster has no such node."""
     if isinstance(target, NamedNodes):
         return target.nodes
     if isinstance(target, Choice):

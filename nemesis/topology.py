@@ -2,8 +2,8 @@
 
 A cluster's network is a directed graph: an edge is a *flow*, the bytes that one node sends to
 another, whoever dialled. Whole, every node reaches every other; a partition removes edges. A shape
-states which, by itself or with draws from the seed; what it came to is written down as the edges,
-so that a replay cuts the same ones.
+states which, alone or with draws from the seed; the resulting edges are written down, so that a
+replay cuts the same ones.
 """
 
 import random
@@ -20,7 +20,7 @@ from nemesis.targets import Scene, Target, resolve
 from nemesis.wire.rules import Flow
 
 if TYPE_CHECKING:
-    # Half a second is too much for who only reads a scenario: it is imported where it is used.
+    # Its import takes half a second, too long for reading a scenario: it is imported where used.
     import networkx as nx
 
 __all__ = [
@@ -53,7 +53,7 @@ class Shape(StrEnum):
 
 
 ALL: Final = "all"
-"""As what a shape is drawn over, instead of the nodes of one role."""
+"""The word for all nodes, where a shape is not drawn over the nodes of one role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Party:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isolate:
-    """Nobody else of the nodes in question reaches this side, nor it them."""
+    """A cut around one party: the other nodes in question do not reach it, nor it them."""
 
     party: Party
     among: str = ALL
@@ -74,32 +74,32 @@ class Isolate:
 
     @property
     def concerns_clients(self) -> bool:
-        """Brokers are cut off from clients only where these are named."""
+        """Return whether the party has clients in it; if not, none are cut off from brokers."""
         return self.party.clients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """Each group reaches itself alone; who is in no group reaches everybody."""
+    """A cut into groups: each reaches itself alone; a node in no group reaches every node."""
 
     groups: tuple[Party, ...]
 
     @property
     def concerns_clients(self) -> bool:
-        """Whether the clients are in one of the groups."""
+        """Return whether the clients are in one of the groups."""
         return any(group.clients for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneWay:
-    """What `sender` sends does not arrive at `receiver`; the other way is open."""
+    """A one-way cut: bytes from `sender` do not arrive at `receiver`; the other way is open."""
 
     sender: Party
     receiver: Party
 
     @property
     def concerns_clients(self) -> bool:
-        """Whether the clients are at either end."""
+        """Return whether the clients are at either end."""
         return self.sender.clients or self.receiver.clients
 
 
@@ -113,19 +113,19 @@ class Shaped:
 
     @property
     def concerns_clients(self) -> bool:
-        """Clients reach every broker in every shape."""
+        """Return False: clients reach every broker in every shape."""
         return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flows:
-    """The very flows: what every other form comes to when it is performed."""
+    """The flows themselves: every other form becomes one of these when it is performed."""
 
     flows: frozenset[Flow]
 
     @property
     def concerns_clients(self) -> bool:
-        """Whether the clients are at an end of one."""
+        """Return whether the clients are at an end of one of the flows."""
         return any(CLIENTS in flow for flow in self.flows)
 
 
@@ -133,7 +133,7 @@ Cut = Isolate | Groups | OneWay | Shaped | Flows
 
 
 def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
-    """Every node reaches every other; clients and the nodes that serve them do, too."""
+    """Return the network without a cut: all nodes, and clients with the nodes that serve them."""
     import networkx as nx  # noqa: PLC0415
 
     graph: nx.DiGraph[NodeName] = nx.DiGraph()
@@ -145,7 +145,7 @@ def whole_network(nodes: Iterable[NodeName]) -> "nx.DiGraph[NodeName]":
 
 
 def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
-    """The flows that a partition cuts, now. HarnessError if the nodes cannot be so divided."""
+    """Return the flows that a partition cuts, now; raise HarnessError if it cannot be made."""
     match cut:
         case Flows(flows=flows):
             return flows
@@ -163,7 +163,7 @@ def flows_of(cut: Cut, scene: Scene, draw: random.Random) -> frozenset[Flow]:
 
 
 def cut_off(flows: Collection[Flow], nodes: Sequence[NodeName]) -> frozenset[NodeName]:
-    """The nodes that are not in the largest group whose members all reach each other.
+    """Return the nodes that are not in the largest group whose members all reach each other.
 
     Ties go to the group with the most nodes that decide: where these are, the cluster goes on.
     """
@@ -220,7 +220,7 @@ def _shaped(shape: Shape, pool: Sequence[NodeName], draw: random.Random) -> froz
 
 
 def _majority_ring(order: Sequence[NodeName]) -> frozenset[Flow]:
-    """Each reaches its nearest neighbours on the ring, as many as make a majority with itself."""
+    """Cut all but the nearest neighbours on the ring: each node reaches a majority with itself."""
     count = len(order)
     reach = (count // 2 + 1) // 2
     return frozenset(

@@ -1,6 +1,6 @@
 """Random plays of one pattern, in which protocols break: the message that matters is held.
 
-Somebody leaves the ISR and comes back; the moment the message of interest is sent, that very
+A replica leaves the ISR and comes back; the moment the message of interest is sent, that very
 message is held; a party of it is struck (its sender, its subject, the controller it goes to, a
 third); something is done upon an event of the protocol; the message arrives upon another. Faults at
 random times hardly ever meet such a window, even with the right message held: what ties the steps
@@ -41,7 +41,7 @@ from nemesis.wire.rules import Clause, Direction, Hold, Match, Operator
 __all__ = ["WINDOW_STRIKES", "drawn_window"]
 
 WINDOW_STRIKES: Final = (Kill, Pause, ShutDown, CutPower)
-"""How a party may be struck, beside having its disk wiped after a kill."""
+"""The ways to strike a party, besides wiping its disk after a kill."""
 
 _WITHIN_S: Final = 6.0
 """A bound of every await: longer than a lease and an election of a quick cluster."""
@@ -55,7 +55,7 @@ _MESSAGES: Final = (
     "Fetch",
     "Fetch",
 )
-"""Drawn from: the ISR is where most windows are."""
+"""The messages to draw from: the ISR is where most windows are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def drawn_window(
     nodes: Sequence[NodeName],
     strikes: Sequence[type[OnNodes]] = WINDOW_STRIKES,
 ) -> Play:
-    """A window around `key`, whose replicas are these broker numbers, the leader first."""
+    """Return a window around `key`, whose replicas are these broker numbers, the leader first."""
     numbers = list(replicas)
     leader, follower = numbers[0], draw.choice(numbers[1:])
     others = [n for n in nodes if role_of(n) is Role.BROKER and n not in _names(leader, follower)]
@@ -107,13 +107,13 @@ class _Window:
         self._cast = cast
         self._strikes = strikes
         self._others = others
-        """Replicas that may come to lead instead."""
+        """Replicas that may become the leader instead."""
         self._steps: list[Step] = []
         self._down: list[NodeName] = []
         self._laid: list[str] = []
 
     def play(self) -> Play:
-        """Draw all of it."""
+        """Draw the whole play."""
         back = self._leave()
         self._hold("window", draw_api=self._draw.choice(_MESSAGES))
         self._steps += back
@@ -133,7 +133,7 @@ class _Window:
         return tuple(self._steps)
 
     def _leave(self) -> list[Step]:
-        """The follower leaves the ISR; the steps that bring it back."""
+        """Have the follower leave the ISR; return the steps that bring it back."""
         follower, key = self._cast.follower, self._cast.key
         number = int(follower.rpartition("-")[2])
         way = self._draw.choice(("pause", "pause", "kill", "cut", "stay"))
@@ -209,7 +209,7 @@ class _Window:
             return
         step = self._draw.choice(list(self._strikes))
         if step is CutPower and node != self._cast.follower:
-            # What the last member of the ISR loses, nothing survives.
+            # Records that the last member of the ISR loses are lost for good.
             step = Kill
         wipes = step is Kill and self._chance(0.6)
         self._act(step, node)
@@ -254,7 +254,7 @@ class _Window:
         self._await(event)
 
     def _aftermath(self) -> None:
-        """What the arrival of the message leads to, and the way back."""
+        """Draw what the arrival of the message leads to, and the way back."""
         if self._cast.leader in self._down and self._chance(0.8):
             self._await(Fenced(node=self._cast.leader, fenced=True))
         for name in list(self._laid):
@@ -271,7 +271,7 @@ class _Window:
         self._down.remove(node)
 
     def _since_up(self, node: NodeName) -> list[Step]:
-        """The steps since the node was last brought up."""
+        """Return the steps since the node was last brought up."""
         ups = [
             place
             for place, step in enumerate(self._steps)

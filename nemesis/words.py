@@ -14,7 +14,7 @@ _NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
 def duration_s(value: object) -> float:
-    """Seconds of `45`, `45s`, `500ms`, `2m` or `1h`. SpecError for anything else."""
+    """Return the seconds of `45`, `45s`, `500ms`, `2m` or `1h`; raise SpecError otherwise."""
     found = None if isinstance(value, bool) else _DURATION.fullmatch(str(value))
     if found is None:
         raise SpecError((), f"{value!r} is not a duration; write 45s, 500ms, 2m or 1h")
@@ -22,19 +22,19 @@ def duration_s(value: object) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """The duration as a play states it: whole milliseconds, in seconds."""
+    """Return the duration as a play states it: whole milliseconds, in seconds."""
     return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
 
 
 def rule_name(value: object) -> str:
-    """The name that `as` gives a rule or a partition. SpecError if a later step cannot say it."""
+    """Return the name that `as` gives; raise SpecError if a later step cannot say it."""
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise SpecError(("as",), f"a name is a word, found {value!r}")
     return value
 
 
 def did_you_mean(word: str, allowed: Iterable[str]) -> str:
-    """What exists, the nearest first if one is near: the second half of an error message."""
+    """Return the second half of an error message: the nearest name, if any is near, and all."""
     known = sorted(map(str, allowed))
     near = difflib.get_close_matches(word, known, n=1)
     return (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(known)

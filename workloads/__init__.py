@@ -1,1 +1,1 @@
-"""What the clients do while things go wrong, and how they write it down."""
+"""The workloads: what clients do while faults are injected, and how they record it."""

@@ -1,4 +1,4 @@
-"""Which clients a produce-poll workload has, and what each of them is told."""
+"""The clients of a produce-poll workload, and the configuration of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,17 +17,19 @@ from workloads.produce_poll_spec import Consume, ProducePollSpec
 __all__ = ["FINAL_READERS_MAX", "ClientPlan"]
 
 FINAL_READERS_MAX: Final = 2
-"""One a core of a small machine; a reader takes in about 150 000 records a second."""
+"""The number of final readers: one a core of a small machine; a reader takes in about 150 000
+records a second.
+"""
 _BATCH_BYTES_MAX: Final = 8 << 20
 _IN_FLIGHT_BYTES_MAX: Final = 64 << 20
-"""Of one producer. With values of 100 B the counts of the spec come first."""
+"""The bytes in flight of one producer. With values of 100 B the counts of the spec come first."""
 _FLUSH_SLACK_MS: Final = 2000
 """librdkafka's time-outs are looked at once a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPlan:
-    """From the spec to the configurations.
+    """The way from the spec to the configurations.
 
     No logical client has the number of another, restarts and final readers included.
     """
@@ -40,15 +42,15 @@ class ClientPlan:
     seed: int
 
     def producers(self) -> tuple[ProducerConfig, ...]:
-        """Processes from 0 on."""
+        """Return the producers: processes from 0 on."""
         return tuple(self._producer(index) for index in range(self.spec.producers))
 
     def consumers(self) -> tuple[ConsumerConfig, ...]:
-        """Processes from the number of producers on."""
+        """Return the consumers: processes from the number of producers on."""
         return tuple(self._consumer(index) for index in range(self.spec.consumers))
 
     def final_readers(self, *, deadline_ns: int) -> tuple[FinalReaderConfig, ...]:
-        """Processes after those of the consumers; each key is one reader's."""
+        """Return the final readers: processes after the consumers'; each key is one reader's."""
         count = min(FINAL_READERS_MAX, len(self.keys))
         return tuple(self._final_reader(index, count, deadline_ns) for index in range(count))
 

@@ -1,7 +1,7 @@
 """The client processes of a workload, as the harness sees them: started, watched, ended.
 
-Through the warden, so that none outlives the harness. Each program is
-`python -m workloads.clients.<program> CONFIG.json`, and has a log of its own beside that file.
+They run through the warden, so that none outlives the harness. Each program is `python -m
+workloads.clients.<program> CONFIG.json`, and its log lies in the same folder as that file.
 """
 
 import json
@@ -44,7 +44,7 @@ class ClientProcesses:
         return dict(self._pids)
 
     def config_path(self, name: str) -> Path:
-        """Where the configuration of a client lies: the caller writes it, then spawns."""
+        """Return the path of a client's configuration: the caller writes it, then spawns."""
         return self._run.clients / f"{name}.json"
 
     def spawn(self, program: str, name: str) -> None:
@@ -58,29 +58,29 @@ class ClientProcesses:
         )
 
     def named(self, role: str) -> tuple[str, ...]:
-        """The clients of a role, in the order of their starts."""
+        """Return the clients of a role, in the order of their starts."""
         return tuple(name for name in self._pids if name.startswith(f"{role}-"))
 
     def has_ended(self, name: str) -> bool:
-        """Whether a client's process is gone."""
+        """Return whether a client's process is gone."""
         return self._warden.exit_code(self._pids[name]) is not None
 
     def pause(self, name: str) -> str:
-        """SIGSTOP, and see it; the evidence. Its leases and its transactions run out meanwhile."""
+        """Send SIGSTOP and return the evidence of it. Leases and transactions run out meanwhile."""
         pid = self._running(name)
         self._warden.signal(pid, signal.SIGSTOP, group=True)
         self._await(lambda: self._is_paused(pid), f"{name} (pid {pid}) did not stop")
         return f"{name} (pid {pid}): every thread is stopped"
 
     def resume(self, name: str) -> str:
-        """SIGCONT, and see it; the evidence."""
+        """Send SIGCONT and return the evidence of it."""
         pid = self._running(name)
         self._warden.signal(pid, signal.SIGCONT, group=True)
         self._await(lambda: not self._is_paused(pid), f"{name} (pid {pid}) did not go on")
         return f"{name} (pid {pid}) goes on"
 
     def crash(self, name: str) -> str:
-        """Kill -9, and start a new process, which records as another client; evidence of the end.
+        """Kill -9, and start a new process that records as another client; return the evidence.
 
         What was open stays open in the record: it may have happened.
         """
@@ -97,7 +97,7 @@ class ClientProcesses:
         return f"{name} (pid {pid}): killed with SIGKILL, about {open_count:,} sends open"
 
     def come_back(self, name: str) -> str:
-        """Wait until the process that was started last has recorded an operation; the evidence."""
+        """Wait until the latest process has recorded an operation; return the evidence."""
         config = json.loads(self.config_path(name).read_text())
         new = f"{name}.{_earlier_of(config)}"
         self._await(lambda: new in self._begun(), f"{name} did nothing after its crash", _UP_S_MAX)
@@ -112,7 +112,7 @@ class ClientProcesses:
         return self._pids[name]
 
     def _records_of(self, name: str) -> set[str]:
-        """The names under which processes of this client have recorded."""
+        """Return the names under which processes of this client have recorded."""
         found = self.counts().by_client
         return {one for one in found if one == name or one.startswith(f"{name}.")}
 
@@ -147,13 +147,13 @@ class ClientProcesses:
             time.sleep(_LOOK_S)
 
     def wait(self, names: Sequence[str], *, deadline_s: float) -> None:
-        """Wait until these have ended by themselves, or until then."""
+        """Wait until these have ended unasked, or until then."""
         for name in names:
             left_s = max(0.0, deadline_s - time.monotonic())
             self._warden.wait(self._pids[name], timeout_s=left_s)
 
     def end(self, names: Sequence[str], *, deadline_s: float) -> None:
-        """SIGTERM, wait, SIGKILL."""
+        """Send SIGTERM, wait, then send SIGKILL."""
         for name in names:
             self._warden.signal(self._pids[name], signal.SIGTERM)
         for name in names:
@@ -168,11 +168,11 @@ class ClientProcesses:
                     )
 
     def counts(self) -> Counts:
-        """How far the clients are."""
+        """Return the counts of the clients' operations so far."""
         return live_counts(self._run.raw)
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""
         ended = {name: self._warden.exit_code(pid) for name, pid in self._pids.items()}
         return tuple(
             self._obituary(name, code)
@@ -203,7 +203,7 @@ class ClientProcesses:
 
 
 def _followed(config: Any, earlier: int) -> Any:
-    """A configuration in which every client takes over from so many logical clients."""
+    """Return a configuration in which every client takes over from `earlier` logical clients."""
     if not isinstance(config, dict):
         return config
     changed = {key: _followed(value, earlier) for key, value in config.items()}
@@ -211,13 +211,13 @@ def _followed(config: Any, earlier: int) -> Any:
 
 
 def _earlier_of(config: Any) -> int:
-    """The number that `_followed` gave it."""
+    """Return the number that `_followed` gave it."""
     inner = (_earlier_of(value) for value in config.values() if isinstance(value, dict))
     return max((int(config.get("earlier", 0)), *inner))
 
 
 def _environment() -> dict[str, str]:
-    """The harness's own, in which clients find the packages wherever they are started."""
+    """Return the harness's own environment, with the packages on the path from any directory."""
     root = str(Path(workloads.__file__).resolve().parents[1])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     # numpy does no linear algebra here: no threads for it.

@@ -1,6 +1,6 @@
 """A workload that writes no records: one client process, and what it did in its journals.
 
-It goes beside a workload of records, and is asked by the harness as any other: started, stopped and
+It accompanies a workload of records. The harness uses it as any other: it is started, stopped and
 counted. Nothing of it is read back in the end.
 """
 
@@ -53,12 +53,12 @@ class JournalledWorkload:
 
     @property
     def promises(self) -> Promises:
-        """Of records, of which it has none: the strictest."""
+        """Return the strictest promises: they are about records, of which it has none."""
         return Promises(idempotent=True, acks="all", consume="assign")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """None: it writes no records."""
+        """Return no keys: it writes no records."""
         return ()
 
     @property
@@ -89,11 +89,11 @@ class JournalledWorkload:
         self._processes.end(tuple(self.pids), deadline_s=time.monotonic() + timeout_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:  # noqa: ARG002  # as the port has it
-        """Nothing: it has no keys."""
+        """Return no keys: it has none."""
         return ()
 
     def counts(self) -> Counts:
-        """Its writes so far; cheap enough to ask many times a second."""
+        """Return its writes so far; cheap enough to ask many times a second."""
         parts = [tally.counts() for tally in self._tallies]
         invoked, ok, fail, info = (
             sum(getattr(part, name) for part in parts) for name in ("invoked", "ok", "fail", "info")
@@ -102,12 +102,12 @@ class JournalledWorkload:
         return Counts(invoked=invoked, ok=ok, fail=fail, info=info, by_client={self._client: mine})
 
     def failures(self) -> tuple[str, ...]:
-        """A sentence and a log tail if it ended by itself, or would not end."""
+        """Return a sentence and a log tail if it ended unasked, or would not end."""
         return self._processes.failures()
 
 
 def clients_way(cluster: BrokerCluster) -> dict[NodeName, Address]:
-    """Each broker as clients find it: over a proxy, where there is one."""
+    """Return each broker's address as clients find it: over a proxy, where there is one."""
     brokers = [node for node in cluster.nodes if role_of(node) is Role.BROKER]
     servers = [server.rpartition(":") for server in cluster.bootstrap_servers.split(",")]
     return {
@@ -125,7 +125,7 @@ class Tally:
         self._ended: dict[str, int] = {}
 
     def counts(self) -> ClientCounts:
-        """What the journal says by now."""
+        """Return the counts of the journal so far."""
         for line in self._new_lines():
             self._begun += "begin" in line
             if "end" in line:

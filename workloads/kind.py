@@ -1,4 +1,4 @@
-"""What is known of a kind of workload before any of its clients is imported.
+"""A kind of workload, as it is known before any of its clients is imported.
 
 A module `workloads/*_spec.py` has the keys that scenarios may state, as a dataclass, and a `KIND`;
 the registry finds it there.
@@ -23,10 +23,10 @@ __all__ = ["Setup", "SimulatedSetup", "WorkloadKind"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the workload of a run is built with."""
+    """The parts with which the workload of a run is built."""
 
     cluster: Any
-    """Of the system that the kind is for."""
+    """The cluster of the system that the kind is for."""
     prepared: Prepared
     topics: Sequence[TopicSpec]
     warden: Warden
@@ -44,7 +44,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedSetup:
-    """What it is built with in virtual time."""
+    """The parts with which it is built in virtual time."""
 
     cluster: Any
     topics: Sequence[TopicSpec]
@@ -63,7 +63,7 @@ def _as_it_is(_spec: Any, promises: Promises) -> Promises:
 
 
 def _anywhere(_spec: Any, _cluster: Any, _topics: Sequence[TopicSpec]) -> None:
-    """Nothing is refused."""
+    """Refuse nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,31 +75,33 @@ class WorkloadKind:
     module: str
     """It has `build(spec, Setup)`, and is imported when a run of it is set up."""
     simulated: str | None = None
-    """Likewise `build(spec, SimulatedSetup)`; None: it has no clients in virtual time."""
+    """A module with `build(spec, SimulatedSetup)`; None: it has no clients in virtual time."""
     for_clusters: type[ClusterSpec] = KafkaSpec
     """The clusters that its clients can talk to."""
     beside: bool = False
-    """It goes beside a workload that writes and reads records, and has nothing to read back."""
+    """It accompanies a workload that writes and reads records, and has nothing to read back."""
     first_process: int = 0
-    """Of its logical clients: no other kind in a scenario may have the same numbers."""
+    """The first number of its logical clients: no other kind in a scenario may have the same
+    numbers.
+    """
     tables: Callable[[Any], tuple[str, ...]] = lambda _spec: ()
     """The tables of the cluster that it sets out to record."""
     check: Callable[[Any, Any, Sequence[TopicSpec]], None] = _anywhere
     """Raises SpecError for what cannot be on this cluster; no topics: they could not be read."""
     promised: Callable[[Any, Promises], Promises] = _as_it_is
-    """What clients are promised, with it beside those to whom the second argument is."""
+    """(the workload's spec, the promises without it) → the promises to clients with it."""
     settling_s: Callable[[Any], float] = lambda _spec: 0.0
-    """How long clients have to go on when everything is healed."""
+    """The time for which clients have to go on when everything is healed."""
     moves_replicas: bool = False
-    """Any broker may come to be a replica of a key."""
+    """True if any broker may become a replica of a key."""
 
     def build(self, spec: Any, setup: Setup) -> Workload:
-        """The workload of a run, not started yet."""
+        """Return the workload of a run, not started yet."""
         built: Workload = import_module(self.module).build(spec, setup)
         return built
 
     def build_simulated(self, spec: Any, setup: SimulatedSetup) -> Workload:
-        """The workload in virtual time, not started yet."""
+        """Return the workload in virtual time, not started yet."""
         assert self.simulated is not None, "refused before"
         built: Workload = import_module(self.simulated).build(spec, setup)
         return built

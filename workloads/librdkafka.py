@@ -54,7 +54,7 @@ FAST_FAILOVER: Final = {
     "reconnect.backoff.max.ms": "500",
     "retry.backoff.ms": "100",
     "retry.backoff.max.ms": "500",
-    # A paused broker's kernel accepts connections that nobody answers: notice within 3 s (10, 30).
+    # A paused broker's kernel accepts connections without an answer: notice within 3 s (10, 30).
     "socket.connection.setup.timeout.ms": "3000",
     "api.version.request.timeout.ms": "3000",
     # An answer that did not come within 6 s (60) will not come: the broker is paused or cut off.
@@ -64,7 +64,7 @@ FAST_FAILOVER: Final = {
     "topic.metadata.refresh.interval.ms": "3000",
     # Small requests must not wait for the acknowledgement of the ones before.
     "socket.nagle.disable": "true",
-    # KIP-714: brokers would be asked for telemetry subscriptions that nobody wants.
+    # KIP-714: brokers would be asked for telemetry subscriptions that no client here wants.
     "enable.metrics.push": "false",
 }
 
@@ -99,7 +99,7 @@ def producer_settings(
     in_flight_max: int,
     settings: Mapping[str, str],
 ) -> dict[str, str]:
-    """The settings of a producer, but for its client.id."""
+    """Return the settings of a producer, but for its client.id."""
     return {
         **FAST_FAILOVER,
         # The broker's own wait for replicas ends before the client's wait for the broker, so that
@@ -123,7 +123,7 @@ def producer_settings(
 def consumer_settings(
     *, bootstrap_servers: str, isolation: str, settings: Mapping[str, str]
 ) -> dict[str, str]:
-    """The settings of a consumer, but for its client.id and group.id."""
+    """Return the settings of a consumer, but for its client.id and group.id."""
     return {
         **FAST_FAILOVER,
         **_CONSUMER,
@@ -135,7 +135,7 @@ def consumer_settings(
 
 
 def final_reader_settings(*, bootstrap_servers: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a final reader, but for its client.id and group.id."""
+    """Return the settings of a final reader, but for its client.id and group.id."""
     return {
         **consumer_settings(
             bootstrap_servers=bootstrap_servers, isolation="read_uncommitted", settings=settings
@@ -148,7 +148,7 @@ def final_reader_settings(*, bootstrap_servers: str, settings: Mapping[str, str]
 
 
 def refused_setting(settings: Mapping[str, str]) -> str | None:
-    """Why these settings of a user's cannot be, or None."""
+    """Return why these settings of a user's are refused, or None."""
     for name in settings:
         if name in FIELDS_OF_SETTINGS:
             return f"setting {name!r} has a field of its own here: {FIELDS_OF_SETTINGS[name]}"

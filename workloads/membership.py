@@ -36,7 +36,7 @@ def membership_workload(
     seed: int,
     first_process: int = 0,
 ) -> JournalledWorkload:
-    """The workload of one run.
+    """Return the workload of one run.
 
     `brokers`: each broker as clients find it; `broker_ids`: where replicas may be; `keys`: what is
     moved. `first_process`: of its movers.
@@ -67,7 +67,7 @@ def membership_workload(
 
 
 def build(spec: MembershipSpec, setup: Setup) -> JournalledWorkload:
-    """The workload of a run."""
+    """Return the workload of a run."""
     brokers = clients_way(setup.cluster)
     return membership_workload(
         spec,

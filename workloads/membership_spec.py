@@ -1,4 +1,4 @@
-"""What can be asked of the membership workload; defaults suit a small cluster on one machine."""
+"""The options of the membership workload; defaults suit a small cluster on one machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,26 +21,30 @@ class MembershipSpec:
     """
 
     movers: Annotated[int, Field(ge=1, le=16)] = 2
-    """So many partitions move at a time, at most: each mover has partitions of its own, and waits
-    for the one that it moves."""
+    """The number of partitions that move at a time, at most: each mover has partitions of its own,
+    and waits for the one that it moves.
+    """
     rate: Annotated[float, Field(gt=0, le=100)] = 0.5
-    """Moves a second, all movers together; what waits for a move forfeits those due meanwhile."""
+    """Moves a second, all movers together; while a mover waits for a move, it forfeits those that
+    fall due.
+    """
     moves: Annotated[int, Field(ge=1)] | None = None
-    """The budget: so many moves of all movers together; None: until told to stop."""
+    """The budget: the number of moves of all movers together; None: until told to stop."""
     replicas_min: Annotated[int, Field(ge=1, le=9)] = 2
-    """No partition is asked to have fewer."""
+    """The smallest number of replicas that a partition is asked to have."""
     replicas_max: Annotated[int, Field(ge=1, le=9)] | None = None
-    """Nor more; None: as many as there are brokers."""
+    """The largest number of replicas; None: as many as there are brokers."""
     cancel_share: Annotated[float, Field(ge=0, le=1)] = 0.2
-    """Of the moves, how many are called off."""
+    """The share of moves that are called off."""
     cancel_after_max_ms: Annotated[int, Field(ge=0, le=600_000)] = 300
-    """After at most so long, and only if they are not over by then: an empty partition moves within
-    about 100 ms."""
+    """The longest time after which they are called off, if they are not over by then: an empty
+    partition moves within about 100 ms.
+    """
     completion_limit_ms: Annotated[int, Field(ge=100, le=600_000)] = 20_000
     """A move that is not over by then is called off: one onto a broker that is down would hold up
     its mover for as long as that is."""
     write_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 5000
-    """When a write without an answer becomes info."""
+    """The time after which a write without an answer becomes info."""
 
     def __post_init__(self) -> None:
         if self.replicas_max is not None and self.replicas_max < self.replicas_min:
@@ -54,7 +58,7 @@ class MembershipSpec:
             )
 
     def moves_of(self, mover: int) -> int | None:
-        """The budget of one mover, by its number."""
+        """Return the budget of one mover, by its number."""
         if self.moves is None:
             return None
         return len(range(mover, self.moves, self.movers))

@@ -33,7 +33,7 @@ def metadata_workload(
     seed: int,
     first_process: int = 0,
 ) -> JournalledWorkload:
-    """The workload of one run.
+    """Return the workload of one run.
 
     `brokers`: each broker as clients find it. `first_process`: of its logical clients; it has one a
     writer and one a broker.
@@ -62,7 +62,7 @@ def metadata_workload(
 
 
 def build(spec: MetadataSpec, setup: Setup) -> JournalledWorkload:
-    """The workload of a run."""
+    """Return the workload of a run."""
     return metadata_workload(
         spec,
         warden=setup.warden,

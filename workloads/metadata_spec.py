@@ -1,4 +1,4 @@
-"""What can be asked of the metadata workload; defaults suit a small cluster on one machine."""
+"""The options of the metadata workload; defaults suit a small cluster on one machine."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
@@ -11,7 +11,7 @@ from workloads.kind import WorkloadKind
 __all__ = ["KIND", "MetadataSpec"]
 
 _SETTLED_READS_S: Final = 5.0
-"""For reads of metadata that are held to their age."""
+"""The time for reads of metadata that are held to their age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,40 +22,47 @@ class MetadataSpec:
     """
 
     writers: Annotated[int, Field(ge=1, le=64)] = 3
-    """Each asks one broker after the other and waits for the answer: a broker that is paused holds
-    up each writer once in a while, and never all the time."""
+    """The number of writers. Each asks one broker after the other and waits for the answer: a
+    broker that is paused holds up each writer once in a while, and never all the time.
+    """
     write_rate: Annotated[float, Field(gt=0, le=1000)] = 10.0
     """Writes a second, all writers together."""
     read_rate: Annotated[float, Field(gt=0, le=5000)] = 60.0
-    """Reads a second, all brokers together: of topics and of settings by turns. With 3 brokers
-    each is read every 50 ms, which is how sharply an age is told."""
+    """Reads a second, all brokers together: of topics and of settings by turns. With 3 brokers each
+    is read every 50 ms, which is the resolution of a measured age.
+    """
     topics: Annotated[int, Field(ge=1, le=200)] = 6
-    """That a workload has at a time, shared out among the writers. One of each writer's, if it has
-    several, stays to the end and is only altered."""
+    """The number of topics that a workload has at a time, shared out among the writers. One of each
+    writer's, if it has several, stays to the end and is only altered.
+    """
     partitions: Annotated[int, Field(ge=1, le=100)] = 1
-    """Of each topic, when it is created."""
+    """The partitions of each topic, when it is created."""
     grows: Annotated[int, Field(ge=0, le=100)] = 1
-    """Times that a topic is given one partition more between its creation and its deletion."""
+    """The number of partitions that a topic is given between its creation and its deletion."""
     replication_factor_max: Annotated[int, Field(ge=1, le=10)] = 3
-    """Each topic has one to so many replicas, and never more than there are brokers."""
+    """The largest number of replicas of a topic: each has from one to this, and never more than
+    there are brokers.
+    """
     alters: Annotated[int, Field(ge=0, le=1000)] = 3
     """Changes of a setting between the creation of a topic and its deletion."""
     lives: Annotated[int, Field(ge=1, le=100)] = 2
-    """How often a name is created before another one takes its place: from 2 on, one name stands
-    for several topic ids."""
+    """The number of times that a name is created before another one takes its place: from 2 on, one
+    name stands for several topic ids.
+    """
     write_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 5000
-    """When a write without an answer becomes info, and its topic is left alone."""
+    """The time after which a write without an answer becomes info, and its topic is left alone."""
     read_timeout_ms: Annotated[int, Field(ge=100, le=120_000)] = 2000
     age_max_ms: Annotated[float, Field(ge=0)] | None = None
-    """A promise to hold the cluster to: no read lacks what was known for longer than this. None:
-    how old reads are is a figure."""
+    """A promise to hold the cluster to: no read lacks a state that was known for longer than this.
+    None: the age of reads is only a figure.
+    """
 
     settled_age_max_ms: Annotated[float, Field(ge=0)] | None = None
     """The same promise, of reads that are called when nothing has been broken for `settle_ms`: a
-    broker that is cut off may be as old as it likes. The run goes on for so long after its last
+    broker that is cut off may be of any age. The run goes on for that long after its last
     heal, and a little longer."""
     settle_ms: Annotated[float, Field(ge=0, le=600_000)] = 5000.0
-    """What brokers are given to start, to be unfenced, and to catch up."""
+    """The time that brokers are given to start, to be unfenced, and to catch up."""
 
     def __post_init__(self) -> None:
         if self.topics < self.writers:
@@ -66,7 +73,7 @@ class MetadataSpec:
 
 
 def _promised(spec: MetadataSpec, promises: Promises) -> Promises:
-    """Of metadata as it says; of records as before."""
+    """Return the promises: of metadata as the spec says, of records as before."""
     return replace(
         promises,
         metadata_age_max_ms=spec.age_max_ms,
@@ -76,7 +83,7 @@ def _promised(spec: MetadataSpec, promises: Promises) -> Promises:
 
 
 def _settling_s(spec: MetadataSpec) -> float:
-    """Until there are settled reads, if these are held to an age."""
+    """Return the time until there are settled reads, if these are held to an age."""
     return 0.0 if spec.settled_age_max_ms is None else spec.settle_ms / 1000 + _SETTLED_READS_S
 
 

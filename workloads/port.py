@@ -1,4 +1,4 @@
-"""What the harness may ask of a workload, whatever its clients do."""
+"""The workload as the harness uses it, whatever its clients do."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -16,7 +16,7 @@ class HasProcesses(Protocol):
 
     @property
     def clients(self) -> ClientProcesses:
-        """Those that write and read records."""
+        """The clients that write and read records."""
 
 
 class Workload(Protocol):
@@ -24,11 +24,11 @@ class Workload(Protocol):
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to clients, by their configuration."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it writes to and reads."""
+        """Return the keys that it writes to and reads."""
 
     @property
     def pids(self) -> Mapping[str, int]:
@@ -47,13 +47,13 @@ class Workload(Protocol):
         """
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key from its first to its last offset; the keys of which this was done.
+        """Read every key from its first to its last offset; return the keys of which this was done.
 
-        After `stop`: the end of a key is only known once nobody writes to it.
+        Call it after `stop`: the end of a key is only known once no client writes to it.
         """
 
     def counts(self) -> Counts:
-        """How far the clients are; cheap enough to ask many times a second."""
+        """Return the counts of the clients so far; cheap enough to ask many times a second."""
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""

@@ -31,9 +31,9 @@ from workloads.produce_poll_spec import Consume, ProducePollSpec
 __all__ = ["Consume", "ProducePoll", "ProducePollSpec"]
 
 _CONSUMER_STOP_S: Final = 9.0
-"""To poll what was sent last, and to leave the group."""
+"""The time to poll the last sends, and to leave the group."""
 _READER_SLACK_S: Final = 2.0
-"""For a final reader to end, after it gave up."""
+"""The time for a final reader to end, after it gave up."""
 
 
 class ProducePoll:
@@ -64,17 +64,17 @@ class ProducePoll:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to its clients, by their configuration."""
         return self._spec.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it writes to and reads: every key of its topics."""
+        """Return the keys that it writes to and reads: every key of its topics."""
         return self._plan.keys
 
     @property
     def clients(self) -> ClientProcesses:
-        """Its client processes, to be paused and crashed."""
+        """The client processes, to be paused and crashed."""
         return self._processes
 
     @property
@@ -105,7 +105,7 @@ class ProducePoll:
         self._processes.end(consumers, deadline_s=deadline_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key from its first to its last offset; the keys of which this was done.
+        """Read every key from its first to its last offset; return the keys of which this was done.
 
         After `stop`, once: the end of a key is only known when no producer can write to it.
         """
@@ -123,11 +123,11 @@ class ProducePoll:
         return tuple(key for key in self._plan.keys if key in complete)
 
     def counts(self) -> Counts:
-        """How far the clients are; cheap enough to ask many times a second."""
+        """Return the counts of the clients so far; cheap enough to ask many times a second."""
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""
         return self._processes.failures()
 
     def _spawn(
@@ -139,7 +139,7 @@ class ProducePoll:
 
 
 def _complete(result: Path) -> tuple[str, ...]:
-    """What a final reader says it read; of one that died first, nothing."""
+    """Return the keys that a final reader says it read; none, if it died first."""
     try:
         return tuple(json.loads(result.read_text())["complete"])
     except (OSError, ValueError):
@@ -147,7 +147,7 @@ def _complete(result: Path) -> tuple[str, ...]:
 
 
 def build(spec: ProducePollSpec, setup: Setup) -> ProducePoll:
-    """The workload of a run."""
+    """Return the workload of a run."""
     return ProducePoll(
         spec,
         warden=setup.warden,

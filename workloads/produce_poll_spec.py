@@ -1,4 +1,4 @@
-"""What can be asked of the produce-poll workload; defaults suit a small cluster on one machine."""
+"""The options of the produce-poll workload; defaults suit a small cluster on one machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ __all__ = ["KIND", "Consume", "ProducePollSpec"]
 
 
 class Consume(StrEnum):
-    """How consumers come by their keys."""
+    """The way in which consumers get their keys."""
 
     ASSIGN = "assign"
     """Each consumer assigns itself every key."""
@@ -34,22 +34,25 @@ class ProducePollSpec:
     """
 
     producers: Annotated[int, Field(ge=1, le=64)] = 2
-    """Two, so that records of different producers meet in a key."""
+    """The number of producers: two, so that records of different producers meet in a key."""
     consumers: Annotated[int, Field(ge=1, le=64)] = 2
-    """With `both`, one reads everything by itself and one is a group."""
+    """With `both`, one reads everything without a group and one is a group."""
     rate: Annotated[float, Field(ge=0)] = 1000.0
     """Records a second, all producers together; 0: as fast as they can. 1000 costs each client a
     few per cent of a core, which leaves the machine to the brokers."""
     value_bytes: Annotated[int, Field(ge=VALUE_BYTES_MIN, le=900_000)] = 100
-    """Of a record's value: 8 that count, then padding. Brokers refuse 1 MB by default."""
+    """The bytes of a record's value: 8 that count, then padding. Brokers refuse 1 MB by default."""
     acks: Annotated[Literal["all", "1", "0"], BeforeValidator(str)] = "all"
     idempotence: bool = True
     consume: Consume = Consume.BOTH
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
-    """Of the consumers. Final reads are always uncommitted: they read all there is."""
+    """The isolation of the consumers. Final reads are always uncommitted: they read all there is.
+    """
     message_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] = 15_000
-    """When a send that has no answer becomes info: longer than a failover takes (a session time-out
-    of 3 to 9 s and an election), shorter than anyone wants to wait at the end of a run."""
+    """The time after which a send that has no answer becomes info: longer than a failover takes (a
+    session time-out of 3 to 9 s and an election), shorter than anyone wants to wait at the end of a
+    run.
+    """
     linger_ms: Annotated[int, Field(ge=0, le=60_000)] = 5
     batch_max: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Records that a producer hands to librdkafka at a time."""
@@ -58,9 +61,12 @@ class ProducePollSpec:
     after 40 s without any answer, when their time-out has long passed."""
     reassign_s: Annotated[float, Field(ge=0)] = 10.0
     """Mean time until an assigning consumer assigns anew, going back over some records that it has
-    read: did what it saw stay? 0: never."""
+    read, to see whether they stayed; 0: never.
+    """
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of librdkafka, for producers and consumers alike; what concerns the other kind is ignored."""
+    """Settings of librdkafka, for producers and consumers alike; those for the other kind are
+    ignored.
+    """
 
     def __post_init__(self) -> None:
         if self.idempotence and self.acks != "all":
@@ -77,7 +83,7 @@ class ProducePollSpec:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to its clients, by their configuration."""
         return Promises(idempotent=self.idempotence, acks=self.acks, consume=str(self.consume))
 
 

@@ -20,9 +20,9 @@ def _found() -> Iterator[WorkloadKind]:
 KINDS: Final[dict[str, WorkloadKind]] = {
     kind.word: kind for kind in sorted(_found(), key=lambda kind: (kind.first_process, kind.word))
 }
-"""By the word under `kind`: those of records, then those that go beside them."""
+"""The kinds by their word under `kind`: those of records, then those that accompany them."""
 
 
 def kind_of(spec: Any) -> WorkloadKind:
-    """The kind of a workload, by what a scenario says of it."""
+    """Return the kind of a workload, by what a scenario says of it."""
     return next(kind for kind in KINDS.values() if kind.spec is type(spec))

@@ -59,7 +59,7 @@ def librdkafka_transaction_settings(
     delivery_timeout_ms: int,
     settings: Mapping[str, str],
 ) -> dict[str, str]:
-    """The settings of a librdkafka producer, but for its client.id and transactional.id."""
+    """Return the settings of a librdkafka producer, but for its client.id and transactional.id."""
     return {
         **FAST_FAILOVER,
         "linger.ms": "0",
@@ -73,7 +73,7 @@ def librdkafka_transaction_settings(
 
 
 def java_consumer_settings(*, bootstrap_servers: str, isolation: str) -> dict[str, str]:
-    """The settings of a Java consumer, but for its client.id and group.id."""
+    """Return the settings of a Java consumer, but for its client.id and group.id."""
     bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
     return {
         **_JAVA_FAILOVER,
@@ -101,7 +101,7 @@ def java_producer_settings(
     end_timeout_ms: int,
     settings: Mapping[str, str],
 ) -> dict[str, str]:
-    """The settings of a Java producer, but for its client.id and transactional.id."""
+    """Return the settings of a Java producer, but for its client.id and transactional.id."""
     bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArraySerializer"
     return {
         **_JAVA_FAILOVER,
@@ -120,7 +120,7 @@ def java_producer_settings(
 
 
 def refused_transactional_setting(settings: Mapping[str, str]) -> str | None:
-    """Why these settings of a user's cannot be, or None."""
+    """Return why these settings of a user's are refused, or None."""
     for name in settings:
         if name in _FIELDS:
             return f"setting {name!r} has a field of its own here: {_FIELDS[name]}"

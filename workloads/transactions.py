@@ -2,8 +2,8 @@
 
 Producers run transactions, consumers read what is committed. In the end, when every transaction
 must have ended, the last stable offset of each key is compared with the end of its log: keys that
-are whole are read back at read_committed, and a key that a transaction still holds up is none of
-which a complete read can be made.
+are whole are read back at read_committed, and a key that a transaction still holds up cannot be
+read completely.
 """
 
 import json
@@ -32,11 +32,11 @@ from workloads.transactions_spec import TransactionsSpec
 __all__ = ["Transactions", "build"]
 
 _CONSUMER_STOP_S: Final = 9.0
-"""To poll what was sent last."""
+"""The time to poll the last sends."""
 _READ_S: Final = 20.0
-"""Of the time for the final reads, what is left to them when stable offsets were waited for."""
+"""The part of the time for final reads that is left to them after the wait for stable offsets."""
 _SLACK_S: Final = 2.0
-"""For a client to end, after it gave up."""
+"""The time for a client to end, after it gave up."""
 
 
 class Transactions:
@@ -72,17 +72,17 @@ class Transactions:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to its clients, by their configuration."""
         return self._spec.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it writes to and reads: every key of its topics."""
+        """Return the keys that it writes to and reads: every key of its topics."""
         return self._plan.keys
 
     @property
     def clients(self) -> ClientProcesses:
-        """Its client processes, to be paused and crashed."""
+        """The client processes, to be paused and crashed."""
         return self._processes
 
     @property
@@ -111,8 +111,8 @@ class Transactions:
     def stop(self, timeout_s: float) -> None:
         """End the producers, each after its transaction, then the consumers.
 
-        What is left after `timeout_s` is killed. Idempotent. A producer needs up to the delivery
-        and the end time-out of the spec, where nobody answers it.
+        Clients that are left after `timeout_s` are killed. Idempotent. A producer needs up to the
+        delivery and the end time-out of the spec where no broker answers it.
         """
         deadline_s = time.monotonic() + timeout_s
         producers, consumers = map(self._processes.named, ("producer", "consumer"))
@@ -120,7 +120,7 @@ class Transactions:
         self._processes.end(consumers, deadline_s=deadline_s)
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key of which all transactions have ended; the keys of which this was done.
+        """Read every key of which all transactions have ended; return those that were read whole.
 
         After `stop`, once. Waits for transactions to end, as long as their time-out allows.
         """
@@ -138,15 +138,15 @@ class Transactions:
         return tuple(key for key in self._plan.keys if key in complete)
 
     def counts(self) -> Counts:
-        """How far the clients are; a record counts when its transaction has ended."""
+        """Return the counts of the clients so far; a record counts once its transaction ended."""
         return self._processes.counts()
 
     def failures(self) -> tuple[str, ...]:
-        """Clients that ended by themselves, or would not end: one sentence and log tail each."""
+        """Return a sentence and a log tail for each client that ended unasked, or would not end."""
         return self._processes.failures()
 
     def _settled(self, deadline_s: float) -> tuple[str, ...]:
-        """The keys of which every transaction has ended."""
+        """Return the keys of which every transaction has ended."""
         now_ns = self._clock.now_ns()
         left_ns = int((deadline_s - time.monotonic() - _SLACK_S) * 1e9)
         config = self._plan.watch(now_ns=now_ns, deadline_ns=now_ns + left_ns)
@@ -161,7 +161,7 @@ class Transactions:
         self._processes.spawn(program, name)
 
     def _finish(self, names: Sequence[str], deadline_s: float) -> None:
-        """Wait for these to end by themselves; end them when time is up."""
+        """Wait for these to end unasked; end them when time is up."""
         self._processes.wait(names, deadline_s=deadline_s)
         self._processes.end(names, deadline_s=deadline_s)
 
@@ -178,7 +178,7 @@ def _java_program(spec: TransactionsSpec, prepared: Prepared, warden: Warden) ->
 
 
 def _listed(result: str, name: str) -> tuple[str, ...]:
-    """What a client says it found; of one that died first, nothing."""
+    """Return the list of this name that a client wrote as its result; empty, if it died first."""
     try:
         return tuple(json.loads(Path(result).read_text())[name])
     except (OSError, ValueError):
@@ -186,7 +186,7 @@ def _listed(result: str, name: str) -> tuple[str, ...]:
 
 
 def build(spec: TransactionsSpec, setup: Setup) -> Transactions:
-    """The workload of a run."""
+    """Return the workload of a run."""
     assert isinstance(setup.prepared, Prepared), "transactions are for Kafka"
     return Transactions(
         spec,

@@ -1,4 +1,4 @@
-"""Which clients a transactions workload has, and what each of them is told."""
+"""The clients of a transactions workload, and the configuration of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ _CLEANUP_MS: Final = 10_000
 """Kafka's `transaction.abort.timed.out.transaction.cleanup.interval.ms`: its coordinators look that
 often for transactions that have timed out."""
 _ABORT_MS: Final = 3000
-"""For such an abort to be written everywhere."""
+"""The time for such an abort to be written everywhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionsPlan:
-    """From the spec to the configurations. No logical client has the number of another."""
+    """The way from the spec to the configurations. No logical client has the number of another."""
 
     spec: TransactionsSpec
     bootstrap_servers: str
@@ -41,18 +41,18 @@ class TransactionsPlan:
     origin_ns: int
     seed: int
     java: JavaProgram | None
-    """For what is Kafka's own client."""
+    """The Java for Kafka's own client."""
 
     def producers(self) -> tuple[TransactorConfig, ...]:
-        """Processes from 0 on."""
+        """Return the producers: processes from 0 on."""
         return tuple(self._producer(index) for index in range(self.spec.producers))
 
     def consumers(self) -> tuple[ConsumerConfig | JavaConsumerConfig, ...]:
-        """Processes from the number of producers on; each assigns itself every key."""
+        """Return the consumers: processes from the number of producers on, each with every key."""
         return tuple(self._consumer(index) for index in range(self.spec.consumers))
 
     def watch(self, *, now_ns: int, deadline_ns: int) -> OffsetsConfig:
-        """The watch of stable offsets, once every producer has ended, which was before `now_ns`."""
+        """Return the watch of stable offsets; every producer has ended before `now_ns`."""
         patience_ms = self.spec.transaction_timeout_ms + _CLEANUP_MS + _ABORT_MS
         return OffsetsConfig(
             client=WATCH,
@@ -68,7 +68,7 @@ class TransactionsPlan:
     def final_readers(
         self, keys: tuple[str, ...], *, deadline_ns: int
     ) -> tuple[FinalReaderConfig, ...]:
-        """Processes after those of the consumers; each of these keys is one reader's."""
+        """Return the final readers: processes after the consumers', each key with one reader."""
         shares = [self.keys.index(key) for key in keys]
         count = min(FINAL_READERS_MAX, len(shares))
         settings = final_reader_settings(bootstrap_servers=self.bootstrap_servers, settings={})
@@ -126,7 +126,7 @@ class TransactionsPlan:
         )
 
     def _intake(self, index: int) -> IntakeConfig:
-        """Processes after those of the final readers."""
+        """Return the intake's configuration; its processes follow those of the final readers."""
         settings = consumer_settings(
             bootstrap_servers=self.bootstrap_servers, isolation=_ISOLATION, settings={}
         )

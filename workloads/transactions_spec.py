@@ -1,4 +1,4 @@
-"""What can be asked of the transactions workload; defaults suit a small cluster on one machine."""
+"""The options of the transactions workload; defaults suit a small cluster on one machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ __all__ = ["KIND", "Client", "Intent", "TransactionsSpec"]
 
 
 class Client(StrEnum):
-    """Whose client library the producers are."""
+    """The client library of the producers."""
 
     LIBRDKAFKA = "librdkafka"
     JAVA = "java"
@@ -33,23 +33,28 @@ class TransactionsSpec:
     """
 
     client: Client = Client.LIBRDKAFKA
-    """Of the producers."""
+    """The client library of the producers."""
     readers: Annotated[tuple[Client, ...], Field(min_length=1, max_length=16)] = (
         Client.LIBRDKAFKA,
     )
-    """Of the consumers, in turn: `[librdkafka, java]` with two consumers is one of each. The final
-    reads are librdkafka's in any case."""
+    """The client libraries of the consumers, in turn: `[librdkafka, java]` with two consumers is
+    one of each. The final reads are always librdkafka's.
+    """
     client_release: str | None = None
-    """Whose jars Java clients run on; None: those of the release under test."""
+    """The release whose jars Java clients run on; None: the release under test."""
     producers: Annotated[int, Field(ge=1, le=16)] = 2
     """Two, so that a transaction of the one is open while the other commits."""
     transactional_ids: Annotated[int, Field(ge=1, le=16)] | None = None
-    """How many ids the producers share; None: one each. Producers of one id fence each other."""
+    """The number of ids that the producers share; None: one each. Producers of one id fence each
+    other.
+    """
     consumers: Annotated[int, Field(ge=1, le=16)] = 1
     rate: Annotated[float, Field(ge=0)] = 10.0
     """Transactions a second, all producers together; 0: as fast as they can."""
     transactions: Annotated[int, Field(ge=1)] | None = None
-    """After so many a producer sends nothing any more; None: until it is told to stop."""
+    """The number of transactions after which a producer sends nothing any more; None: until it is
+    told to stop.
+    """
     stop_on_failure: bool = False
     """A producer whose transaction did not end as it set out to sends nothing any more, like an
     application that would rather stop than go on. What its transaction left behind stays so."""
@@ -57,29 +62,36 @@ class TransactionsSpec:
     """The first half, rounded up, before the transaction is left open, the rest afterwards. Of each
     transaction every key gets a record before one gets two."""
     takes: Annotated[int, Field(ge=0, le=500)] = 0
-    """So many committed records at most a transaction takes in first, and sends the offsets after
-    them with it (consume, transform, produce), for a group that each transactional id has to
-    itself; 0: it only produces."""
+    """The largest number of committed records that a transaction takes in first; it sends the
+    offsets after them with it (consume, transform, produce), for a group that each transactional id
+    has to itself; 0: it only produces.
+    """
     open_ms: Annotated[int, Field(ge=0, le=600_000)] = 0
-    """How long a transaction is left open after its first half was acknowledged."""
+    """The time that a transaction is left open after its first half was acknowledged."""
     pattern: tuple[Intent, ...] = ()
-    """How transactions end, in turn and from the start again; empty: at random."""
+    """The intended ends of transactions, in turn and from the start again; empty: at random."""
     abort_share: Annotated[float, Field(ge=0, le=1)] = 0.3
-    """Of the transactions that end at random, how many abort."""
+    """The share of aborts among the transactions that end at random."""
     value_bytes: Annotated[int, Field(ge=VALUE_BYTES_MIN, le=900_000)] = 100
     transaction_timeout_ms: Annotated[int, Field(ge=1000, le=900_000)] = 10_000
-    """When the coordinator aborts what is left open: long after what a transaction takes."""
+    """The time after which the coordinator aborts what is left open: long after what a transaction
+    takes.
+    """
     request_timeout_ms: Annotated[int, Field(ge=500, le=60_000)] = 3000
-    """When a request without an answer is sent again, over a new connection."""
+    """The time after which a request without an answer is sent again, over a new connection."""
     delivery_timeout_ms: Annotated[int, Field(ge=500, le=600_000)] = 8000
-    """When a record without an answer is given up: the transaction can only abort then."""
+    """The time after which a record without an answer is given up: the transaction can only abort
+    then.
+    """
     end_timeout_ms: Annotated[int, Field(ge=1000, le=600_000)] = 30_000
-    """When a commit or abort without an answer is given up: nobody knows then how it ended."""
+    """The time after which a commit or abort without an answer is given up: its end is unknown
+    then.
+    """
     reassign_s: Annotated[float, Field(ge=0)] = 10.0
-    """As of produce-poll: mean time until a consumer goes back over records it has read; 0: never.
+    """As in produce-poll: mean time until a consumer goes back over records it has read; 0: never.
     """
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Of the producers, in the words of their client."""
+    """Settings of the producers, in the words of their client."""
 
     def __post_init__(self) -> None:
         if self.client_release is not None and not self.needs_java:
@@ -100,20 +112,20 @@ class TransactionsSpec:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised: transactions are idempotent."""
+        """Return the promises to its clients as configured: transactions are idempotent."""
         return Promises(idempotent=True, acks="all", consume="assign")
 
     @property
     def needs_java(self) -> bool:
-        """Whether any client is Kafka's own."""
+        """Return whether any client is Kafka's own."""
         return Client.JAVA in (self.client, *self.readers)
 
     def reader(self, consumer: int) -> Client:
-        """Whose client a consumer is, by its number."""
+        """Return the client library of a consumer, by the consumer's number."""
         return self.readers[consumer % len(self.readers)]
 
     def transactional_id(self, producer: int) -> str:
-        """The id of a producer, by its number."""
+        """Return the id of a producer, by its number."""
         return f"fencepost-{producer % (self.transactional_ids or self.producers)}"
 
 

@@ -1,6 +1,6 @@
-"""What a message of the reference cluster says, in Kafka's words: API, columns and items.
+"""The columns of a message of the reference cluster, in Kafka's words: API, columns and items.
 
-As `nemesis.wire.decoding` reads frames of Kafka's protocol, so does this read the messages that
+As `nemesis.wire.decoding` reads frames of Kafka's protocol, this module reads the messages that
 nodes of a simulated cluster share: for rules that ask for a field, and for the tape. Metadata
 offsets are end offsets in these messages; on the tape they are those of the last record, as Kafka's
 are.
@@ -123,7 +123,7 @@ class ReadsTypes:
 
 
 def version_of(request: Any) -> int:
-    """The version of its API that a request speaks."""
+    """Return the version of its API that a request speaks."""
     if request.kind == control.BrokerHeartbeatRequest.kind:
         return 1 if request.level >= LEVEL_VISIBILITY else 0
     stated: int = getattr(request, "version", APIS[request.kind][1])
@@ -131,7 +131,7 @@ def version_of(request: Any) -> int:
 
 
 def parts_of(message: Any) -> tuple[Parts, Any]:
-    """The columns and items of a message, and what stands for its entity."""
+    """Return the columns and items of a message, and what stands for its entity."""
     read = _READERS.get(message.kind)
     parts: Parts = ({}, ()) if read is None else read(message)
     entity = None
@@ -156,7 +156,9 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "isr_epochs": lambda epochs: list(epochs) or None,
     "detail": lambda words: words or None,
 }
-"""How the values of these columns are written, None for not at all; others are as they stand."""
+"""The functions that write the values of these columns; None omits the value. Values of other
+columns are written unchanged.
+"""
 
 
 def _as_named(columns: str = "", items: str = "", *, of: str = "items") -> Callable[[Any], Parts]:
@@ -222,7 +224,7 @@ def _metadata_fetched(message: quorum.MetadataFetchResponse) -> Parts:
         "high_watermark": message.high_watermark,
         "detail": ", ".join(said),
     }
-    # Only who is not the leader states who is.
+    # Only a node that is not the leader states the leader.
     return {"error": "NONE"}, [{**item, **(_led(message) if message.error else {})}]
 
 

@@ -1,4 +1,4 @@
-"""Who is who on a simulated network: hosts by their names as the harness knows them."""
+"""The parties of a simulated network: hosts by their names as the harness knows them."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -13,9 +13,10 @@ __all__ = ["Parties"]
 
 
 class Parties:
-    """Hosts of a world. Those from `clients_from` on are clients, from `harness_from` on nobody's.
+    """The hosts of a world.
 
-    `clients`: whether the links of clients are on the wire, too.
+    Hosts from `clients_from` on are clients, from `harness_from` on the harness's own. `clients`:
+    the links of clients are on the wire, too.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class Parties:
         self._clients = clients
 
     def link(self, link: Link) -> WireLink | None:
-        """Who dialled whom, by name; None: that link is not on the wire."""
+        """Return which party dialled which, by name; None if that link is not on the wire."""
         asker, asked = link.sender, link.receiver
         if link.answers is not None:
             asker, asked = asked, asker
@@ -36,7 +37,7 @@ class Parties:
         return _dialled(asker.name if self.is_node(asker) else CLIENTS, asked.name)
 
     def overheard(self, link: Link) -> WireLink | None:
-        """The same of a client's link that is not on the wire."""
+        """Return the same of a client's link that is not on the wire."""
         asker, asked = link.sender, link.receiver
         if link.answers is not None:
             asker, asked = asked, asker
@@ -45,15 +46,15 @@ class Parties:
         return _dialled(CLIENTS, asked.name)
 
     def is_node(self, host: Host) -> bool:
-        """Whether it is one of the cluster's."""
+        """Return whether the host is a node of the cluster."""
         return host.number < self._clients_from
 
     def runs(self, node: NodeName) -> bool:
-        """Whether its process does."""
+        """Return whether the node's process runs."""
         return all(host.state is HostState.RUNNING for host in self._hosts(node))
 
     def numbers(self, flow: Flow) -> list[tuple[int, int]]:
-        """The flows between hosts that a flow between parties stands for."""
+        """Return the flows between hosts that a flow between parties stands for."""
         senders, receivers = map(self._hosts, flow)
         return [(one.number, other.number) for one in senders for other in receivers]
 

@@ -1,4 +1,4 @@
-"""What a rule answers in the place of a node: a response of the right kind with one error."""
+"""The answers of a rule in the place of a node: responses of the right kind with one error."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,12 +13,15 @@ __all__ = ["refusal", "why_no_such_rule"]
 
 
 def refusal(request: Any, error: str) -> Any:
-    """The response to a request, with this error in it. KeyError: nobody here answers that."""
+    """Return the response to a request, with this error in it.
+
+    Raises KeyError if no refusal of this kind of request is known.
+    """
     return _REFUSALS[request.kind](request, int(Error[error]))
 
 
 def why_no_such_rule(action: Action, match: Match) -> str | None:
-    """Why a simulated wire cannot do this to frames; None if it can."""
+    """Return why a simulated wire cannot do this to frames, or None if it can."""
     if isinstance(action, LowerVersion):
         return "a simulated cluster negotiates no versions"
     if isinstance(action, Answer) and match.api not in _NAMES:

@@ -19,7 +19,7 @@ _encoded: Final = JSONEncoder(check_circular=False).encode
 
 
 class BufferedTape:
-    """Records frames of the wire; `close` writes what is not written yet."""
+    """A tape that records frames of the wire; `close` writes what is not written yet."""
 
     def __init__(self, directory: Path) -> None:
         self._path = journal_path(directory, "wire")
@@ -30,7 +30,7 @@ class BufferedTape:
     def frame(
         self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
     ) -> int:
-        """Record a frame; its number."""
+        """Record a frame; return its number."""
         number = self._count
         self._count += 1
         self._add({"frame": number, "columns": columns, "items": items})

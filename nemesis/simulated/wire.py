@@ -60,9 +60,9 @@ class _Held:
     message: Any
     request: Any
     incarnation: int
-    """Of its receiver, when it was sent."""
+    """The incarnation of its receiver when it was sent."""
     number: int
-    """On the tape."""
+    """Its number on the tape."""
     fate: Fate
     passed: bool = False
     """It was passed on: only what follows it waits."""
@@ -94,21 +94,21 @@ class SimulatedWire:
         )
         self._tape = None if journal is None else Tape(journal)
         self._taped = NOTHING if journal is None else _TAPED
-        """By kind, whether it is on the tape."""
+        """For each kind, whether it is on the tape."""
         self._book: Rulebook[_Held] = Rulebook()
         self._names = TopicNames()
         self._fetches: dict[int, Fetches] = {}
-        """What followers told their leaders, by connection."""
+        """The replica and partitions that followers' Fetches have stated, by connection."""
         self._ruled: set[int] = set()
         """Connections of followers whose Fetches a rule may concern."""
         self._stalled: dict[tuple[int, bool], list[_Held]] = {}
-        """What follows a stalled frame, by connection and whether it answers."""
+        """The frames behind a stalled frame, by connection and by whether it is an answer."""
         self._late_ns: dict[tuple[int, int], int] = {}
-        """When the last delayed frame of a connection and kind is passed on."""
+        """The time at which the last delayed frame of a connection and kind is passed on."""
         self._flows: set[Flow] = set()
         self._network.intercept(self)
 
-    # What the harness asks.
+    # Called by the harness.
 
     def add(self, rule: Rule) -> None:
         """Lay a rule, behind those that are laid. Raises UsageError if it can concern nothing."""
@@ -126,7 +126,7 @@ class SimulatedWire:
         return Delivery(delivered=entry.delivered_count, undeliverable=entry.undeliverable_count)
 
     def discard(self, name: str) -> int:
-        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        """Remove the rule, drop the frames it holds, and cut their connections; return how many."""
         entry = self._removed(name)
         count = len(entry.held)
         for held in list(entry.held):
@@ -137,7 +137,7 @@ class SimulatedWire:
         return count
 
     def block(self, flows: Collection[Flow]) -> None:
-        """Pass nothing on from the first to the second of each, whoever dialled."""
+        """Pass nothing on from the first to the second node of each flow, whichever dialled."""
         self._flows |= set(flows)
         self._network.block([pair for flow in flows for pair in self._parties.numbers(flow)])
 
@@ -152,22 +152,22 @@ class SimulatedWire:
         self._names.by_id.update(names)
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the rules."""
         return WireStatus(rules=dict(self._book.statuses()), withheld_bytes={}, connection_count={})
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
-        """Whether a request through this link would get its answer."""
+        """Return whether a request through this link would get its answer."""
         ways = [*self._parties.numbers((source, target)), *self._parties.numbers((target, source))]
         return self._parties.runs(target) and not any(map(self._network.is_blocked, ways))
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:  # noqa: ARG002
-        """Whether its process runs."""
+        """Return whether the target's process runs."""
         return self._parties.runs(target)
 
-    # What the network asks.
+    # Called by the network.
 
     def wanted(self, link: Link) -> bytes | bytearray:
-        """By kind, whether to see frames of this link: what the tape or a rule wants."""
+        """Return for each kind whether the tape or a rule wants to see frames of this link."""
         party = self._parties.link(link)
         if party is None:
             overheard = self._overhears and self._parties.overheard(link) is not None
@@ -268,7 +268,7 @@ class SimulatedWire:
         entry.keep(held)
 
     def _delay(self, frame: Frame, held: _Held, entry: Entry[_Held], delay_ms: float) -> None:
-        """Later; and what comes after it on its connection, and is of its kind, behind it."""
+        """Delay a frame; later ones of its kind on its connection come behind it."""
         place = (held.link.connection, held.message.kind)
         due_ns = max(self._late_ns.get(place, 0), self._world.now_ns + round(delay_ms * 1e6))
         self._late_ns[place] = due_ns
@@ -324,14 +324,14 @@ class SimulatedWire:
         return self._network.transmit(held.link, held.message, incarnation=held.incarnation)
 
     def _break(self, held: _Held) -> None:
-        """A frame is lost with its connection: who asked hears of it."""
+        """Lose a frame with its connection; the party that asked hears of it."""
         if held.link.answers is None:
             self._network.refuse(held.link, held.message)
         else:
             self._network.refuse(held.link.answers, held.request)
 
     def _record(self, frame: Frame, rule: str | None, fate: Fate, *, passed: bool = True) -> int:
-        """Write it on the tape, if there is one; its number there."""
+        """Write it on the tape, if there is one; return its number there."""
         if self._tape is None:
             return -1
         forwarded_ns = self._world.now_ns if passed else None
@@ -349,7 +349,7 @@ class SimulatedWire:
         self._network.refresh()
         return entry
 
-    # Who is who.
+    # The identities of parties.
 
     def _frame(self, link: Link, party: WireLink, message: Any, request: Any) -> Frame:
         now_ns = self._world.now_ns
@@ -363,7 +363,7 @@ class SimulatedWire:
             self._ruled.discard(connection)
 
     def _is_followers(self, link: Link) -> bool:
-        """Whether Fetches on this link are a follower's, and there is a tape to tell of them."""
+        """Return whether Fetches on this link are a follower's, and there is a tape for them."""
         return (
             self._tape is not None
             and link.answers is None

@@ -1,4 +1,4 @@
-"""Verbs of an operator: what the cluster is asked for in the middle of a play, with a bound."""
+"""Verbs of an operator: requests to the cluster in the middle of a play, with a bound."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -57,7 +57,7 @@ def admin_verb(
 
 
 def by_key(written: Written, example: str) -> dict[object, object]:
-    """Read the operand as values by key. SpecError if a key does not exist."""
+    """Read the operand as values by key; raise SpecError if a key does not exist."""
     data, stage = written.operand, written.stage
     if not isinstance(data, dict) or not data:
         raise SpecError((), f"{written.word} takes keys and values, e.g. {example}")

@@ -29,7 +29,7 @@ class Now(StrEnum):
     DOWN = "down"
     PAUSED = "paused"
     TROUBLED = "on a disk in trouble"
-    """It may go on, and may die of it: whatever follows may be."""
+    """The node may go on, and may die of it: any state may follow."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,29 +39,29 @@ class PlayCourse:
     members: set[NodeName]
     releases: ReleaseCourse
     nodes: dict[NodeName, Now] = field(default_factory=dict)
-    """Those whose state is not as it was at the start."""
+    """The nodes whose state is not as it was at the start."""
     certain: bool = True
-    """Whether every change of a node's state was of a named node."""
+    """True while every change of a node's state was of a named node."""
     snapshots: set[str] = field(default_factory=set)
     rules: set[str] = field(default_factory=set)
     partitions: set[str] = field(default_factory=set)
     paused_clients: set[ClientChoice] = field(default_factory=set)
-    """As plays name them."""
+    """The paused clients, as plays name them."""
     maybe: set[str] = field(default_factory=set)
-    """Rules and partitions of choices: they may be there or not."""
+    """Rules and partitions of choices, which may be there or not."""
 
     @classmethod
     def at_the_start(cls, stage: Stage) -> Self:
-        """Every member runs, and nothing is broken."""
+        """Return the course in which every member runs, and nothing is broken."""
         members = {node for node in stage.nodes if node not in stage.spares}
         return cls(members=members, releases=ReleaseCourse.at_the_start(stage))
 
     def copy(self) -> Self:
-        """Copy it, to follow one of several ways on."""
+        """Return a copy, to follow one of several ways on."""
         return deepcopy(self)
 
     def now(self, node: NodeName) -> Now:
-        """Say what the node is."""
+        """Return the state of the node."""
         return self.nodes.get(node, Now.UP)
 
     def named(self, target: Target, word: str) -> Sequence[NodeName]:
@@ -74,14 +74,14 @@ class PlayCourse:
         return target.nodes if self.certain else ()
 
     def require_member(self, node: NodeName, word: str) -> None:
-        """SpecError unless the node belongs to the cluster."""
+        """Raise SpecError unless the node belongs to the cluster."""
         if node not in self.members and self.now(node) is not Now.TROUBLED:
             raise SpecError(
                 (word,), f"{node} is no member of the cluster at this step; add it first"
             )
 
     def begin(self, name: str, open_names: set[str], *, what: str) -> None:
-        """Open a rule or a partition. SpecError if one of that name is certainly open."""
+        """Open a rule or a partition; raise SpecError if one of that name is certainly open."""
         if name in open_names and name not in self.maybe:
             raise SpecError(
                 (), f"a {what} named {name!r} is there already; give it another name: as"
@@ -89,12 +89,12 @@ class PlayCourse:
         open_names.add(name)
 
     def end(self, name: str, open_names: set[str], *, word: str) -> None:
-        """Close a rule or a partition. SpecError if it certainly is not open."""
+        """Close a rule or a partition; raise SpecError if it certainly is not open."""
         self.require(name, open_names, word=word)
         open_names.discard(name)
 
     def require(self, name: str, open_names: set[str], *, word: str) -> None:
-        """SpecError if no rule or partition of that name can be open."""
+        """Raise SpecError if no rule or partition of that name can be open."""
         if name not in open_names and name not in self.maybe:
             there = did_you_mean(name, open_names) if open_names else "there is none at this step"
             raise SpecError((word,), f"no earlier step laid {name!r}; {there}")
@@ -121,7 +121,7 @@ class PlayCourse:
         self.releases.doubt()
 
     def resume(self, clients: ClientChoice, *, word: str) -> None:
-        """Let these clients go on. SpecError if none of them can be paused."""
+        """Let these clients go on; raise SpecError if none of them can be paused."""
         if not any(paused.may_be(clients) for paused in self.paused_clients):
             raise SpecError((word,), f"no earlier step paused {clients.text}")
         self.forget_paused(clients)
@@ -135,7 +135,7 @@ class PlayCourse:
         }
 
     def join(self, ways: Sequence["PlayCourse"]) -> None:
-        """Any of these may be what happened."""
+        """Join the courses: what happened in any of them may have happened."""
         for way in ways:
             self.snapshots |= way.snapshots
             self.paused_clients |= way.paused_clients

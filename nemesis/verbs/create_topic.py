@@ -25,7 +25,7 @@ class CreateTopic(Bounded):
 
     topic: TopicSpec
     via: NodeName | None = None
-    """None: the active controller."""
+    """The broker or controller to ask; None: the active controller."""
 
 
 def _own(written: Written) -> dict[str, Any]:

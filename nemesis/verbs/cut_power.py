@@ -28,9 +28,9 @@ class CutPower(OnNodes):
     """Take the power of all these nodes at once."""
 
     torn: bool = False
-    """Parts of some logs, drawn from the seed, are on the disk all the same."""
+    """True: parts of some logs, drawn from the seed, are on the disk all the same."""
     seed: int | None = None
-    """Of what is drawn for a torn log; None until it is performed."""
+    """The seed of the draws for a torn log; None until it is performed."""
 
 
 def _do(cluster: Cluster, nodes: Sequence[NodeName], step: CutPower) -> str:

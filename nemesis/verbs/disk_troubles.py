@@ -46,7 +46,7 @@ class SlowDisk(OnNodes):
     """Have accesses to the disk wait again and again."""
 
     stall_s: float = _STALL_S
-    """How long each stall takes."""
+    """The duration of each stall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

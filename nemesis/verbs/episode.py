@@ -26,7 +26,7 @@ class Begun:
     """An episode that begins."""
 
     nodes: tuple[NodeName, ...]
-    """Those that it takes away: they count against the budget."""
+    """The nodes that it takes away: they count against the budget."""
     due: Due
 
 
@@ -35,7 +35,7 @@ class Opening:
     """The situation in which a mix lets an episode begin."""
 
     name: str
-    """For labels, rules and partitions; of this episode alone."""
+    """The name for labels, rules and partitions; of this episode alone."""
     now_s: float
     scene: Scene
     draw: Random
@@ -46,9 +46,9 @@ class Opening:
     free: Callable[[tuple[NodeName, ...]], tuple[NodeName, ...]]
     """Keeps those that the budget allows to be down as well."""
     roles: Collection[str]
-    """Those of whom any may be down."""
+    """The roles of which a node may be down."""
     busy: Collection[NodeName]
-    """Those that are not whole."""
+    """The nodes that are not whole."""
 
     def drawn_end_s(self) -> float:
         """Draw the time at which it is healed."""
@@ -65,12 +65,12 @@ class Episode:
 
     kind: str
     begin: Callable[[Opening], Begun | None]
-    """None: it cannot begin just now."""
+    """Begins an episode; None: it cannot begin just now."""
     destructive: bool = False
     """It destroys data: it begins only when everything is whole,
     and on one node that serves clients."""
     takes: Takes | None = None
-    """Means beside those of its steps."""
+    """Means that it takes in addition to those of its steps."""
 
     def example(self) -> Sequence[Step]:
         """Return the steps of one on nodes that are made up: they say what it takes."""

@@ -1,6 +1,6 @@
-"""A bit that is not what was written: in the log, an index or the metadata of a node that is down.
+"""A flipped bit: in the log, an index or the metadata of a node that is down.
 
-One that the node cannot know of by itself stays until somebody reads it. Kafka looks at checksums
+A node that cannot detect the flip stays corrupt until the data is read. Kafka looks at checksums
 only where it recovers a log after an unclean end, and where a consumer or a follower reads.
 """
 
@@ -31,7 +31,7 @@ class FlipBit(OnNodes):
 
     part: FlippedPart = FlippedPart.SEGMENT
     seed: int | None = None
-    """Of which bit it is; None until it is performed."""
+    """The seed that draws the bit; None until it is performed."""
 
 
 def _do(cluster: Cluster, node: NodeName, step: FlipBit) -> str:

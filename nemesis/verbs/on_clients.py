@@ -1,4 +1,4 @@
-"""Verbs that are done to clients: what they have in common."""
+"""Verbs that are done to clients: their common parts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Verbs that are done to nodes: what they all have, from what each has of its own."""
+"""Verbs that are done to nodes: their common parts, built from what each has of its own."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -83,7 +83,7 @@ def each(
 
 
 def require_state(cluster: Cluster, node: NodeName, expected: NodeState) -> None:
-    """HarnessError unless the host sees the node in this state."""
+    """Raise HarnessError unless the host sees the node in this state."""
     found = cluster.state(node)
     if found is not expected:
         raise HarnessError(f"{node}: expected it {expected}, found it {found}")

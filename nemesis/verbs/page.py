@@ -30,7 +30,7 @@ cluster or host cannot do is refused before a run starts.
 
 
 def verbs_page() -> str:
-    """The page, as Markdown."""
+    """Return the page, as Markdown."""
     return _HEAD + "".join(f"{row}\n" for row in _rows())
 
 
@@ -41,7 +41,7 @@ def _rows() -> Iterator[str]:
 
 
 def _meaning(verb: Verb[Any]) -> str:
-    """The first line of its steps' docstring; of a rule, whose steps are all alike, its file's."""
+    """Return the first line of its steps' docstring; for a rule, of its file's."""
     said = module_of(verb).__doc__ if verb.step is Lay else verb.step.__doc__
     return str(said).partition("\n")[0]
 
@@ -57,7 +57,7 @@ def _end(verb: Verb[Any]) -> str:
 
 
 def _kinds(verb: Verb[Any]) -> Iterator[str]:
-    """The kinds of which an episode's own fault is this verb's."""
+    """Yield the kinds of which an episode's own fault is this verb's."""
     for kind, episode in sorted(registry.EPISODES.items()):
         broken = [one for one in episode.example() if registry.is_fault(one)]
         if verb_of(broken[-1]) is verb or any(_is_named(one, kind, verb) for one in broken):

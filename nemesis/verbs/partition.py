@@ -2,7 +2,7 @@
 
     - partition: {isolate: broker-1}                       # from every other node
     - partition: {isolate: active controller, among: controllers}
-    - partition: {groups: [[broker-1], controllers]}       # who is in no group reaches everybody
+    - partition: {groups: [[broker-1], controllers]}       # a node in no group reaches all nodes
     - partition: {from: broker-1, to: controllers}         # one way: what is sent there is lost
     - partition: {shape: majority-ring, among: brokers}    # one, halves, majority-ring, bridge
     - partition: {isolate: controller-1, as: cut-off}
@@ -48,7 +48,7 @@ class Partition(Breaking):
     name: str
     cut: Cut
     by: Means | None = None
-    """None: the proxy where there is one, else packets."""
+    """The means of the cut; None: the proxy where there is one, else packets."""
 
 
 def _parse(written: Written) -> Partition:

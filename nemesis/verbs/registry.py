@@ -1,6 +1,7 @@
-"""Every verb, found in the files beside this one: a new file with VERBS is a new word of plays.
+"""Every verb, found in the files of this folder: a new file with VERBS is a new word of plays.
 
-What a mix draws and what pages colour is asked here, too, so that no fault has a second name.
+Mixes and pages ask here, too, for the faults to draw and the colours, so that no fault has a second
+name.
 """
 
 import pkgutil
@@ -42,7 +43,7 @@ def _found() -> Iterator[tuple[Verb[Any], ModuleType]]:
 _FOUND: Final = tuple(_found())
 _ALL: Final = tuple(verb for verb, _ in _FOUND)
 VERBS: Final[Mapping[str, Verb[Any]]] = {verb.word: verb for verb in _ALL}
-"""By word. Of a word with two classes of steps, one of its verbs: they parse alike."""
+"""The verbs by word. Of a word with two classes of steps, one of its verbs: they parse alike."""
 
 _OF_STEP: Final[Mapping[type, tuple[Verb[Any], ...]]] = {
     kind: tuple(verb for verb in _ALL if verb.step is kind) for kind in {v.step for v in _ALL}
@@ -63,13 +64,13 @@ def module_of(verb: Verb[Any]) -> ModuleType:
 
 
 def verb_of(step: Step) -> Verb[Any]:
-    """Find the verb of a step. KeyError for a block of a play, which has none."""
+    """Find the verb of a step; raise KeyError for a block of a play, which has none."""
     verbs = _OF_STEP[type(step)]
     return verbs[0] if len(verbs) == 1 else next(verb for verb in verbs if verb.fits(step))
 
 
 def is_fault(step: Step) -> bool:
-    """Whether the step breaks something, and does not only mend, copy or watch."""
+    """Return whether the step breaks something, and does not only mend, copy or watch."""
     return isinstance(step, Breaking) and verb_of(step).fault
 
 

@@ -47,7 +47,7 @@ def _parts(step: Restart) -> tuple[ShutDown, Start]:
 
 
 def _roll(draft: Opening) -> Begun | None:
-    """All nodes of a role: whoever performs it waits for each, and it is over then."""
+    """Begin with all nodes of a role; the step is over once each node was waited for."""
     if not draft.roles or draft.busy:
         return None
     role = draft.draw.choice(sorted(draft.roles))

@@ -41,7 +41,7 @@ class Lay(Breaking):
     name: str
     action: Action
     match: Match
-    """Without its sources and targets: these are resolved when the rule is laid."""
+    """The match without its sources and targets: these are resolved when the rule is laid."""
     source: Parties = field(default_factory=Parties)
     target: Parties = field(default_factory=Parties)
 
@@ -62,9 +62,9 @@ def rule_verb(
 ) -> Verb[Lay]:
     """Make a verb that lays a rule.
 
-    `parse_action` reads the operand, `own` are its keys beside those of every rule, and `own_data`
-    writes them. `always`: the API and the direction of what it concerns, whatever the operand says.
-    `harmless`: it only watches.
+    `parse_action` reads the operand, `own` are its keys in addition to those of every rule, and
+    `own_data` writes them. `always`: the API and the direction of what it concerns, whatever the
+    operand says. `harmless`: it only watches.
     """
 
     def parse(written: Written) -> Lay:

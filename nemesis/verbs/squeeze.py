@@ -2,7 +2,7 @@
 
     - {squeeze: broker-1, room: 16MiB}           # beyond its heap
 
-A mix draws so little beside the heap that what is cached and mapped is read again and again.
+A mix draws so little room beyond the heap that cached and mapped pages are read again and again.
 """
 
 import re
@@ -34,7 +34,7 @@ class Squeeze(OnNodes):
     """Give each node little memory."""
 
     room_bytes: int
-    """Beyond its heap."""
+    """The memory that it is left beyond its heap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def further(step: StartsAnew) -> tuple[type, ...]:
 
 
 def change_release(cluster: Cluster, node: NodeName, step: StartsAnew) -> str:
-    """Have the node run the step's release from its next start on; the evidence, if it says one."""
+    """Have the node run the step's release from its next start on; return the evidence, if any."""
     if step.release is None:
         return ""
     assert isinstance(cluster, ChangesReleases)

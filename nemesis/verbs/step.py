@@ -15,7 +15,9 @@ class Step:
     """A step of a play."""
 
     at_s: float | None = None
-    """Not before this time of the play; of a performed step, the time at which it was performed."""
+    """The time of the play before which it is not performed; of a performed step, the time at which
+    it was performed.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,5 +51,5 @@ class Parties:
 
     @property
     def anybody(self) -> bool:
-        """Whether no end was stated."""
+        """Return whether no end was stated."""
         return self.target is None and not self.clients

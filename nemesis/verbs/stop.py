@@ -22,7 +22,7 @@ class ShutDown(OnNodes):
     """Have each node shut itself down."""
 
     timeout_s: float = STOP_S
-    """It is killed if it takes longer. No play states it."""
+    """The time after which it is killed. No play states it."""
 
 
 def shut_down(cluster: Cluster, node: NodeName, *, timeout_s: float = STOP_S) -> str:

@@ -6,7 +6,7 @@ __all__ = ["Takes"]
 
 
 class Takes(Enum):
-    """One of them."""
+    """A means that a fault takes."""
 
     DISKS = "disks"
     """Disks of their own, or a library that notes what they sync."""

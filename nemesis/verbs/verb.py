@@ -1,9 +1,9 @@
 """A verb of a play: all there is about one word, in one value.
 
-How it is parsed and written, what must hold before it, what it takes of a cluster, how it is
-performed, how a mix draws it, and how a page shows it. Each file beside this one has one verb, or
-one and its counterpart, in its VERBS; plays, mixes, interpreters and pages are loops over
-`registry`.
+The value says how the word is parsed and written, what must hold before it, what it takes of a
+cluster, how it is performed, how a mix draws it, and how a page shows it. Each other file of this
+folder has one verb, or one and its counterpart, in its VERBS; plays, mixes, interpreters and pages
+are loops over `registry`.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,26 +37,26 @@ class Capabilities(Protocol):
 
     @property
     def why_no_wire(self) -> str | None:
-        """Why nothing can be done to what links carry."""
+        """Return why nothing can be done to what links carry, or None."""
 
     @property
     def why_no_packets(self) -> str | None:
-        """Why nothing can be done to packets."""
+        """Return why nothing can be done to packets, or None."""
 
     @property
     def why_no_cut(self) -> str | None:
-        """Why no flow between nodes can be cut by whatever there is."""
+        """Return why no flow between nodes can be cut by any means, or None."""
 
     @property
     def why_no_clients(self) -> str | None:
-        """Why nothing can be done to client processes."""
+        """Return why nothing can be done to client processes, or None."""
 
     @property
     def why_not_here(self) -> str | None:
-        """Why nothing can be done by the files and processes of this machine."""
+        """Return why nothing can be done by the files and processes of this machine, or None."""
 
     def why_no_rule(self, action: Action, match: Match) -> str | None:
-        """Why the wire cannot have such a rule."""
+        """Return why the wire cannot have such a rule, or None."""
 
 
 class Director(Protocol):
@@ -66,10 +66,10 @@ class Director(Protocol):
     """
 
     def act(self, step: OnNodes) -> bool:
-        """Do the verb's deed to the nodes that the target comes to."""
+        """Do the verb's deed to the nodes that the target resolves to."""
 
     def on_clients(self, step: Any, do: OnClient, then: OnClient | None) -> bool:
-        """Do it to the clients that the step comes to; `then` waits for its end."""
+        """Do it to the clients that the step resolves to; `then` waits for its end."""
 
     def on_the_wire(self, step: Step) -> bool:
         """Lay or lift a rule, cut or heal a partition, bound a bandwidth."""
@@ -99,11 +99,11 @@ class Healing:
     seen: str
     """The evidence when the fault is over."""
     of_running_nodes: bool = True
-    """Every node has to run afterwards; else it is done to nodes whether they run or not."""
+    """Every node has to run afterwards; if False, it is done to nodes whether they run or not."""
     of_the_living: bool = False
     """No node dies of what it ends, which outlives every process."""
     again_if_it_dies: bool = False
-    """Done again to a node that dies of the fault afterwards."""
+    """It is done again to a node that dies of the fault afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class Deed(Generic[N]):
     abilities: tuple[type, ...]
     """Ports that the cluster must offer."""
     further: Callable[[N], tuple[type, ...]] = lambda _step: ()
-    """Those that its modifiers take beside."""
+    """Further ports that its modifiers take."""
     on_this_machine: bool = False
     """It is done to files and processes of this machine, wherever the nodes may be."""
     takes: Takes | None = None
@@ -123,19 +123,22 @@ class Deed(Generic[N]):
     """The states of a node in which a trial does it; a node in another one is left as it is. None:
     no trial does it."""
     loses_records: bool = False
-    """Records that only this node has may be gone after it."""
+    """After it, records that only this node has may be gone."""
     takes_down: bool = False
     needs_down: bool = False
     draws: Callable[[N, Random], N] = lambda step, _draw: step
     """Draws what the step leaves open, before it is performed."""
     parts: Callable[[N], tuple[OnNodes, ...]] | None = None
-    """Of one that is performed on one node after the other, each of which is waited for: the steps
-    that come to the same."""
+    """The equivalent steps of a step that is performed on one node after the other, each of which
+    is waited for.
+    """
 
     mends_itself: bool = False
-    """It ends with what heals it; what is left is to see the node back."""
+    """It ends with its own healing; all that is left is to see the node back."""
     heals: Healing | None = None
-    """Of a verb that ends the faults which name it in `healed_by`; None: it heals nothing."""
+    """The healing by a verb that ends the faults which name it in `healed_by`; None: it heals
+    nothing.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,7 @@ class Verb(Generic[S]):
     """One word of a play."""
 
     word: str
-    """Also the name of the fault in journals, checks and pages, if it is one."""
+    """The word; also the name of the fault in journals, checks and pages, if it is one."""
     example: tuple[str, ...]
     """Steps of a play, the last one with this word, as a document writes them: on `broker-1` of a
     cluster with topic `t`. The manual shows it, and the suite performs it everywhere."""
@@ -151,7 +154,7 @@ class Verb(Generic[S]):
     fits: Callable[[S], bool] = lambda _step: True
     """Tells its own steps, where verbs share a class of steps."""
     parse: Callable[[Written], Step]
-    """Raises SpecError with the path below the step. `at` is added by whoever calls it."""
+    """Raises SpecError with the path below the step. The caller adds `at`."""
     data: Callable[[S], dict[str, object]]
     """The word with its operand, and its modifiers; `parse` reads it back."""
     perform: Callable[[S, Director], bool]
@@ -159,9 +162,9 @@ class Verb(Generic[S]):
     follow: Callable[[S, PlayCourse], None] = lambda _step, _course: None
     """Tells the course of the play what it does; SpecError if it contradicts that."""
     why_not: Callable[[S, Capabilities], str | None] = lambda _step, _there: None
-    """Why it cannot be done there."""
+    """Returns the reason why it cannot be done there, or None."""
     why_not_tried: Callable[[S], str | None] = lambda _step: None
-    """Why no trial does it, though its cluster could."""
+    """Returns the reason why no trial does it, though its cluster could; or None."""
     fault: bool = False
     """It breaks something, and has a row of its own."""
     healed_by: str = ""
@@ -169,12 +172,12 @@ class Verb(Generic[S]):
     kind: Callable[[S], str] | None = None
     """The kind of fault that a step is; None: its word."""
     concerns_clients: Callable[[S], bool] = lambda _step: False
-    """Whether it is done to the links of clients, which then go through the proxy, too."""
+    """Tells whether it is done to the links of clients, which then go through the proxy, too."""
     deed: "Deed[Any] | None" = None
-    """Of a verb that is done to nodes."""
+    """The effect of a verb that is done to nodes."""
     episodes: tuple[Episode, ...] = ()
     """The kinds of fault that a mix makes of it."""
     state: str = ""
-    """The state of a node meanwhile, as a picture says it."""
+    """The state of a node during the fault, as a picture says it."""
     tones: tuple[str, str] | None = None
     """The colours of the fault in light and in dark surroundings, as `#rrggbb`; None: any."""

@@ -83,7 +83,7 @@ _WIPE = node_verb(
 
 
 def _follow(step: Wipe, course: PlayCourse) -> None:
-    """A node that was removed may lose its disk before it is added anew."""
+    """Follow a wipe: a node that was removed may lose its disk before it is added anew."""
     if isinstance(step.target, NamedNodes):
         members = tuple(node for node in step.target.nodes if node in course.members)
         step = replace(step, target=NamedNodes(nodes=members))

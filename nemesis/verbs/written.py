@@ -1,4 +1,4 @@
-"""A step as a document has it: its word, the operand and the modifiers beside it, read by type.
+"""A step as a document has it: its word, the operand and the modifiers, read by type.
 
 Each reader raises SpecError with the path to what it cannot read.
 """
@@ -27,7 +27,7 @@ class Written:
 
     @property
     def operand(self) -> object:
-        """The value beside the word."""
+        """Return the operand: the value of the step's word."""
         return self.item[self.word]
 
     @property

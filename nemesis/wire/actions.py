@@ -1,4 +1,4 @@
-"""What a rule does to a frame, one action after the other."""
+"""The effects of a rule on a frame, one action after the other."""
 
 from typing import TYPE_CHECKING, assert_never
 
@@ -102,7 +102,7 @@ def _wait(
 def _delay(
     session: "Session", pipe: Pipe, frame: Frame, entry: Entry[Waiting], *, delay_ms: float
 ) -> None:
-    """From its arrival on, so that frames that came together are late together."""
+    """Delay a frame from its arrival on, so that frames that came together are late together."""
     due_ns = frame.time_ns + round(delay_ms * 1e6)
     if due_ns <= session.now_ns:
         session.pass_on(pipe, frame, Fate.DELAYED, rule=entry.rule.name)

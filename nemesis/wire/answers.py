@@ -2,7 +2,7 @@
 
 The error stands where clients look for it: an error of the whole request (a wrong controller, a
 stale broker epoch) in the message's own field; any other in each item, of which the response has
-those that the request named. A message without items has it in its own field in any case.
+those that the request named. A message without items always has it in its own field.
 """
 
 import io
@@ -72,7 +72,7 @@ _SAME: Final[Mapping[str, Sequence[str]]] = {
     "topic": ("topic", "name"),
     "partition_id": ("partition_index",),
 }
-"""Fields that say which item it is, where requests and responses name them differently."""
+"""Fields that identify an item, where requests and responses name them differently."""
 
 _EMPTY: Final[Mapping[type, Any]] = {
     bool: False,
@@ -88,7 +88,7 @@ _NUMBERS: Final = frozenset(("partition_index", "partition", "index", "partition
 
 
 def error_response(frame: Frame, error: str) -> bytes | None:
-    """The response with this error to this request, as a whole frame.
+    """Return the response with this error to this request, as a whole frame.
 
     None if the request cannot be read or its response cannot be written.
     """
@@ -116,7 +116,7 @@ def _response(kind: Any, request: Any, error: ErrorCode) -> Any:
 
 
 def _item_count(response: Any) -> int:
-    """Items with an error of their own."""
+    """Return the number of items with an error of their own."""
     return sum(
         len(items)
         for one in fields(response)
@@ -154,7 +154,7 @@ def _items(request: Any, name: str) -> Sequence[Any]:
 
 
 def _stated(name: str, request: Any, otherwise: Any, *, nullable: bool) -> Any:
-    """What the request says of this field: which topic it is, which partition, which epoch."""
+    """Return what the request states for this field: a topic, a partition, an epoch."""
     if name in _NUMBERS and isinstance(request, int):
         return request
     if name == "name" and isinstance(request, str):
@@ -167,7 +167,7 @@ def _stated(name: str, request: Any, otherwise: Any, *, nullable: bool) -> Any:
 
 
 def _empty(hint: Any) -> Any:
-    """The value of a field that nobody states: nothing, zero, an empty list."""
+    """Return the value of a field that the request does not state: None, zero, an empty list."""
     if type(None) in get_args(hint):
         return None
     if get_origin(hint) is tuple:

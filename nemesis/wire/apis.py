@@ -63,5 +63,5 @@ TAPED: Final = frozenset(
 
 
 def api_name(key: int) -> str:
-    """The API's name; of one that nobody here knows, `Api<key>`."""
+    """Return the API's name, or `Api<key>` if the key is unknown here."""
     return _NAMES.get(key, f"Api{key}")

@@ -21,16 +21,16 @@ __all__ = ["Connection", "Loop"]
 
 _OTHER: Final = {Side.NEAR: Side.FAR, Side.FAR: Side.NEAR}
 _BIND_ADDRESS_NO_PORT: Final = 24
-"""Linux's IP_BIND_ADDRESS_NO_PORT, which this Python has no name for."""
+"""Linux's IP_BIND_ADDRESS_NO_PORT, for which this Python has no name."""
 _GONE: Final = select.EPOLLERR | select.EPOLLHUP
 
 
 class Loop(Protocol):
-    """What a connection needs of what runs it."""
+    """The loop that runs connections, as far as a connection uses it."""
 
     @property
     def buffer(self) -> memoryview:
-        """To receive into; shared by all."""
+        """The buffer to receive into; shared by all."""
 
     def watch(self, descriptor: int, mask: int, handler: Callable[[int], None]) -> None:
         """Call `handler` when something of `mask`, or an error, is there; level-triggered."""
@@ -42,13 +42,13 @@ class Loop(Protocol):
         """Watch no more."""
 
     def now_ns(self) -> int:
-        """The time of the run."""
+        """Return the time of the run."""
 
     def is_blocked(self, flow: Flow) -> bool:
-        """Whether this flow is blocked now."""
+        """Return whether this flow is blocked now."""
 
     def touch(self, session: Session) -> None:
-        """Something of this session changed: its connection is to be brought up to date."""
+        """Bring the connection of this session up to date: something of the session changed."""
 
 
 class Connection:
@@ -73,7 +73,7 @@ class Connection:
 
     @property
     def over(self) -> bool:
-        """Whether both its sockets are closed for good."""
+        """Return whether both its sockets are closed for good."""
         return not any(self._ends.values())
 
     def dial(self) -> None:
@@ -97,7 +97,7 @@ class Connection:
             self._refused()
 
     def set_blocked(self, flow: Flow, *, blocked: bool) -> None:
-        """A flow was blocked, or is no more."""
+        """Take note that a flow was blocked, or is no longer."""
         for direction, own in self._flows.items():
             if own != flow:
                 continue
@@ -109,7 +109,7 @@ class Connection:
                 self.session.unblock(direction, self._loop.now_ns())
 
     def withheld_bytes(self, flow: Flow) -> int:
-        """What waits in this flow, here and in the kernel's buffers before us."""
+        """Return the bytes that wait in this flow, here and in the kernel's buffers before us."""
         total = 0
         for direction, own in self._flows.items():
             if own == flow:
@@ -184,7 +184,7 @@ class Connection:
         assert end.connection is not None
         if end.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             if self._loop.is_blocked(self._flows[Direction.RESPONSE]):
-                end.broken = True  # Nobody hears of it before the partition heals.
+                end.broken = True  # The source hears of it once the partition heals.
             else:
                 self._refused()
         else:
@@ -211,7 +211,7 @@ class Connection:
             self._lose(side, end)
             return
         if end.connection is None:
-            # Nobody is left who would want to be connected.
+            # The client is gone and has left nothing to send: no connection is needed.
             nothing = not (end.backlog_bytes or self.session.carried_bytes(Direction.REQUEST))
             if self._ends[Side.NEAR] is None and nothing:
                 self._close(side)
@@ -222,7 +222,7 @@ class Connection:
             self._close(side)
 
     def _lose(self, side: Side, end: End) -> None:
-        """The side is gone: take what it had sent, as far as it can still be read."""
+        """Lose a side that is gone: take what it had sent, as far as it can still be read."""
         now_ns = self._loop.now_ns()
         while not end.read_ended and (count := end.receive(self._loop.buffer)):
             # A copy: nothing is sent before the buffer is needed again.

@@ -1,4 +1,4 @@
-"""What the harness and the proxy's process say to each other: JSON, one message a line.
+"""The messages between the harness and the proxy's process: JSON, one message a line.
 
 Requests are `{"op": …, …}`, answered in their order by `{"answer": …}` or `{"error": …}`.
 """
@@ -41,7 +41,7 @@ _ACTIONS: Final[Mapping[str, Any]] = {
 
 
 def rule_data(rule: Rule) -> dict[str, Any]:
-    """A rule for JSON."""
+    """Return a rule for JSON."""
     return {
         "name": rule.name,
         "action": {"kind": type(rule.action).__name__, **asdict(rule.action)},
@@ -50,34 +50,34 @@ def rule_data(rule: Rule) -> dict[str, Any]:
 
 
 def rule_of(data: Mapping[str, Any]) -> Rule:
-    """The rule that it was."""
+    """Return the rule that it was."""
     action = dict(data["action"])
     made: Action = _ACTIONS[action.pop("kind")](**action)
     return Rule(name=data["name"], action=made, match=_match_of(data["match"]))
 
 
 def link_data(link: Link) -> dict[str, Any]:
-    """A link for JSON."""
+    """Return a link for JSON."""
     return asdict(link)
 
 
 def link_of(data: Mapping[str, Any]) -> Link:
-    """The link that it was."""
+    """Return the link that it was."""
     return Link(**data)
 
 
 def flows_data(flows: Any) -> list[list[str]]:
-    """Flows, or pairs of nodes, for JSON."""
+    """Return flows, or pairs of nodes, for JSON."""
     return [list(flow) for flow in flows]
 
 
 def flows_of(data: Any) -> tuple[Flow, ...]:
-    """The flows that they were."""
+    """Return the flows that they were."""
     return tuple((NodeName(one), NodeName(other)) for one, other in data)
 
 
 def status_data(status: WireStatus) -> dict[str, Any]:
-    """A status for JSON, which has no pairs as keys."""
+    """Return a status for JSON, which has no pairs as keys."""
     return {
         **asdict(status),
         "withheld_bytes": [[*flow, count] for flow, count in status.withheld_bytes.items()],
@@ -86,7 +86,7 @@ def status_data(status: WireStatus) -> dict[str, Any]:
 
 
 def status_of(data: Mapping[str, Any]) -> WireStatus:
-    """The status that it was."""
+    """Return the status that it was."""
     return WireStatus(
         rules={name: RuleStatus(**rule) for name, rule in data["rules"].items()},
         withheld_bytes=_counts(data["withheld_bytes"]),

@@ -1,4 +1,4 @@
-"""What a session asks of the shell that runs it."""
+"""The effects that a session asks of the shell that runs it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ class Side(StrEnum):
     """An end of a proxied connection, as the proxy sees it."""
 
     NEAR = "near"
-    """Towards the one who dialled."""
+    """Towards the party that dialled."""
     FAR = "far"
     """Towards the target."""
 
@@ -31,7 +31,7 @@ class Send(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """No more will be sent to this side: FIN, behind all that was."""
+    """Send no more to this side: FIN, behind all that was sent."""
 
     side: Side
 
@@ -57,11 +57,11 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Send this request to its target over a connection of its own, whose answer nobody gets."""
+    """Send this request to its target over a connection of its own, and drop the answer."""
 
     frame: Frame
     copy: bool
-    """It is there twice now: the tape shows both."""
+    """True: the frame is there twice now, and the tape shows both."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from typing import Final
 __all__ = ["End"]
 
 _BACKLOG_BYTES_MAX: Final = 4 << 20
-"""What waits for a slow receiver before its sender is read no more. With less, a large fetch goes
-through in stops and starts."""
+"""The backlog of a slow receiver at which its sender is read no more. With less, a large fetch goes
+through in stops and starts.
+"""
 _LINGER_NONE: Final = struct.pack("ii", 1, 0)
 _INT: Final = struct.Struct("i")
 
@@ -27,25 +28,25 @@ class End:
     paused: bool = False
     """Nothing may be sent to it now: its flow is blocked."""
     mask: int = 0
-    """What it is watched for."""
+    """The events that it is watched for."""
     finishing: bool = False
     """FIN is to follow the backlog."""
     shut: bool = False
     """FIN is sent."""
     read_ended: bool = False
     broken: bool = False
-    """It answered with an error: it is gone."""
+    """The socket answered with an error: the peer is gone."""
     backlog_bytes: int = 0
     _backlog: deque[memoryview] = field(default_factory=deque)
 
     @property
     def full(self) -> bool:
-        """Whether so much waits for it that nobody should be read for it."""
+        """Return whether so much waits for it that its sender should not be read."""
         return self.backlog_bytes >= _BACKLOG_BYTES_MAX
 
     @property
     def unread_bytes(self) -> int:
-        """What lies in the kernel's buffer, unread."""
+        """Return the number of unread bytes in the kernel's buffer."""
         if self.connection is None:
             return 0
         answer = fcntl.ioctl(self.connection.fileno(), termios.FIONREAD, _INT.pack(0))
@@ -59,7 +60,7 @@ class End:
         self.connection, self.connected = connection, connected
 
     def receive(self, buffer: memoryview) -> int | None:
-        """Receive into the buffer: how much; 0 at its end; None if there is nothing now."""
+        """Receive into the buffer; return how much, 0 at its end, None if there is nothing now."""
         assert self.connection is not None
         try:
             count = self.connection.recv_into(buffer)
@@ -73,7 +74,7 @@ class End:
 
     @property
     def writable(self) -> bool:
-        """Whether anything may be sent to it now."""
+        """Return whether anything may be sent to it now."""
         return self.connected and not self.paused
 
     def send(self, data: bytes | memoryview) -> None:
@@ -86,7 +87,7 @@ class End:
             self.backlog_bytes += len(data) - sent
 
     def flush(self) -> None:
-        """Send of what was kept as much as goes."""
+        """Send as much of the backlog as the socket takes."""
         while self._backlog and self.writable:
             first = self._backlog[0]
             sent = self._sent(first)
@@ -104,7 +105,7 @@ class End:
             self.connection.shutdown(socket.SHUT_WR)
 
     def linger_not(self) -> None:
-        """When it is closed, it is to be with RST, and what waits in the kernel is thrown away."""
+        """Have it closed with RST in the end, and the kernel throw away what waits."""
         if self.connection is not None:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NONE)
 

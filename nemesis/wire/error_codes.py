@@ -6,15 +6,15 @@ __all__ = ["error_code", "error_name", "error_names"]
 
 
 def error_name(code: ErrorCode) -> str:
-    """As Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
+    """Return the name as Kafka writes it: "NONE", "INELIGIBLE_REPLICA"."""
     return code.name.upper()
 
 
 def error_code(name: str) -> ErrorCode:
-    """The error with this name. Raises KeyError."""
+    """Return the error with this name; raise KeyError for an unknown one."""
     return ErrorCode[name.lower()]
 
 
 def error_names() -> tuple[str, ...]:
-    """All of them."""
+    """Return the names of all errors."""
     return tuple(map(error_name, ErrorCode))

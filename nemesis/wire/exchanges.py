@@ -1,4 +1,4 @@
-"""Which requests of a connection have no response yet; only they say what a response is of.
+"""Requests of a connection without a response yet; they alone tell what a response answers.
 
 Kafka answers the requests of a connection in their order. A response that the proxy makes in the
 target's place keeps to it: it waits for the responses to the requests before its own.
@@ -13,7 +13,7 @@ from nemesis.wire.frames import Header
 __all__ = ["Exchanges"]
 
 _UNANSWERED_MAX: Final = 1 << 17
-"""Requests of one connection; a client that pipelines more than that is none of Kafka's."""
+"""Requests of one connection; a client that pipelines more than that is not one of Kafka's."""
 
 
 class Exchanges:
@@ -25,16 +25,16 @@ class Exchanges:
 
     @property
     def open(self) -> bool:
-        """Whether a response is to come."""
+        """Return whether a response is to come."""
         return bool(self._unanswered)
 
     @property
     def made(self) -> bool:
-        """Whether a response of ours waits for its turn."""
+        """Return whether a response of ours waits for its turn."""
         return bool(self._made)
 
     def ask(self, header: Header) -> None:
-        """A request went by. Raises FrameError if its response could not be told from others."""
+        """Take note of a request; raise FrameError if its response could be taken for another's."""
         if not header.answered:
             return
         if header.correlation_id in self._unanswered:
@@ -44,7 +44,7 @@ class Exchanges:
         self._unanswered[header.correlation_id] = header
 
     def answer(self, correlation_id: int) -> Header:
-        """A response went by: the header of its request. Raises FrameError if there is none."""
+        """Take note of a response; return its request's header or raise FrameError."""
         header = self._unanswered.pop(correlation_id, None)
         if header is None or correlation_id in self._made:
             raise FrameError(f"a response to request {correlation_id}, which nobody asked")
@@ -55,7 +55,7 @@ class Exchanges:
         self._made[response.header.correlation_id] = (response, rule)
 
     def next_made(self) -> tuple[Frame, str] | None:
-        """The response of ours whose turn it is, with its rule: it counts as sent."""
+        """Return the response of ours whose turn it is, with its rule: it counts as sent."""
         for correlation_id in self._unanswered:
             if correlation_id not in self._made:
                 return None

@@ -1,4 +1,4 @@
-"""A frame that somebody wanted: where it goes, its bytes, and what it says once that is asked."""
+"""A wanted frame: where it goes, its bytes, and its content once that is asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _SAID = ("isr", "transactional_id", "fetch_offset", "broker_epoch")
 
 @dataclass(slots=True)
 class TopicNames:
-    """What topics are called whose ids the wire states."""
+    """The names of topics whose ids the wire states."""
 
     by_id: dict[str, str] = field(default_factory=lambda: {METADATA_TOPIC_ID: METADATA_TOPIC})
 
@@ -32,30 +32,30 @@ class Frame:
     link: Link
     direction: Direction
     header: Header
-    """Of the request, also of a response."""
+    """The header of the request, also for a response."""
     data: bytes
     time_ns: int
-    """When its last byte had arrived."""
+    """The time at which its last byte had arrived."""
     names: TopicNames
 
     @property
     def api(self) -> str:
-        """Kafka's name of its API."""
+        """Kafka's name of the frame's API."""
         return api_name(self.header.api_key)
 
     @cached_property
     def decoded(self) -> Decoded:
-        """Its columns and items as it states them."""
+        """The columns and items that the frame states."""
         return decoded(self.header, self.direction, self.data)
 
     @property
     def items(self) -> tuple[Mapping[str, Any], ...]:
-        """Its items, each with the name of its topic where that is known."""
+        """The items, each with the name of its topic where that is known."""
         return tuple(self._named(item) for item in self.decoded.items)
 
     @property
     def rows(self) -> tuple[Mapping[str, Any], ...]:
-        """As in the table: one for each item, one if there are none."""
+        """The rows of the table: one for each item, one if there are no items."""
         return tuple({**self.decoded.columns, **item} for item in self.items or ({},))
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Frame:
 
 
 def _said(row: Mapping[str, Any]) -> str:
-    """The first item in a few words: "t-0 isr [1, 2] NONE"."""
+    """Return the first item in a few words: "t-0 isr [1, 2] NONE"."""
     words = []
     if "partition" in row:
         words.append(f"{row.get('topic') or row.get('topic_id')}-{row['partition']}")

@@ -3,7 +3,7 @@
 A frame is its length (4 bytes), then its header: of a request the API key, its version, the
 correlation id and the client id; of a response the correlation id alone. Going frame by frame is
 what costs a proxy its speed, so a chunk is passed on whole: only the headers in it are read (well
-under a microsecond each), and only frames that somebody wants are taken out and collected.
+under a microsecond each), and only wanted frames are taken out and collected.
 
 A header that is cut by the end of a chunk waits for the rest. What cannot be Kafka's protocol is a
 `FrameError`; nothing here trusts a length.
@@ -32,7 +32,7 @@ _RESPONSE_LENGTH_MIN: Final = _RESPONSE.size - _LENGTH.size
 _SHORT: Final = struct.Struct(">h")
 _API_KEY_MAX: Final = 1000
 _API_VERSION_MAX: Final = 100
-"""Both far above what there is: beyond them, it is not a request of Kafka's."""
+"""Versions and keys far above all that exist: beyond them, it is not a request of Kafka's."""
 _PRODUCE: Final = 0
 _PRODUCE_FLEXIBLE_FROM: Final = 9
 _PRODUCE_TRANSACTIONAL_FROM: Final = 3
@@ -47,19 +47,19 @@ class Header(NamedTuple):
     correlation_id: int
     client_id: str | None
     answered: bool
-    """Whether there will be a response: a Produce with acks=0 has none."""
+    """True if there will be a response: a Produce with acks=0 has none."""
     spoken: tuple[int, int] | None = None
-    """Key and version on the wire, where `api_key` is only what they mean (a dialect)."""
+    """Key and version on the wire, where `api_key` is only their meaning (a dialect)."""
 
 
 class Step(NamedTuple):
-    """How far a walk came: pass on the bytes up to `passed_to`, then look at `frame`."""
+    """The end of a walk: pass on the bytes up to `passed_to`, then look at `frame`."""
 
     passed_to: int
     frame: tuple[Header, bytes] | None
     """A wanted frame that is whole: its header, and all its bytes with their length."""
     at: int
-    """Where the walk goes on."""
+    """The place at which the walk goes on."""
 
 
 class Walker:
@@ -89,11 +89,11 @@ class Walker:
 
     @property
     def inside(self) -> bool:
-        """Whether a frame has begun, header and all, and not ended."""
+        """Return whether a frame has begun, header and all, and not ended."""
         return self._left > 0 or self._collected is not None
 
     def joined(self, chunk: memoryview) -> memoryview:
-        """The chunk, behind what was cut off the one before. Call it once for each chunk."""
+        """Return the chunk, behind what was cut off the one before. Call it once for each chunk."""
         if not self._cut:
             return chunk
         whole = memoryview(self._cut + bytes(chunk))
@@ -101,13 +101,13 @@ class Walker:
         return whole
 
     def rest(self) -> bytes:
-        """What was kept of a frame that never became whole, once no more will come."""
+        """Return the kept part of a frame that never became whole, once no more will come."""
         rest = bytes(self._collected or self._cut)
         self._cut, self._collected, self._left = b"", None, 0
         return rest
 
     def walk(self, chunk: memoryview, begin: int) -> Step:
-        """Go on from `begin` to the end, or behind the first wanted frame. Raises FrameError."""
+        """Go on from `begin` to the end, or behind the first wanted frame; raise FrameError."""
         at, end = begin, len(chunk)
         if self._collected is not None:
             return self._collect(chunk, begin)
@@ -147,7 +147,7 @@ class Walker:
 
 
 def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None:
-    """A request's whole size and its header; None if the chunk ends before it. FrameError."""
+    """Return a request's whole size and header; None if the chunk ends first; raise FrameError."""
     if len(chunk) - at < _REQUEST.size:
         _refuse_length(chunk, at, least=_REQUEST_LENGTH_MIN)
         return None
@@ -179,7 +179,7 @@ def read_request_header(chunk: memoryview, at: int) -> tuple[int, Header] | None
 
 
 def read_correlation_id(chunk: memoryview, at: int) -> tuple[int, int] | None:
-    """A response's whole size and its correlation id; None if the chunk ends before it."""
+    """Return a response's whole size and its correlation id; None if the chunk ends before it."""
     if len(chunk) - at < _RESPONSE.size:
         _refuse_length(chunk, at, least=_RESPONSE_LENGTH_MIN)
         return None
@@ -202,9 +202,9 @@ def _no_frame(length: int) -> FrameError:
 
 
 def _acks(chunk: memoryview, at: int, end: int, api_version: int) -> int | None:
-    """The acks of a Produce whose header ends at `at`; None if they are not before `end`."""
+    """Return the acks of a Produce whose header ends at `at`; None if they are not before `end`."""
     if api_version >= _PRODUCE_FLEXIBLE_FROM:
-        # The header's tagged fields: nobody sends any; with some, an answer is expected.
+        # The header's tagged fields: clients send none; with some, an answer is expected.
         if at >= end or chunk[at]:
             return None if at >= end else -1
         try:

@@ -11,7 +11,7 @@ __all__ = ["EventLoop"]
 
 
 class EventLoop:
-    """Calls handlers of descriptors, by what is ready, and of times that have come."""
+    """A loop that calls the handlers of ready descriptors and of times that have come."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

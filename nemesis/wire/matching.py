@@ -1,4 +1,4 @@
-"""Which frames a rule concerns: its match, asked first of a header and then of what a frame says.
+"""The match of a rule against frames: first against a header, then against a frame's content.
 
 Headers are asked for every frame of a wanted API that goes by, so that decoding, which costs ten
 times as much, is left to the frames that a rule may really concern.
@@ -35,7 +35,7 @@ from nemesis.wire.rules import (
 __all__ = ["Matcher", "refuse_impossible"]
 
 _OWN_KINDS: Final[Mapping[str, type]] = {"key": str, "metadata": bool, "record_type": str}
-"""Of the fields that are no columns."""
+"""The types of the fields that are no columns."""
 _KIND_WORDS: Final = {bool: "true or false", int: "a number", str: "a word"}
 
 
@@ -54,11 +54,11 @@ class Matcher:
         self._where = match.where
 
     def may_fit(self, direction: Direction, api_key: int) -> bool:
-        """Whether a frame of this API may fit."""
+        """Return whether a frame of this API may fit."""
         return self._direction is direction and self._api_key in (None, api_key)
 
     def fits_header(self, link: Link, direction: Direction, header: Header) -> bool:
-        """Whether a frame with this header may fit: all is stated there but the clauses."""
+        """Return whether a frame with this header may fit: only the clauses are left to check."""
         return (
             self.may_fit(direction, header.api_key)
             and self._version_min <= header.api_version <= self._version_max
@@ -68,7 +68,7 @@ class Matcher:
         )
 
     def fits(self, frame: Frame) -> bool:
-        """Whether the frame fits: its header, and one of its items all clauses."""
+        """Return whether the frame fits: its header fits, and one of its items fits all clauses."""
         if not self.fits_header(frame.link, frame.direction, frame.header):
             return False
         if not self._where:
@@ -109,7 +109,7 @@ def _refuse_clause(rule: str, clause: Clause) -> None:
 
 
 def _refuse_kind(rule: str, clause: Clause) -> None:
-    """A number never is a word, nor a word a number: the clause would meet nothing."""
+    """Refuse a clause of the wrong kind: a number is never a word, so it would meet nothing."""
     kind = _OWN_KINDS.get(clause.field) or _kind_of(WIRE.field(clause.field).type)
     listed = clause.field in WIRE.names and pa.types.is_list(WIRE.field(clause.field).type)
     stated = clause.value if isinstance(clause.value, tuple) else (clause.value,)
@@ -134,7 +134,7 @@ def _refuse_error(rule: str, error: str) -> None:
 
 
 def _effective(rule: Rule) -> Match:
-    """LowerVersion concerns the responses of ApiVersions, whatever its match says of those."""
+    """Return the match in force: LowerVersion always concerns the responses of ApiVersions."""
     match = rule.match
     if not isinstance(rule.action, LowerVersion):
         return match
@@ -164,7 +164,7 @@ def _meets(clause: Clause, row: Mapping[str, Any], frame: Frame) -> bool:
 
 
 def _meets_all(clause: Clause, found: list[int] | frozenset[str]) -> bool:
-    """Of a list the order says nothing: the ISR is a set."""
+    """Return whether a list meets the clause. The order does not count: the ISR is a set."""
     asked = clause.value if isinstance(clause.value, tuple) else (clause.value,)
     match clause.operator:
         case Operator.IS:

@@ -20,7 +20,7 @@ SENDER: Final = {Direction.REQUEST: Side.NEAR, Direction.RESPONSE: Side.FAR}
 RECEIVER: Final = {Direction.REQUEST: Side.FAR, Direction.RESPONSE: Side.NEAR}
 
 _CARRIED_BYTES_MAX: Final = 4 << 20
-"""Of a pipe that is delayed, and so is read on."""
+"""The bound of a pipe that is delayed, and so is read on."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -32,48 +32,48 @@ class Waiting:
     entry: "Entry[Waiting]"
     frame: Frame
     number: int
-    """On the tape."""
+    """Its number on the tape."""
     fate: Fate
-    """What it becomes once it is passed on."""
+    """The tape's word for it once it is passed on."""
     passed: bool = False
     """It was passed on already: only what follows it waits (a stall)."""
     due_ns: int | None = None
-    """When it is passed on by itself."""
+    """The time at which it is passed on without a release; None: it waits for one."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Pipe:
-    """One direction. What comes while it stands still is carried behind what waits."""
+    """One direction. Bytes that come while it stands still are carried behind the waiting frame."""
 
     direction: Direction
     walker: Walker
     receiver: Side = field(init=False)
-    """Where its bytes go."""
+    """The side to which its bytes go."""
     _carry: deque[tuple[int, bytes]] = field(default_factory=deque)
     _carry_bytes: int = 0
     waiting: Waiting | None = None
     blocked: bool = False
-    """Its flow is: nothing goes through."""
+    """Its flow is blocked: nothing goes through."""
     late: list[Waiting] = field(default_factory=list)
     """Frames that were released while it was blocked: they arrive when it heals."""
     ended: bool = False
     """Its sender will send no more."""
     finished: bool = False
-    """Its receiver was told so."""
+    """Its receiver was told that it has ended."""
     discarding: bool = False
-    """Its sender was cut off: what it had sent is worth nothing."""
+    """Its sender was cut off: what it had sent is thrown away."""
 
     def __post_init__(self) -> None:
         self.receiver = RECEIVER[self.direction]
 
     @property
     def stopped(self) -> bool:
-        """Whether it stands still."""
+        """Return whether it stands still."""
         return self.blocked or self.waiting is not None
 
     @property
     def reads(self) -> bool:
-        """Whether its sender is to be read. A line that merely is slow takes what comes."""
+        """Return whether its sender is to be read. A line that is merely slow takes what comes."""
         if self.ended:
             return False
         if not self.stopped:
@@ -83,33 +83,33 @@ class Pipe:
 
     @property
     def keeps_receiver(self) -> bool:
-        """Whether a frame waits here that is still to be delivered."""
+        """Return whether a frame waits here that is still to be delivered."""
         return self.waiting is not None and not self.waiting.passed
 
     @property
     def carries(self) -> bool:
-        """Whether bytes wait here that are still to be walked over."""
+        """Return whether bytes wait here that are still to be walked over."""
         return bool(self._carry)
 
     @property
     def carried_bytes(self) -> int:
-        """What waits here, in bytes."""
+        """Return the number of bytes that wait here."""
         waiting = self.waiting
         frame = len(waiting.frame.data) if waiting is not None and not waiting.passed else 0
         return frame + self._carry_bytes
 
     def carry(self, chunk: bytes, *, arrived_ns: int) -> None:
-        """Bytes that came wait behind all that wait already."""
+        """Keep bytes that came, behind all that wait already."""
         self._carry.append((arrived_ns, chunk))
         self._carry_bytes += len(chunk)
 
     def carry_on(self, chunk: bytes, *, arrived_ns: int) -> None:
-        """Bytes that were taken wait again, before all others."""
+        """Keep bytes that were taken, before all others."""
         self._carry.appendleft((arrived_ns, chunk))
         self._carry_bytes += len(chunk)
 
     def take(self) -> tuple[int, bytes]:
-        """The first bytes that wait, with the time of their arrival."""
+        """Return the first bytes that wait, with the time of their arrival."""
         arrived_ns, chunk = self._carry.popleft()
         self._carry_bytes -= len(chunk)
         return arrived_ns, chunk

@@ -1,4 +1,4 @@
-"""What the harness asks of a wire, whether it is a proxy between processes or a simulated one."""
+"""The wire as the harness uses it, whether a proxy between processes or a simulated one."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
@@ -20,10 +20,10 @@ class BreaksNetwork(Protocol):
         """Remove the rule, and deliver what it holds, in the order in which it came."""
 
     def discard(self, name: str) -> int:
-        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        """Remove the rule, drop the frames it holds, and cut their connections; return how many."""
 
     def block(self, flows: Collection[Flow]) -> None:
-        """Pass nothing on from the first to the second of each, whoever dialled."""
+        """Pass nothing on from the first to the second node of each flow, whichever dialled."""
 
     def unblock(self, flows: Collection[Flow] | None = None) -> None:
         """Deliver in order what waited in these flows; None: in all."""
@@ -32,10 +32,10 @@ class BreaksNetwork(Protocol):
         """Say what topics are called: names by id, for frames that state ids alone."""
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the wire."""
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether a request through this link gets its answer in time."""
+        """Return whether a request through this link gets its answer in time."""
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether it gets its answer where no link is in between."""
+        """Return whether a request to the target gets its answer where no link is in between."""

@@ -15,14 +15,14 @@ from nemesis.wire.frame import Frame
 __all__ = ["lowered"]
 
 _ERROR_END: Final = 10
-"""Behind length, correlation id and error."""
+"""The place behind length, correlation id and error."""
 _ENTRY: Final = struct.Struct(">hhh")
 _COUNT: Final = struct.Struct(">i")
 _FLEXIBLE_FROM: Final = 3
 
 
 def lowered(frame: Frame, api: str, max_version: int) -> bytes:
-    """The ApiVersions response, offering `api` up to `max_version` only.
+    """Return the ApiVersions response, offering `api` up to `max_version` only.
 
     Never below the lowest version that the target has, which would be one that it cannot read. A
     response that does not offer the API, or cannot be read, is as it was.
@@ -41,7 +41,7 @@ def lowered(frame: Frame, api: str, max_version: int) -> bytes:
 
 
 def _entry(data: bytes, api_key: int, *, flexible: bool) -> int | None:
-    """Where the entry of this API begins; None if there is none."""
+    """Return the place at which the entry of this API begins, or None if it has no entry."""
     if flexible:
         coded, at = read_unsigned(data, _ERROR_END)
         count = coded - 1

@@ -19,7 +19,7 @@ from nemesis.wire.status import RuleStatus
 __all__ = ["Entry", "Judgement", "Rulebook"]
 
 Held = TypeVar("Held")
-"""What a session makes of a frame that waits; the book only keeps it."""
+"""A session's record of a frame that waits; the book only keeps it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,7 +30,7 @@ class Entry(Generic[Held]):
     matcher: Matcher = field(init=False)
     random: Random = field(init=False)
     fitting_count: int = 0
-    """Frames that fitted, the skipped ones included."""
+    """The number of frames that fitted, the skipped ones included."""
     matched_count: int = 0
     held_count: int = 0
     delivered_count: int = 0
@@ -38,11 +38,11 @@ class Entry(Generic[Held]):
     first: str | None = None
     first_ns: int | None = None
     held: list[Held] = field(default_factory=list)
-    """In the order in which they came."""
+    """The held frames, in the order in which they came."""
     overtaken: dict[tuple[NodeName, NodeName], Held] = field(default_factory=dict)
-    """Of a Reorder: the one of each link that waits for the next."""
+    """For a Reorder: the frame of each link that waits for the next one."""
     _status: RuleStatus | None = None
-    """What was said last; None: it has changed since."""
+    """The status as last returned; None: it has changed since."""
 
     def __post_init__(self) -> None:
         self.matcher = Matcher(self.rule)
@@ -51,7 +51,7 @@ class Entry(Generic[Held]):
 
     @property
     def status(self) -> RuleStatus:
-        """For those who ask, which they do all the time."""
+        """Return the status, cached, since it is asked for all the time."""
         self._status = self._status or RuleStatus(
             matched_count=self.matched_count,
             held_count=self.held_count,
@@ -64,7 +64,7 @@ class Entry(Generic[Held]):
         return self._status
 
     def concerns(self, frame: Frame) -> bool:
-        """Whether the rule takes this frame, which is then counted."""
+        """Return whether the rule takes this frame; a frame that it takes is counted."""
         if not self.matcher.fits(frame):
             return False
         if self._overtakes(frame.link):
@@ -81,13 +81,13 @@ class Entry(Generic[Held]):
         return True
 
     def keep(self, held: Held) -> None:
-        """A frame waits because of this rule."""
+        """Take note that a frame waits because of this rule."""
         self.held.append(held)
         self.held_count += 1
         self._status = None
 
     def let_go(self, held: Held, *, delivered: bool) -> None:
-        """A frame waits no more."""
+        """Take note that a frame waits no more."""
         self.held.remove(held)
         self._status = None
         if delivered:
@@ -96,7 +96,7 @@ class Entry(Generic[Held]):
             self.undeliverable_count += 1
 
     def forget(self) -> tuple[Held, ...]:
-        """None waits any more; those that did."""
+        """Forget the frames that wait, and return them."""
         forgotten = tuple(self.held)
         self.held.clear()
         self._status = None
@@ -109,10 +109,10 @@ class Entry(Generic[Held]):
 
 @dataclass(frozen=True, slots=True)
 class Judgement(Generic[Held]):
-    """What the rules say of one frame."""
+    """The judgement of the rules on one frame."""
 
     entry: Entry[Held] | None
-    """Of the rule that decides; None: it passes."""
+    """The entry of the rule that decides; None: the frame passes."""
     rule: str | None
     """The one to be named on the tape: the rule that decides, else one that only watches."""
 
@@ -126,12 +126,13 @@ class Rulebook(Generic[Held]):
 
     def __init__(self) -> None:
         self.in_use = False
-        """Whether any rule is laid. An attribute, since it is asked for each frame."""
+        """True if any rule is laid. An attribute, since it is asked for each frame."""
         self._laid: dict[str, Entry[Held]] = {}
         self._removed: dict[str, Entry[Held]] = {}
         self._by_api: dict[tuple[Direction, int], tuple[Entry[Held], ...]] = {}
-        """Those that may concern frames of an API, as far as that was asked since the last change:
-        most frames fall to none."""
+        """The entries that may concern frames of an API, as far as asked since the last change:
+        most frames concern no rule.
+        """
 
     def add(self, rule: Rule) -> None:
         """Lay a rule. Its name must not be in use; a removed rule of that name is forgotten."""
@@ -142,7 +143,7 @@ class Rulebook(Generic[Held]):
         self.in_use = True
 
     def remove(self, name: str) -> Entry[Held] | None:
-        """Take a rule away: it concerns no further frame. None if it is not laid."""
+        """Take a rule away: it concerns no further frame; return None if it is not laid."""
         entry = self._laid.pop(name, None)
         if entry is not None:
             self._removed[name] = entry
@@ -159,19 +160,19 @@ class Rulebook(Generic[Held]):
         return self._laid.values()
 
     def statuses(self) -> Iterator[tuple[str, RuleStatus]]:
-        """Of every rule there was."""
+        """Yield the status of every rule there was."""
         for name, entry in (self._removed | self._laid).items():
             yield name, entry.status
 
     def wants(self, link: Link, direction: Direction, header: Header) -> bool:
-        """Whether a rule may concern a frame with this header, so that it must be looked at."""
+        """Return whether a rule may concern a frame with this header; look at it then."""
         return any(
             entry.matcher.fits_header(link, direction, header)
             for entry in self._about(direction, header.api_key)
         )
 
     def judge(self, frame: Frame) -> Judgement[Held]:
-        """The first rule that concerns the frame; those that only watch count it and go on."""
+        """Return the first rule that concerns the frame; those that only watch just count it."""
         watcher = None
         for entry in self._about(frame.direction, frame.header.api_key):
             if not entry.concerns(frame):

@@ -1,4 +1,4 @@
-"""What is done to which frames: rules as values, apart from the proxy that keeps them.
+"""Rules of the wire: what is done to which frames, as values, apart from the proxy that keeps them.
 
 A rule concerns the frames that match it, from the moment it is laid until it is removed. Where
 several match one frame, the rule that was laid first decides.
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Flow = tuple[NodeName, NodeName]
-"""(sender, receiver) of bytes: one direction between two nodes, whoever dialled."""
+"""(sender, receiver) of bytes: one direction between two nodes, whichever dialled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,26 +41,26 @@ class Link:
     source: NodeName
     target: NodeName
     address: str
-    """Where the proxy listens for this link: no other link's."""
+    """The address at which the proxy listens for this link and no other."""
     port: int
-    """Listened on at `address`, and the target's own at `dials`."""
+    """The port on which the proxy listens at `address`, and the target itself at `dials`."""
     dials: str = "127.0.0.1"
-    """Where the target itself listens."""
+    """The address at which the target itself listens."""
     dials_from: str | None = None
     """The proxy's own address when it dials; None: any. By it the target's side tells links apart.
     """
 
 
 class Direction(StrEnum):
-    """Which way a frame goes on its connection."""
+    """The direction in which a frame goes on its connection."""
 
     REQUEST = "request"
-    """From the one who dialled."""
+    """From the party that dialled."""
     RESPONSE = "response"
 
 
 class Operator(StrEnum):
-    """How a clause compares."""
+    """The comparison that a clause makes."""
 
     IS = "is"
     INCLUDES = "includes"
@@ -84,7 +84,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Which frames: all that is stated has to fit; what is None or empty fits everything."""
+    """A choice of frames: all that is stated has to fit; None and empty fit everything."""
 
     direction: Direction = Direction.REQUEST
     api: str | None = None
@@ -92,16 +92,18 @@ class Match:
     version_min: int | None = None
     version_max: int | None = None
     sources: tuple[NodeName, ...] = ()
-    """Who dialled the connection, also for a response."""
+    """The nodes that dialled the connection, also for a response."""
     targets: tuple[NodeName, ...] = ()
     client_id: str | None = None
-    """Of the request, also for its response."""
+    """The client id of the request, also for its response."""
     where: tuple[Clause, ...] = ()
-    """One item of the frame has to meet all of them."""
+    """The clauses that one item of the frame has to meet, all of them."""
     skip: int = 0
-    """So many fitting frames pass untouched first."""
+    """The number of fitting frames that pass untouched first."""
     times: int | None = None
-    """After so many the rule is spent; None: this one and all later ones."""
+    """The number of frames after which the rule is spent; None: it concerns this one and all later
+    ones.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,12 +126,12 @@ class Delay:
     min_ms: float
     max_ms: float
     seed: int | None = None
-    """Of the draws between `min_ms` and `max_ms`; None until somebody has drawn it."""
+    """The seed of the draws between `min_ms` and `max_ms`; None until it is drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """Pass the request on, and again over a connection of its own whose answer nobody gets."""
+    """Pass the request on, and again over a connection of its own whose answer is dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +156,8 @@ class Answer:
 class LowerVersion:
     """In ApiVersions responses, offer `api` up to `max_version` only.
 
-    Never below the lowest version that the target has. Of the rule's match, direction and API mean
-    nothing here; its sources and targets say on whose connections.
+    It is never lowered below the lowest version that the target has. The direction and the API of
+    the rule's match mean nothing here; its sources and targets say on whose connections it acts.
     """
 
     api: str
@@ -184,7 +186,7 @@ Action = Hold | Drop | Delay | Duplicate | Reorder | Answer | LowerVersion | Sta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What is done to the frames that match, under a name of its own."""
+    """An action on the frames that match, under a name of its own."""
 
     name: str
     action: Action

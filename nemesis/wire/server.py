@@ -36,7 +36,7 @@ _NOTES_MAX: Final = 100
 
 
 class Proxy:
-    """Every link of a cluster. Single-threaded: whoever calls it runs in its loop.
+    """Every link of a cluster. Single-threaded: its caller runs in its loop.
 
     `dialect`: the nodes are those of the reference cluster, with messages of their own.
     """
@@ -44,7 +44,7 @@ class Proxy:
     def __init__(
         self, links: Sequence[Link], *, journal: Journal, clock: Clock, dialect: bool = False
     ) -> None:
-        """Listen on every link. Raises HarnessError, with the address, if that cannot be."""
+        """Listen on every link; raise HarnessError, with the address, if that fails."""
         self.now_ns = clock.now_ns  # Asked for each chunk, hence without another call in between.
         self._loop = EventLoop(clock)
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
@@ -70,7 +70,7 @@ class Proxy:
             self._listen(link)
 
     def step(self, *, timeout_s: float | None = None) -> bool:
-        """Wait for something to happen, and do what follows. False if nothing did in that time."""
+        """Wait for something to happen, and do what follows; return False if nothing did."""
         return self._loop.step(timeout_s=timeout_s)
 
     def close(self) -> None:
@@ -83,16 +83,16 @@ class Proxy:
         self._listeners.clear()
         self._loop.close()
 
-    # What is asked from outside.
+    # Called from outside.
 
     def add(self, rule: Rule) -> None:
-        """Lay a rule. Raises HarnessError if one of its name is laid."""
+        """Lay a rule; raise HarnessError if one of its name is laid."""
         if rule.name in self._book:
             raise HarnessError(f"a rule named {rule.name} is laid already")
         self._book.add(rule)
 
     def release(self, name: str) -> Delivery:
-        """Remove a rule, and deliver in order what it holds. HarnessError if it is not laid."""
+        """Remove a rule and deliver what it holds, in order; raise HarnessError if not laid."""
         entry = self._removed(name)
         before = entry.delivered_count, entry.undeliverable_count
         for waiting in tuple(entry.held):
@@ -104,7 +104,7 @@ class Proxy:
         )
 
     def discard(self, name: str) -> int:
-        """Remove a rule, drop what it holds, and cut those connections; how many frames."""
+        """Remove a rule, drop what it holds, and cut those connections; return how many frames."""
         entry = self._removed(name)
         dropped = entry.forget()
         for waiting in dropped:
@@ -127,7 +127,7 @@ class Proxy:
         self._set_blocked(lifted, blocked=False)
 
     def cut(self, pairs: Collection[Flow]) -> int:
-        """Close all connections from source to target of these pairs; how many."""
+        """Close all connections from source to target of these pairs; return how many."""
         cut = [
             session
             for session in self._connections
@@ -140,11 +140,11 @@ class Proxy:
         return len(cut)
 
     def name_topics(self, names: Mapping[str, str]) -> None:
-        """What topics are called: names by id, as Kafka's tools write it."""
+        """Take the names of topics: names by id, as Kafka's tools write it."""
         self._names.by_id.update(names)
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the wire."""
         usage = resource.getrusage(resource.RUSAGE_SELF)
         return WireStatus(
             rules=dict(self._book.statuses()),
@@ -160,11 +160,11 @@ class Proxy:
             cpu_s=usage.ru_utime + usage.ru_stime,
         )
 
-    # What connections need.
+    # Called by connections.
 
     @property
     def buffer(self) -> memoryview:
-        """To receive into; shared by all."""
+        """The buffer to receive into; shared by all."""
         return self._buffer
 
     def watch(self, descriptor: int, mask: int, handler: Callable[[int], None]) -> None:
@@ -185,11 +185,11 @@ class Proxy:
         self._loop.forget(descriptor)
 
     def is_blocked(self, flow: Flow) -> bool:
-        """Whether this flow is blocked now."""
+        """Return whether this flow is blocked now."""
         return flow in self._blocked
 
     def touch(self, session: Session) -> None:
-        """Something of this session changed: its connection is to be brought up to date."""
+        """Bring the connection of this session up to date: something of the session changed."""
         self._touched[session] = None
 
     def _listen(self, link: Link) -> None:
@@ -237,7 +237,7 @@ class Proxy:
     def _do(
         self, session: Session, effect: Finish | Reset | Wake | Resumed | Errand | Broken
     ) -> None:
-        """Any effect but Send, which is most of all and is spared the way through here."""
+        """Do any effect but Send, which is most frequent and takes a shorter way."""
         match effect:
             case Resumed():
                 self.touch(session)

@@ -7,7 +7,7 @@ order afterwards. What the two ends do meanwhile changes nothing about that:
 - A sender that ends or dies ends its pipe, once what waits in it was passed on: bytes that are in
   the network outlive who sent them. So the far side stays open for a request that waits.
 - A receiver that is gone gets nothing: what waits for it is *undeliverable* when it is released.
-  Nobody dials again in silence.
+  The proxy never dials again in silence.
 
 A target that has closed its end takes no more either; servers of Kafka never close half.
 
@@ -40,7 +40,7 @@ __all__ = ["Common", "Session"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """What all sessions of a proxy share."""
+    """The parts that all sessions of a proxy share."""
 
     book: Rulebook[Waiting]
     tape: Tape
@@ -48,7 +48,7 @@ class Common:
     act: Callable[["Session", Effect], None]
     """Takes each effect, in its order; does it before the next bytes come in."""
     meant: Callable[[Header], Header] | None = None
-    """What a request to a controller means, where the nodes have a dialect."""
+    """Translates the header of a request to a controller, where the nodes have a dialect."""
 
 
 class Session:
@@ -74,25 +74,25 @@ class Session:
         self._taped = taped_apis(link)
         follows = role_of(link.target) is Role.BROKER and _is_broker(link.source)
         self._fetches = Fetches() if follows and not errand else None
-        """Of a follower, on its own connection: which broker epoch its leader was told."""
+        """For a follower's own connection: the broker epoch that its leader was told."""
         self._meant = common.meant if role_of(link.target) is Role.CONTROLLER else None
         self.now_ns = 0
         """The time of the event that is being dealt with."""
 
     def reads(self, side: Side) -> bool:
-        """Whether what this side sends is wanted now."""
+        """Return whether what this side sends is wanted now."""
         return self._from(side).reads
 
     def is_gone(self, side: Side) -> bool:
-        """Whether nothing more can be sent to this side."""
+        """Return whether nothing more can be sent to this side."""
         return self._gone[side]
 
     def carried_bytes(self, direction: Direction) -> int:
-        """What waits in this direction."""
+        """Return the number of bytes that wait in this direction."""
         return self._pipes[direction].carried_bytes
 
     def receive(self, side: Side, chunk: memoryview, now_ns: int) -> bool:
-        """Bytes have come from this side. Whether it is to be read on."""
+        """Take bytes that came from this side; return whether it is to be read on."""
         self.now_ns = now_ns
         pipe = self._requests if side is Side.NEAR else self._responses
         if not (pipe.blocked or pipe.waiting or pipe.discarding):
@@ -102,7 +102,7 @@ class Session:
         return pipe.reads
 
     def end(self, side: Side, now_ns: int) -> None:
-        """This side has said that it will send no more (FIN)."""
+        """Take note that this side will send no more (FIN)."""
         self.now_ns = now_ns
         self._from(side).ended = True
         if side is Side.FAR:
@@ -110,7 +110,7 @@ class Session:
         self._advance(self._from(side))
 
     def lose(self, side: Side, now_ns: int) -> None:
-        """This side is gone for both directions (RST); all that it had sent was received."""
+        """Take note that this side is gone both ways (RST); all that it had sent was received."""
         self.now_ns = now_ns
         self._gone[side] = True
         self._from(side).ended = True
@@ -118,7 +118,7 @@ class Session:
             self._advance(pipe)
 
     def refuse(self) -> None:
-        """The target cannot be reached: the source is to see what it would see without us."""
+        """Cut both sides, as the target cannot be reached: the source sees the same without us."""
         self._gone[Side.FAR] = True
         self._responses.ended = True
         self.cut()
@@ -131,11 +131,11 @@ class Session:
                 self._reset(side)
 
     def block(self, direction: Direction) -> None:
-        """Nothing goes through in this direction any more."""
+        """Let nothing more through in this direction."""
         self._pipes[direction].blocked = True
 
     def unblock(self, direction: Direction, now_ns: int) -> None:
-        """It goes on where it stood."""
+        """Let the direction go on where it stood."""
         self.now_ns = now_ns
         pipe = self._pipes[direction]
         pipe.blocked = False
@@ -147,14 +147,14 @@ class Session:
         self._advance(pipe)
 
     def due(self, now_ns: int) -> None:
-        """Pass on what was delayed until now."""
+        """Pass on the frames that were delayed until now."""
         for pipe in self._pipes.values():
             waiting = pipe.waiting
             if waiting is not None and waiting.due_ns is not None and waiting.due_ns <= now_ns:
                 waiting.entry.let_go(waiting, delivered=self.deliver(waiting, now_ns))
 
     def deliver(self, waiting: Waiting, now_ns: int) -> bool:
-        """Pass on what waits, and go on behind it. False: its receiver is gone."""
+        """Pass on what waits, and go on behind it; return False if its receiver is gone."""
         self.now_ns = now_ns
         assert waiting.pipe.waiting is waiting
         waiting.pipe.waiting = None
@@ -181,23 +181,23 @@ class Session:
         self._send(self._requests, frame.data)
         self._end_errand()
 
-    # What actions do.
+    # Called by actions.
 
     def pass_on(
         self, pipe: Pipe, frame: Frame, fate: Fate, *, rule: str | None, data: bytes | None = None
     ) -> int:
-        """Send a frame (`data` in its place) to its receiver; its number on the tape."""
+        """Send a frame (`data` in its place) to its receiver; return its number on the tape."""
         number = self.common.tape.record(frame, fate, forwarded_ns=self.now_ns, rule=rule)
         self._send(pipe, frame.data if data is None else data)
         return number
 
     def wait(self, waiting: Waiting) -> None:
-        """The frame's direction stands still from here on."""
+        """Have the frame's direction stand still from here on."""
         waiting.pipe.waiting = waiting
         waiting.entry.keep(waiting)
 
     def close_behind(self, pipe: Pipe) -> None:
-        """Nothing follows in this direction, and nothing comes back."""
+        """Reset the sender: nothing follows in this direction, and nothing comes back."""
         self._reset(SENDER[pipe.direction])
         self._advance(pipe)
 
@@ -212,7 +212,7 @@ class Session:
         self.common.act(self, Broken(reason))
         self.cut()
 
-    # What the walkers ask.
+    # Called by walkers.
 
     def _read_request(self, chunk: memoryview, at: int) -> tuple[int, Header] | None:
         found = read_request_header(chunk, at)

@@ -1,4 +1,4 @@
-"""What the proxy says of itself."""
+"""The status of a proxy: its rules, its withheld bytes and its connections."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["Delivery", "RuleStatus", "WireStatus"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of the frames that a rule held."""
+    """The fate of the frames that a rule held."""
 
     delivered: int
     undeliverable: int
@@ -19,11 +19,13 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleStatus:
-    """What came of a rule so far, also once it is removed."""
+    """The effects of a rule so far, also once it is removed."""
 
     matched_count: int
     held_count: int
-    """Ever; with the frames that merely were delayed, and the connections that were stalled."""
+    """All frames held so far, with those that were only delayed, and the connections that were
+    stalled.
+    """
     held_now: int
     delivered_count: int
     undeliverable_count: int
@@ -38,9 +40,11 @@ class WireStatus:
 
     rules: Mapping[str, RuleStatus]
     withheld_bytes: Mapping[Flow, int]
-    """For each blocked flow, what waits for its end in the proxy and in its kernel's buffers."""
+    """For each blocked flow, the bytes that wait for its end in the proxy and in its kernel's
+    buffers.
+    """
     connection_count: Mapping[Flow, int]
-    """Open connections by (source, target): who dialled, and whom."""
+    """Open connections by (source, target); the source dialled."""
     broken: tuple[str, ...] = ()
     """Connections that were cut since they broke the protocol, the latest: when, which, why."""
     broken_count: int = 0

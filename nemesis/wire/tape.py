@@ -16,7 +16,7 @@ __all__ = ["Fate", "Journal", "Tape", "taped_apis"]
 
 
 class Fate(StrEnum):
-    """What was done to a frame: the words of the column `action`."""
+    """The fate of a frame: the words of the column `action`."""
 
     FORWARDED = "forwarded"
     HELD = "held"
@@ -32,12 +32,12 @@ class Fate(StrEnum):
 
 
 class Journal(Protocol):
-    """Where rows go; `history.journal.TapeJournal` is one."""
+    """The journal to which rows go; `history.journal.TapeJournal` is one."""
 
     def frame(
         self, columns: Mapping[str, object], items: Sequence[Mapping[str, object]] = ()
     ) -> int:
-        """Write a frame down; its number."""
+        """Write a frame down; return its number."""
 
     def fate(self, frame: int, *, action: str, forwarded_ns: int | None) -> None:
         """Write down what became of it."""
@@ -52,7 +52,7 @@ class Tape:
     def record(
         self, frame: Frame, fate: Fate, *, forwarded_ns: int | None, rule: str | None = None
     ) -> int:
-        """Write a frame down as it arrives; its number."""
+        """Write a frame down as it arrives; return its number."""
         header = frame.header
         api_key, api_version = header.spoken or (header.api_key, header.api_version)
         request = frame.direction is Direction.REQUEST
@@ -81,7 +81,7 @@ class Tape:
 
 
 def taped_apis(link: Link) -> frozenset[int]:
-    """The keys of the APIs whose every frame on this link is on the tape.
+    """Return the keys of the APIs whose every frame on this link is on the tape.
 
     Of Fetch it is the metadata log's alone: data are too many, and their history is elsewhere.
     """

@@ -29,14 +29,14 @@ from nemesis.wire.status import Delivery, RuleStatus, WireStatus
 __all__ = ["Delivery", "RuleStatus", "Wire", "WireStatus"]
 
 _START_TIMEOUT_S: Final = 30.0
-"""It takes half a second; on a machine that does much else, several."""
+"""The bound of a start, which takes half a second; on a busy machine, several."""
 _ANSWER_TIMEOUT_S: Final = 30.0
 _CLOSE_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
 _CHUNK: Final = 1 << 16
 _SHORT: Final = "/tmp"  # noqa: S108  # what is made there is a directory of our own
 _DIRECTORY_MAX: Final = 64
-"""In bytes; a socket's whole path has 107 at most."""
+"""The longest path of the directory, in bytes; a socket's whole path has 107 at most."""
 
 
 class Wire:
@@ -65,7 +65,7 @@ class Wire:
         self._unread = b""
         self._closed = False
         self._failure: str | None = None
-        """Why it answers no more."""
+        """The reason why it answers no more; None: it answers."""
         with _meeting() as meeting:
             path = str(Path(meeting) / "control")
             config = {
@@ -98,7 +98,7 @@ class Wire:
 
     @property
     def pid(self) -> int:
-        """Of the proxy's process."""
+        """The process id of the proxy."""
         return self._pid
 
     def add(self, rule: Rule) -> None:
@@ -115,12 +115,12 @@ class Wire:
         return Delivery(**self._ask("release", name=name))
 
     def discard(self, name: str) -> int:
-        """Remove the rule, drop the frames it holds, and cut their connections; how many."""
+        """Remove the rule, drop the frames it holds, and cut their connections; return how many."""
         dropped: int = self._ask("discard", name=name)
         return dropped
 
     def block(self, flows: Collection[Flow]) -> None:
-        """Pass no bytes on from the first to the second of each, whoever dialled."""
+        """Pass no bytes on from the first to the second node of each flow, whichever dialled."""
         self._ask("block", flows=flows_data(flows))
 
     def unblock(self, flows: Collection[Flow] | None = None) -> None:
@@ -128,7 +128,7 @@ class Wire:
         self._ask("unblock", flows=None if flows is None else flows_data(flows))
 
     def cut(self, pairs: Collection[tuple[NodeName, NodeName]]) -> int:
-        """Close all connections dialled from the first to the second of each; how many."""
+        """Close all connections dialled from the first to the second of each; return how many."""
         cut: int = self._ask("cut", pairs=flows_data(pairs))
         return cut
 
@@ -137,24 +137,24 @@ class Wire:
         self._ask("name_topics", names=dict(names))
 
     def status(self) -> WireStatus:
-        """How things stand."""
+        """Return the status of the wire."""
         return status_of(self._ask("status"))
 
     def probe(self, source: NodeName, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether an ApiVersions request through this link gets its answer in time."""
+        """Return whether an ApiVersions request through this link gets its answer in time."""
         link = self._links[source, target]
         return is_answered(target, (link.address, link.port), timeout_s=timeout_s)
 
     def probe_directly(self, target: NodeName, *, timeout_s: float) -> bool:
-        """Whether it gets its answer where the proxy itself finds the target."""
+        """Return whether such a request gets its answer where the proxy itself finds the target."""
         link = next(link for link in self._links.values() if link.target == target)
         return is_answered(target, (link.dials, link.port), timeout_s=timeout_s)
 
     def close(self) -> None:
         """End the proxy, and with it every connection. Idempotent.
 
-        Raises HarnessError if it does not end, or had ended by itself: its tape is not whole then,
-        even if nobody has asked it anything since.
+        Raises HarnessError if it does not end, or had ended before this call: its tape is not whole
+        then, even if no request was made to it since.
         """
         with self._lock:
             if self._closed:
@@ -185,7 +185,7 @@ class Wire:
             error.add_note(f"and then: {second}")
 
     def _met(self, listener: socket.socket) -> socket.socket:
-        """The process's connection, or its obituary."""
+        """Return the process's connection, or its obituary."""
         listener.settimeout(_POLL_S)
         deadline = time.monotonic() + _START_TIMEOUT_S
         while True:
@@ -208,7 +208,7 @@ class Wire:
                 raise HarnessError(self._failure) from error
 
     def _answer(self) -> Any:
-        """The next answer. Raises HarnessError if it is a refusal, OSError if there is none."""
+        """Return the next answer; raise HarnessError if it is a refusal, OSError if none comes."""
         while b"\n" not in self._unread:
             received = self._control.recv(_CHUNK)
             if not received:
@@ -247,6 +247,6 @@ class Wire:
 
 
 def _meeting() -> tempfile.TemporaryDirectory[str]:
-    """A directory for a socket: not where TMPDIR says if that is too far down for one."""
+    """Return a directory for a socket: not where TMPDIR says if that is too far down for one."""
     is_long = len(os.fsencode(tempfile.gettempdir())) > _DIRECTORY_MAX
     return tempfile.TemporaryDirectory(prefix="fencepost-wire-", dir=_SHORT if is_long else None)

@@ -35,37 +35,37 @@ _OK: Final = Outcome.OK.code
 
 
 class KafkaErrorLike(Protocol):
-    """What is read of a librdkafka error."""
+    """The part of a librdkafka error that is read."""
 
     def code(self) -> int:
-        """Kafka's code, or librdkafka's own, negative one."""
+        """Return Kafka's code, or librdkafka's own, negative one."""
 
     def fatal(self) -> bool:
-        """Whether the client instance cannot go on."""
+        """Return whether the error is fatal: the client instance cannot go on."""
 
 
 class MessageLike(Protocol):
-    """What is read of a librdkafka message."""
+    """The part of a librdkafka message that is read."""
 
     def topic(self) -> str | None:
-        """Its topic."""
+        """Return its topic."""
 
     def partition(self) -> int | None:
-        """Its partition."""
+        """Return its partition."""
 
     def offset(self) -> int | None:
-        """Its offset; None or negative where librdkafka does not know it."""
+        """Return its offset; None or negative where librdkafka does not know it."""
 
     def value(self) -> bytes | None:
-        """Its payload; of an error event, a text."""
+        """Return its payload; of an error event, a text."""
 
     def error(self) -> KafkaErrorLike | None:
-        """None for a record that was sent or read."""
+        """Return the error; None for a record that was sent or read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """How sends ended, one row a send: the columns of `SendRecorder.complete`."""
+    """The ends of sends, one row a send: the columns of `SendRecorder.complete`."""
 
     values: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -75,7 +75,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polled:
-    """What a poll returned: records in their order, and the error events between them."""
+    """The result of a poll: records in their order, and the error events between them."""
 
     keys: NDArray[np.int32]
     offsets: NDArray[np.int64]
@@ -84,7 +84,7 @@ class Polled:
 
 
 def messages_of(values: NDArray[np.int64], *, value_bytes: int) -> list[dict[str, object]]:
-    """The records to send, as `produce_batch` takes them."""
+    """Return the records to send, as `produce_batch` takes them."""
     padded = np.zeros((len(values), value_bytes), dtype=np.uint8)
     padded[:, :VALUE_BYTES_MIN] = values.astype(_VALUE)[:, np.newaxis].view(np.uint8)
     payload = padded.tobytes()
@@ -95,7 +95,7 @@ def messages_of(values: NDArray[np.int64], *, value_bytes: int) -> list[dict[str
 
 
 def values_of(payloads: Sequence[bytes | None]) -> NDArray[np.int64]:
-    """The value in each payload; FOREIGN_VALUE for one that holds none."""
+    """Return the value in each payload; FOREIGN_VALUE for one that holds none."""
     heads = [payload[:VALUE_BYTES_MIN] if payload else b"" for payload in payloads]
     joined = b"".join(heads)
     if len(joined) != len(heads) * VALUE_BYTES_MIN:
@@ -105,7 +105,7 @@ def values_of(payloads: Sequence[bytes | None]) -> NDArray[np.int64]:
 
 
 def ends_of(reports: Sequence[MessageLike]) -> Ends:
-    """How the sends ended that these delivery reports are about."""
+    """Return the ends of the sends that these delivery reports are about."""
     # An acknowledged send, too, has no offset where a broker answers that it has the record
     # already, or was not asked to answer (acks=0).
     offsets = [-1 if (offset := report.offset()) is None else offset for report in reports]
@@ -122,7 +122,7 @@ def ends_of(reports: Sequence[MessageLike]) -> Ends:
 
 
 def polled_of(messages: Sequence[MessageLike], *, key_of: Mapping[tuple[str, int], int]) -> Polled:
-    """The records among what a poll returned, as columns, and the errors."""
+    """Return the records among what a poll returned, as columns, and the errors."""
     errors = tuple(error for message in messages if (error := message.error()) is not None)
     if errors:
         messages = [message for message in messages if message.error() is None]

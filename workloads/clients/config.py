@@ -1,4 +1,4 @@
-"""What a client process is told: one JSON file, written by the harness, kept beside its log."""
+"""The configuration of a client process: a JSON file, written by the harness, next to its log."""
 
 import json
 from collections.abc import Mapping
@@ -20,26 +20,26 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
-    """What every client is told."""
+    """The configuration that every client has."""
 
     client: str
-    """Its name: of its log, its segments, and its `client.id` at the brokers."""
+    """The name of its log, its segments, and its `client.id` at the brokers."""
     process: int
     """The number of its first logical client."""
     process_stride: int
-    """From a logical client that cannot go on to the one that takes its place."""
+    """The step from the number of a logical client that cannot go on to its successor's."""
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     keys: tuple[str, ...]
     """Every key of the run: the index of a key means the same in each segment."""
     settings: Mapping[str, str]
-    """For librdkafka, complete."""
+    """The settings for librdkafka, complete."""
     seed: int
     """The run's seed for the workload; a logical client draws from (seed, process)."""
     earlier: int = 0
-    """Logical clients that earlier processes of this name have been."""
+    """The number of logical clients that earlier processes of this name have been."""
 
     @property
     def clock(self) -> Clock:
@@ -47,18 +47,18 @@ class ClientConfig:
         return Clock(self.origin_ns)
 
     def name(self, generation: int) -> str:
-        """Under which the logical client that was started as number `generation` records."""
+        """Return the name under which the logical client of this generation records."""
         number = self.earlier + generation
         return f"{self.client}.{number}" if number else self.client
 
     def process_of(self, generation: int) -> int:
-        """The process number of that logical client."""
+        """Return the process number of that logical client."""
         return self.process + (self.earlier + generation) * self.process_stride
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
-    """What a producer is told."""
+    """The configuration of a producer."""
 
     common: ClientConfig
     rate: float
@@ -69,31 +69,31 @@ class ProducerConfig:
     in_flight_max: int
     """Records whose end is not known yet."""
     flush_ms: int
-    """How long to wait for the ends of sends after SIGTERM."""
+    """The time to wait for the ends of sends after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
-    """What a consumer is told."""
+    """The configuration of a consumer."""
 
     common: ClientConfig
     subscribe: bool
-    """In the group, else it assigns itself every key."""
+    """True: in the group; False: it assigns itself every key."""
     reassign_s: float
     """Mean time between two assigns; 0: assign once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalReaderConfig:
-    """What a final reader is told."""
+    """The configuration of a final reader."""
 
     common: ClientConfig
     share: tuple[int, ...]
     """The indices of the keys that it reads."""
     deadline_ns: int
-    """On the run's clock: when to give up."""
+    """The time on the run's clock to give up at."""
     result: str
-    """Path of the JSON file in which it says which keys it read completely."""
+    """The path of the JSON file that lists the keys it read completely."""
 
 
 Config = TypeVar("Config", ProducerConfig, ConsumerConfig, FinalReaderConfig)
@@ -105,7 +105,7 @@ def write_config(path: Path, config: ProducerConfig | ConsumerConfig | FinalRead
 
 
 def read_config(path: Path, kind: type[Config]) -> Config:
-    """A client's configuration of this kind."""
+    """Return a client's configuration of this kind."""
     data = _tuples(json.loads(path.read_text()))
     return kind(**{**data, "common": ClientConfig(**data["common"])})
 

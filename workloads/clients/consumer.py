@@ -1,8 +1,9 @@
 """A consumer process: polls, and records each poll with all that it returned.
 
-Two ways to come by keys. *Assign*: every key, by itself, and anew from time to time, going back
-over some records it has read. *Subscribe*: what the group gives it; offsets are committed only once
-the records before them are on disk, so that a consumer that is killed leaves no record unread.
+A consumer gets its keys in one of two ways. *Assign*: every key without a group, and anew from time
+to time, going back over some records it has read. *Subscribe*: the keys that the group assigns;
+offsets are committed only once the records before them are on disk, so that a consumer that is
+killed leaves no record unread.
 
 One instance of librdkafka is one logical client, with one poll open at a time. When an instance
 fails for good, a new one goes on under a new process number.
@@ -46,12 +47,12 @@ _COMMIT_NS: Final = 1_000_000_000
 _CATCH_UP_NS: Final = 2_000_000_000
 _CLOSE_S_MAX: Final = 5.0
 GENERATIONS_MAX: Final = 50
-"""Logical clients of one process. One fatal error after the other is not a workload any more."""
+"""Logical clients of one process. With more fatal errors than that it is no workload any more."""
 _GENERATION_GAP_S: Final = 0.5
 
 
 Connect = Callable[[dict[str, Any]], Any]
-"""From settings to a `Consumer`, or to what has as much of its face as the configuration needs."""
+"""A function from settings to a `Consumer`, or to an object with the methods that are needed."""
 
 
 class Poller:
@@ -85,7 +86,7 @@ class Poller:
         )
 
     def run(self, stopped: Callable[[], bool]) -> bool:
-        """Poll until told to stop, or until the instance has failed for good. True if told to."""
+        """Poll until told to stop (return True), or until the instance has failed for good."""
         if self._config.subscribe:
             self._subscribe()
         else:
@@ -107,7 +108,7 @@ class Poller:
                 return
 
     def _poll(self) -> int:
-        """One poll, recorded; the records that it returned."""
+        """Poll once and record it; return the number of records."""
         self._sessions.begin_poll()
         sequence = self._recorder.invoke(time_ns=self._clock.now_ns())
         # From here to `complete` nothing of ours may raise: what was polled would be lost.
@@ -158,7 +159,7 @@ class Poller:
         return [self._key_of[place.topic, place.partition] for place in partitions]
 
     def _commit(self) -> None:
-        """Commit what the last poll and those before it returned, at most once a second."""
+        """Commit the offsets of the last poll and those before it, at most once a second."""
         now_ns = self._clock.now_ns()
         if now_ns < self._commit_at_ns or not self._sessions.owned:
             return
@@ -178,7 +179,7 @@ class Poller:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Consume as the configuration says; 0 when told to stop, 1 when every instance failed."""
+    """Consume as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_config(Path(argv[1]), ConsumerConfig)
     if consume(config, stop_on_sigterm()):
         return 0
@@ -214,7 +215,7 @@ def consume(
 
 
 def poll_outcome(errors: Sequence[KafkaErrorLike], *, returned: bool) -> Outcome:
-    """Of a poll: an error makes it info at least where it returned something all the same."""
+    """Return the outcome of a poll; an error is info at least if records came with it."""
     if not errors:
         return Outcome.OK
     outcome = outcome_of(errors[0].code(), attempts_max=ATTEMPTS_UNBOUNDED)

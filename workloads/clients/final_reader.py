@@ -1,10 +1,10 @@
 """A final reader: reads keys from their first to their last offset, when all has healed.
 
-Each read is one operation. It asks the leader for the end of the log first (the high watermark, as
-nobody writes any more all there is), and is ok only if it got there. One that did not, in its share
-of the time, is info; the key is read again, from the start, while there is time.
+Each read is one operation. It asks the leader for the end of the log first (the high watermark: no
+client writes any more, so that is the whole log), and is ok only if it got there. A read that did
+not, in its share of the time, is info; the key is read again, from the start, while there is time.
 
-Exit code 0 whatever was reached; which keys were read completely stands in the result file.
+The exit code is always 0; the result file lists the keys that were read completely.
 """
 
 import json
@@ -33,7 +33,7 @@ __all__ = ["Reader", "main"]
 _POLL_RECORDS_MAX: Final = 10_000
 _POLL_TIMEOUT_S: Final = 0.1
 _END_TIMEOUT_S: Final = 3.0
-"""Of one question for the end of a log; it is asked again while there is time."""
+"""The time-out of one question for the end of a log; it is asked again while there is time."""
 _RETRY_S: Final = 0.2
 _EOF: Final = KafkaError._PARTITION_EOF  # noqa: SLF001  # the constant's name
 _TIMED_OUT: Final = KafkaError._TIMED_OUT  # noqa: SLF001  # the constant's name
@@ -85,7 +85,7 @@ class Reader:
         return not error
 
     def _read_to_end(self, sequence: int, key: int, until_ns: int) -> int:
-        """Record the key's records as they come; the error that came before its end, or 0."""
+        """Record the key's records as they come; return the error before its end, or 0."""
         limits = self._limits(key, until_ns)
         if limits is None:
             return _TIMED_OUT
@@ -107,7 +107,7 @@ class Reader:
         return 0
 
     def _record(self, sequence: int, key: int, messages: Sequence[Message]) -> int:
-        """Record the records among these; the offset that follows the last."""
+        """Record the records among these; return the offset after the last."""
         polled = polled_of(messages, key_of=self._key_of)
         assert (polled.keys == key).all(), f"records of {polled.keys} in a read of {key}"
         self._recorder.append(
@@ -122,7 +122,7 @@ class Reader:
         return max([*ends, *(polled.offsets[-1:] + 1).tolist()], default=0)
 
     def _limits(self, key: int, until_ns: int) -> tuple[int, int] | None:
-        """First and end offset as the leader states them; None if it did not in time."""
+        """Return first and end offset as the leader states them; None if it did not in time."""
         place = TopicPartition(*self._places[key])
         while self._clock.now_ns() < until_ns:
             try:
@@ -142,7 +142,7 @@ class Reader:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Read as the configuration says; 0 in any case."""
+    """Read as the configuration says; always return 0."""
     config = read_config(Path(argv[1]), FinalReaderConfig)
     stopped = stop_on_sigterm()
     agenda = Agenda(config.share, deadline_ns=config.deadline_ns)

@@ -1,9 +1,9 @@
-"""What a transactional producer takes in: records of the run's keys, read at read_committed.
+"""The intake of a transactional producer: records of the run's keys, read at read_committed.
 
 Its group's committed offsets say where it reads on. They are sent with the transaction that the
-records were taken for, and count if it commits. So after one that did not, or may not have, the
-group is asked again; and so is it by the next instance with the same transactional id. Every answer
-and every sending is on record: what came of records and of offsets must be the same.
+records were taken for, and count if it commits. So after a transaction that did not commit, or may
+not have, the group is asked again; so it is by the next instance with the same transactional id.
+Every answer and every sending is on record: records and offsets must have the same outcome.
 
 Polls are recorded like any consumer's, under a process number of their own. Each time that the
 group was asked a new session begins: the same records may be read again.
@@ -37,7 +37,7 @@ _CLOSE_S_MAX: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What was taken for one transaction, by key: where that began, and where it ended."""
+    """The records taken for one transaction: where they begin and where they end, by key."""
 
     offsets_before: Mapping[int, int]
     offsets: Mapping[int, int]
@@ -45,7 +45,7 @@ class Taken:
 
 
 class Intake:
-    """Of one instance of a transactional producer. `process`: of its producer."""
+    """The intake of one instance of a transactional producer. `process`: of its producer."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Intake:
 
     @property
     def group(self) -> Group:
-        """Whose offsets are sent."""
+        """The group whose offsets are sent."""
         return Group(name=self._config.group, metadata=self._consumer.consumer_group_metadata())
 
     def take(self) -> Taken | None:
@@ -91,7 +91,7 @@ class Intake:
         return Taken(offsets_before=before, offsets={key: self._next[key] for key in before})
 
     def sending(self, taken: Taken) -> dict[tuple[str, int], int]:
-        """Record that these offsets are sent with the open transaction; by place, to be sent."""
+        """Record that these offsets are sent with the open transaction; return them by place."""
         keys = list(taken.offsets)
         self._sending = self._journal.begin(
             {
@@ -108,7 +108,7 @@ class Intake:
         return {self._places[key]: taken.offsets[key] for key in keys}
 
     def ended(self, outcome: Outcome, *, error: int = 0) -> None:
-        """The transaction ended so, and with it whatever was sent. Unless ok, start over."""
+        """Take the outcome of the transaction and of its offsets. Unless ok, start over."""
         self._is_placed &= outcome is Outcome.OK
         if self._sending is None:
             return
@@ -118,13 +118,13 @@ class Intake:
         self._sending = None
 
     def close(self) -> None:
-        """Disconnect, if that is possible at once; what counts is on disk already."""
+        """Disconnect, if that is possible at once; the record is on disk already."""
         closing = Thread(target=self._consumer.close, daemon=True)
         closing.start()
         closing.join(_CLOSE_S_MAX)
 
     def _place(self) -> bool:
-        """Ask where the group is, and read on from there."""
+        """Ask for the group's offsets, and read on from there; return whether that succeeded."""
         number = self._journal.begin(
             {
                 "process": self._process,
@@ -148,7 +148,7 @@ class Intake:
         return self._is_placed
 
     def _committed(self) -> list[int] | int:
-        """The committed offset of each key, -1 where there is none; or why nobody said."""
+        """Return the committed offset of each key, -1 for none; or the code of the error."""
         try:
             places = self._consumer.committed(
                 [TopicPartition(*place) for place in self._places], timeout=_FETCH_S
@@ -172,7 +172,7 @@ class Intake:
         self._is_placed = True
 
     def _poll(self) -> Polled:
-        """One poll, recorded. After an error the group is asked again."""
+        """Poll once and record it. After an error the group is asked again."""
         self._sessions.begin_poll()
         sequence = self._recorder.invoke(time_ns=self._clock.now_ns())
         # From here to `complete` nothing of ours may raise: what was polled would be lost.

@@ -31,10 +31,10 @@ _RETRIABLE: Final = "org.apache.kafka.common.errors.RetriableException"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaConsumerConfig:
-    """What a Java consumer is told."""
+    """The configuration of a Java consumer."""
 
     consumer: ConsumerConfig
-    """With settings in the words of the Java client."""
+    """The consumer's configuration, with settings in the words of the Java client."""
     java: JavaProgram
 
 
@@ -65,7 +65,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True)
 class _Error:
-    """What a call threw, as `columns.KafkaErrorLike`."""
+    """The exception that a call threw, as `columns.KafkaErrorLike`."""
 
     number: int
     is_fatal: bool
@@ -100,7 +100,7 @@ class JavaConsumer:
                 self._call(partial(self._consumer.seek, one, place.offset))
 
     def consume(self, _count_max: int, timeout_s: float) -> list[_Record]:
-        """What a poll returns; the setting `max.poll.records` bounds it."""
+        """Return the records of a poll; the setting `max.poll.records` bounds their number."""
         timeout = self._java.time.Duration.ofMillis(int(timeout_s * 1000))
         records = self._call(lambda: self._consumer.poll(timeout))
         return [
@@ -129,7 +129,7 @@ class JavaConsumer:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Consume as the configuration says; 0 when told to stop, 1 when every instance failed."""
+    """Consume as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_as(JavaConsumerConfig, Path(argv[1]))
     stopped = stop_on_sigterm()
     with closing(JavaVirtualMachine(config.java)) as machine:

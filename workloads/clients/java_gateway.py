@@ -34,7 +34,7 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaProgram:
-    """Which Java to run, with which jars."""
+    """The Java to run, and its jars."""
 
     executable: str
     class_path: str
@@ -65,16 +65,16 @@ class JavaVirtualMachine:
 
     @property
     def pid(self) -> int:
-        """Of the JVM."""
+        """The process id of the JVM."""
         return self._process.pid
 
     @property
     def classes(self) -> Any:
-        """Java's classes, by their full names."""
+        """Return Java's classes, by their full names."""
         return self._gateway.jvm
 
     def map_of(self, content: Mapping[Any, Any]) -> Any:
-        """A java.util.HashMap."""
+        """Return a java.util.HashMap."""
         made = self._gateway.jvm.java.util.HashMap()
         for name, value in content.items():
             made.put(name, value)
@@ -94,7 +94,7 @@ class JavaVirtualMachine:
 
 
 def _py4j_jar() -> Path:
-    """The jar in the installed py4j; it has the version of the Python half."""
+    """Return the jar in the installed py4j; it has the version of the Python half."""
     found = [Path(str(file.locate())) for file in files("py4j") or () if file.suffix == ".jar"]
     if not found:
         raise HarnessError("py4j is installed without its jar; reinstall it")

@@ -65,7 +65,7 @@ class JavaTransactions:
         )
 
     def flush(self, timeout_s: float) -> None:
-        """Wait until every record has an end, which the delivery time-out bounds by itself."""
+        """Wait until every record has an end; only the delivery time-out bounds this."""
         del timeout_s
         self._call(self._producer.flush)
         for value in list(self._sent):
@@ -97,7 +97,7 @@ class JavaTransactions:
         self._again(self._producer.abortTransaction, timeout_s)
 
     def close(self) -> None:
-        """Disconnect; what has no end by now is given up."""
+        """Disconnect; sends without an end by now are given up."""
         self._call(lambda: self._producer.close(self._duration.ofMillis(0)))
 
     def _position(self, offset: int) -> Any:
@@ -122,7 +122,7 @@ class JavaTransactions:
             raise self._error(error.java_exception) from error
 
     def _error(self, thrown: Any) -> TransactionError:
-        """The cause counts where the exception only says that something was before."""
+        """Return the error; its cause counts if it only says that something failed before."""
         chain = [thrown]
         while (cause := chain[-1].getCause()) is not None:
             chain.append(cause)
@@ -135,6 +135,6 @@ class JavaTransactions:
             severity = Severity.RETRIABLE
         else:
             severity = Severity.ABORTABLE
-        # -1 is UNKNOWN_SERVER_ERROR, what Kafka calls an exception that is none of its protocol's.
+        # -1 is UNKNOWN_SERVER_ERROR, Kafka's code for an exception outside its protocol.
         code = next((one for one in codes if one != -1), -1)
         return TransactionError(str(thrown.toString()), code=code, severity=severity)

@@ -1,12 +1,12 @@
 """The membership client: movers that reassign partitions, one at a time each, until told to stop.
 
 A mover looks where its next partition is, asks one broker after the other to have it elsewhere, and
-waits until the move is over. One that was to be called off, or is not over within its bound, or is
-under way when the client is told to stop, is cancelled. So is one that nobody waits for: a write
-without an answer may have begun it.
+waits until the move is over. A move is cancelled if it was meant to be called off, if it is not
+over within its bound, or if it is under way when the client is told to stop. So is a move that no
+mover waits for: a write without an answer may have begun it.
 
-A write is on disk before it is sent. That a move is over is what the controller and a broker say
-(`clusters.kafka.placements`), at most `_LOOK_S` after it is, and recorded with the write.
+A write is on disk before it is sent. The end of a move is what the controller and a broker say
+(`clusters.kafka.placements`), at most `_LOOK_S` after it happened, and is recorded with the write.
 """
 
 import sys
@@ -38,17 +38,17 @@ _ATTEMPT_S_MIN: Final = 0.5
 _END_SLACK_S: Final = 1.0
 _NOTHING_TO_CANCEL: Final = "NO_REASSIGNMENT_IN_PROGRESS"
 _OF_TURNS: Final = 1
-"""The random stream of whose turn it is, beside that of what moves where."""
+"""The random stream that draws the turns, apart from the stream that draws the moves."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Move partitions as the configuration says; 0 when told to stop, 1 if a mover failed."""
+    """Move partitions as configured; return 0 when told to stop, 1 if a mover failed."""
     stopped = stop_on_sigterm()
     return 0 if run_client(read_membership_config(Path(argv[1])), stopped) else 1
 
 
 def run_client(config: MembershipConfig, stopped: Callable[[], bool]) -> bool:
-    """Until told to stop, or until a mover fails: then False."""
+    """Run until told to stop, or until a mover fails: then return False."""
     beginning = threading.Lock()
     # What is under way: a write, then its cancellation and the looks after it.
     end_s_max = 2 * config.spec.write_timeout_ms / 1000 + 2 * _LOOK_TIMEOUT_S + _END_SLACK_S
@@ -161,7 +161,7 @@ class _Mover:
         timeout_s: float,
         columns: Mapping[str, object],
     ) -> tuple[int, Outcome, str | None]:
-        """Ask the next broker; the number, to be ended, and how the write went."""
+        """Ask the next broker; return the write's number, still to be ended, and how it went."""
         broker, connection = brokers.next()
         topic, partition = self._places[key]
         begun = {"f": f, "node": broker, "topic": topic, "partition": partition, **columns}
@@ -186,7 +186,7 @@ class _Mover:
         limit_s: float,
         ending: threading.Event,
     ) -> bool:
-        """Whether nothing is under way, with these replicas (None: any), within the bound."""
+        """Return whether no move is left within the bound, at these replicas (None: any)."""
         deadline_s = time.monotonic() + limit_s
         while not ending.is_set():
             found = self._look(key, brokers)
@@ -216,7 +216,7 @@ class _Turns:
         self._order: list[int] = []
 
     def next(self) -> tuple[str, Connection]:
-        """The broker whose turn it is."""
+        """Return the broker whose turn it is."""
         if not self._order:
             self._order = self._draw.permutation(len(self._brokers)).tolist()
         return self._brokers[self._order.pop()]

@@ -1,4 +1,4 @@
-"""What the membership client is told: one JSON file, written by the harness, kept by its log."""
+"""The configuration of the membership client: a JSON file by the harness, next to its log."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ __all__ = ["MembershipConfig", "read_membership_config", "write_membership_confi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipConfig:
-    """What a membership client is told."""
+    """The configuration of a membership client."""
 
     client: str
-    """Its name: of its log, its journal, and its `client.id` at the brokers."""
+    """The name of its log, its journal, and its `client.id` at the brokers."""
     process: int
     """The number of its first mover; the others follow."""
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     brokers: Mapping[NodeName, Address]
-    """Where clients find each of them."""
+    """The address at which clients find each of them."""
     broker_ids: tuple[int, ...]
-    """On which replicas may be."""
+    """The brokers on which replicas may be."""
     keys: tuple[str, ...]
-    """What is moved, shared out among the movers."""
+    """The keys to be moved, shared out among the movers."""
     spec: MembershipSpec
     seed: int
     """The run's seed for the workload; a mover draws from (seed, process)."""
@@ -51,5 +51,5 @@ def write_membership_config(path: Path, config: MembershipConfig) -> None:
 
 
 def read_membership_config(path: Path) -> MembershipConfig:
-    """A membership client's configuration."""
+    """Return a membership client's configuration."""
     return _FORMAT.validate_json(path.read_bytes())

@@ -44,13 +44,13 @@ _END_SLACK_S: Final = 1.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write and read as the configuration says; 0 when told to stop, 1 if a thread failed."""
+    """Write and read as configured; return 0 when told to stop, 1 if a thread failed."""
     stopped = stop_on_sigterm()
     return 0 if run_client(read_metadata_config(Path(argv[1])), stopped) else 1
 
 
 def run_client(config: MetadataConfig, stopped: Callable[[], bool]) -> bool:
-    """Until told to stop, or until a thread of it fails: then False."""
+    """Run until told to stop, or until a thread of it fails: then return False."""
     raw, spec = Path(config.raw), config.spec
     with (
         EventJournal(raw, "metadata_writes", writer=config.client) as of_topics,
@@ -70,15 +70,15 @@ def run_client(config: MetadataConfig, stopped: Callable[[], bool]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Journals:
-    """Where writers record."""
+    """The journals in which writers record."""
 
     of_topics: EventJournal
     of_partitions: EventJournal
     beginning: threading.Lock
-    """Numbers follow times."""
+    """Held while a write begins, so that numbers follow times."""
 
     def of(self, write: TopicWrite) -> EventJournal:
-        """That of the write's table."""
+        """Return the journal of the write's table."""
         return self.of_partitions if write.f is MetadataF.GROW else self.of_topics
 
 
@@ -207,7 +207,7 @@ def _request(write: TopicWrite, *, timeout_s: float) -> Write:
 
 
 def _written(write: TopicWrite) -> dict[str, object]:
-    """What a row says of the write beside its topic."""
+    """Return the fields of a write's row besides its topic."""
     if write.f is MetadataF.GROW:
         return {"partition_count": write.partition_count}
     return {"config_value": write.config_value}

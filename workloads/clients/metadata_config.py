@@ -1,4 +1,4 @@
-"""What the metadata client is told: one JSON file, written by the harness, kept beside its log."""
+"""The configuration of the metadata client: a JSON file by the harness, next to its log."""
 
 import json
 from collections.abc import Mapping
@@ -15,18 +15,18 @@ __all__ = ["MetadataConfig", "read_metadata_config", "write_metadata_config"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataConfig:
-    """What a metadata client is told."""
+    """The configuration of a metadata client."""
 
     client: str
-    """Its name: of its log, its journals, and its `client.id` at the brokers."""
+    """The name of its log, its journals, and its `client.id` at the brokers."""
     process: int
     """The number of its first writer; the other writers and then the readers follow."""
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     brokers: Mapping[NodeName, Address]
-    """Where clients find each of them."""
+    """The address at which clients find each of them."""
     spec: MetadataSpec
     seed: int
     """The run's seed for the workload; a writer draws from (seed, process)."""
@@ -43,7 +43,7 @@ def write_metadata_config(path: Path, config: MetadataConfig) -> None:
 
 
 def read_metadata_config(path: Path) -> MetadataConfig:
-    """A metadata client's configuration."""
+    """Return a metadata client's configuration."""
     data = json.loads(path.read_text())
     brokers = {NodeName(name): (host, port) for name, (host, port) in data["brokers"].items()}
     return MetadataConfig(**data | {"brokers": brokers, "spec": MetadataSpec(**data["spec"])})

@@ -6,11 +6,11 @@ __all__ = ["key_indices", "places_of"]
 
 
 def places_of(keys: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Topic and partition of each key `topic-partition`, in order; topics may contain hyphens."""
+    """Return topic and partition of each key, `topic-partition`, in order; topics may have `-`."""
     split = (key.rpartition("-") for key in keys)
     return tuple((topic, int(partition)) for topic, _, partition in split)
 
 
 def key_indices(keys: Sequence[str]) -> dict[tuple[str, int], int]:
-    """The index of a key, from its topic and partition."""
+    """Return the index of a key, from its topic and partition."""
     return {place: index for index, place in enumerate(places_of(keys))}

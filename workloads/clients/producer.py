@@ -21,12 +21,12 @@ from workloads.clients.shutdown import pause, stop_on_sigterm
 __all__ = ["main", "produce"]
 
 _GENERATIONS_MAX: Final = 50
-"""Logical clients of one process. One fatal error after the other is not a workload any more."""
+"""Logical clients of one process. With more fatal errors than that it is no workload any more."""
 _GENERATION_GAP_S: Final = 0.5
 
 
 def main(argv: Sequence[str]) -> int:
-    """Produce as the configuration says; 0 when told to stop, 1 when every instance failed."""
+    """Produce as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_config(Path(argv[1]), ProducerConfig)
     stopped = stop_on_sigterm()
     # What exists by now lives as long as the process: the collector need not look at it.

@@ -1,4 +1,4 @@
-"""What clients need of a recorder, so that a test or a benchmark can put another in its place.
+"""The recorders as clients use them, so that a test or a benchmark can put in another one.
 
 See `history.segment` for the recorders of a run.
 """
@@ -15,10 +15,10 @@ __all__ = ["RecordsEvents", "RecordsPolls", "RecordsSends"]
 
 
 class RecordsSends(Protocol):
-    """As `SendRecorder`."""
+    """The recorder of sends, as `SendRecorder`."""
 
     def invoke(self, keys: NDArray[np.int32], *, time_ns: int) -> NDArray[np.int64]:
-        """Record one send a key; their values."""
+        """Record one send a key; return their values."""
 
     def complete(
         self,
@@ -33,10 +33,10 @@ class RecordsSends(Protocol):
 
 
 class RecordsPolls(Protocol):
-    """As `PollRecorder`."""
+    """The recorder of polls, as `PollRecorder`."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = -1) -> int:
-        """Record the start of a poll, or of the final read of one key; its sequence."""
+        """Record the start of a poll, or of the final read of one key; return its sequence."""
 
     def append(
         self,
@@ -65,10 +65,10 @@ class RecordsPolls(Protocol):
 
 
 class RecordsEvents(Protocol):
-    """As `history.journal.EventJournal`."""
+    """The recorder of events, as `history.journal.EventJournal`."""
 
     def begin(self, columns: Mapping[str, object]) -> int:
-        """Record an event before it happens; its number."""
+        """Record an event before it happens; return its number."""
 
     def note(self, number: int, columns: Mapping[str, object]) -> None:
         """Record more of it."""

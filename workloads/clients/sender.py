@@ -28,14 +28,14 @@ __all__ = ["Ending", "Produces", "Sender"]
 _TICK_NS: Final = 10_000_000
 """100 wake-ups a second at most: at 500 records a second, 2-4 % of a core."""
 _BACKLOG_S: Final = 1.0
-"""How much of its schedule a producer makes up for after it could not send."""
+"""The part of its schedule that a producer makes up for after it could not send."""
 _WAIT_S_MAX: Final = 0.1
 """The longest wait inside librdkafka: signals are seen after it."""
 _FATAL_DRAIN_S: Final = 5.0
 
 
 class Produces(Protocol):
-    """What a sender needs of librdkafka's producer."""
+    """The part of librdkafka's producer that a sender uses."""
 
     def produce_batch(
         self,
@@ -45,10 +45,10 @@ class Produces(Protocol):
         *,
         on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> int:
-        """Queue these for one partition; how many were. The others get an `_error`."""
+        """Queue these for one partition; return how many were. The others get an `_error`."""
 
     def poll(self, timeout: float) -> int:
-        """Report what ended, waiting for it if nothing did."""
+        """Report the sends that ended; wait for one if none did."""
 
     def purge(self) -> None:
         """Give up what is queued or in flight."""
@@ -58,7 +58,7 @@ class Produces(Protocol):
 
 
 class Ending(Enum):
-    """Why a logical client ended."""
+    """The reason why a logical client ended."""
 
     STOPPED = auto()
     FATAL = auto()
@@ -112,7 +112,7 @@ class Sender:
         return Ending.STOPPED
 
     def close(self) -> None:
-        """Disconnect. What has no end by now is given up, so that it takes no time."""
+        """Disconnect. Sends without an end by now are given up, so that it takes no time."""
         self._producer.purge()
         # Closing polls a last time, and raises a fatal error that no poll has met yet.
         with suppress(KafkaException):

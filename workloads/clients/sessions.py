@@ -1,4 +1,4 @@
-"""Which unbroken ownership of its key a polled record belongs to.
+"""Sessions: the unbroken ownership of its key to which a polled record belongs.
 
 A consumer reads a key in order only while it owns it without a break: a new assign, or a rebalance
 that took the key away and gave it back, may start anywhere. Each such ownership is a session, and
@@ -37,12 +37,12 @@ class Sessions:
         return frozenset(self._owned)
 
     def begin_poll(self) -> None:
-        """A poll is about to begin: what it returns is fetched after all that happened so far."""
+        """Begin a poll: the records that it returns are fetched after all that happened so far."""
         self._held = set(self._owned)
         self._unsure.clear()
 
     def gain(self, keys: Iterable[int]) -> None:
-        """The consumer was given these keys, of which it may own some already."""
+        """Take note that the consumer was given these keys; it may own some already."""
         for key in keys:
             if key in self._held:
                 self._unsure.add(key)
@@ -51,20 +51,20 @@ class Sessions:
             self._current[key] += 1
 
     def lose(self, keys: Iterable[int]) -> None:
-        """These keys were taken from the consumer."""
+        """Take note that these keys were taken from the consumer."""
         self._owned.difference_update(keys)
 
     def sever(self) -> None:
-        """A poll ended badly: what it took along is not known, so order starts anew after it."""
+        """End the sessions after a failed poll: its records are unknown, so order starts anew."""
         self._current += 1
 
     def end_poll(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The poll ended, well or badly: the session of each record that it returned."""
+        """End the poll, good or bad; return the session of each record that it returned."""
         sessions: NDArray[np.int32] = np.maximum(self._current[keys], 0)
         for key in self._unsure:
             records = np.flatnonzero(keys == key)
             breaks = np.cumsum(np.diff(offsets[records], prepend=offsets[records[:1]] - 1) != 1)
             sessions[records] = self._current[key] + breaks
-            # What follows in the next poll is of the new ownership, and of a session of its own.
+            # Records of the next poll are of the new ownership, and of a session of its own.
             self._current[key] = sessions[records].max(initial=self._current[key]) + 1
         return sessions

@@ -1,4 +1,4 @@
-"""SIGTERM as a question that a client's loop asks once a round."""
+"""SIGTERM as a flag that a client's loop reads once a round."""
 
 import signal
 import time
@@ -12,7 +12,7 @@ _LOOK_S: Final = 0.1
 
 
 def stop_on_sigterm() -> Callable[[], bool]:
-    """Whether SIGTERM (or Ctrl-C, when started by hand) came since this was called.
+    """Return a check whether SIGTERM (or Ctrl-C, when started by hand) came since this call.
 
     The handler only takes note: an exception out of it could strike between a poll and the record
     of what it returned.

@@ -14,14 +14,14 @@ from workloads.generators.pace import Pace
 __all__ = ["Run", "await_due", "run_threads", "steady_pace"]
 
 Run = Callable[[threading.Event], None]
-"""What a thread does, until the event is set."""
+"""The work of a thread, until the event is set."""
 
 _TICK_NS: Final = 1_000_000
 _LOOK_S: Final = 0.1
 
 
 def run_threads(runs: Iterable[Run], *, stopped: Callable[[], bool], end_s_max: float) -> bool:
-    """Run these until told to stop, or until one of them fails: then False.
+    """Run these until told to stop, or until one of them fails: then return False.
 
     What has not ended `end_s_max` after that is left behind; it ends with the process.
     """
@@ -36,13 +36,13 @@ def run_threads(runs: Iterable[Run], *, stopped: Callable[[], bool], end_s_max: 
 
 
 def steady_pace(rate: float, clock: Clock, *, share: float) -> Pace:
-    """A schedule without a backlog; `share` of a step later than the first one's."""
+    """Return a schedule without a backlog; `share` of a step later than the first one's."""
     start_ns = clock.now_ns() + int(share * 1e9 / rate)
     return Pace(rate=rate, backlog_max=1, tick_ns=_TICK_NS, start_ns=start_ns)
 
 
 def await_due(pace: Pace, clock: Clock, ending: threading.Event) -> bool:
-    """Wait for what is due next; False if told to end."""
+    """Wait for what is due next; return False if told to end."""
     while not pace.due(clock.now_ns()):
         if ending.wait(min(_LOOK_S, pace.wait_ns(clock.now_ns()) / 1e9)):
             return False

@@ -1,4 +1,4 @@
-"""What a transactional producer asks of a client library, and how a library's errors count.
+"""A transactional producer's view of a client library, and the severity of a library's errors.
 
 Both libraries sort their errors alike (librdkafka's INTRODUCTION.md, "Transactional producer";
 KafkaProducer's documentation): what may be called again, what leaves only an abort, and what leaves
@@ -14,14 +14,14 @@ __all__ = ["Group", "Severity", "TransactionError", "Transacts"]
 
 
 class Severity(Enum):
-    """What can be done about an error."""
+    """The possible reaction to an error."""
 
     RETRIABLE = auto()
     """The same call again."""
     ABORTABLE = auto()
     """Abort the transaction, then begin another."""
     FATAL = auto()
-    """Nothing, with this instance."""
+    """Nothing more can be done with this instance."""
 
 
 class TransactionError(Exception):
@@ -30,7 +30,7 @@ class TransactionError(Exception):
     def __init__(self, text: str, *, code: int, severity: Severity) -> None:
         super().__init__(text)
         self.code = code
-        """Of the error registry."""
+        """The code of the error registry."""
         self.severity = severity
 
 
@@ -40,7 +40,7 @@ class Group:
 
     name: str
     metadata: object
-    """As librdkafka's consumer hands it out for librdkafka's producer."""
+    """The metadata as librdkafka's consumer hands it out for librdkafka's producer."""
 
 
 class Transacts(Protocol):

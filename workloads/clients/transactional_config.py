@@ -1,4 +1,4 @@
-"""What a transactional producer and a watcher of stable offsets are told: one JSON file each."""
+"""The configurations of transactional producers and watchers of stable offsets: JSON files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,25 +17,27 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeConfig:
-    """What a transactional producer is told of the records that it takes in."""
+    """The configuration of the records that a transactional producer takes in."""
 
     group: str
-    """Whose offsets are sent with transactions: all instances of a transactional id have one."""
+    """The group whose offsets are sent with transactions: all instances of a transactional id share
+    it.
+    """
     process: int
-    """Under which the first instance's polls are recorded."""
+    """The process number under which the first instance's polls are recorded."""
     records_max: int
-    """Of one transaction."""
+    """The largest number of records of one transaction."""
     settings: dict[str, str]
-    """For librdkafka's consumer, but for its client.id and group.id."""
+    """The settings for librdkafka's consumer, but for its client.id and group.id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactorConfig:
-    """What a transactional producer is told."""
+    """The configuration of a transactional producer."""
 
     common: ClientConfig
     java: JavaProgram | None
-    """To run Kafka's own client in; None: librdkafka."""
+    """The Java to run Kafka's own client in; None: librdkafka."""
     transactional_id: str
     rate: float
     """Transactions a second; 0: as fast as it can."""
@@ -49,27 +51,27 @@ class TransactorConfig:
     delivery_timeout_ms: int
     end_timeout_ms: int
     intake: IntakeConfig | None = None
-    """None: it takes nothing in."""
+    """The intake; None: it takes nothing in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsConfig:
-    """What a watcher of stable offsets is told."""
+    """The configuration of a watcher of stable offsets."""
 
     client: str
     raw: str
     """The directory to record into."""
     origin_ns: int
-    """Of the run's clock."""
+    """The origin of the run's clock."""
     keys: tuple[str, ...]
     settings: dict[str, str]
-    """For librdkafka."""
+    """The settings for librdkafka."""
     due_ns: int
-    """On the run's clock: when every transaction must have ended."""
+    """The time on the run's clock at which every transaction must have ended."""
     deadline_ns: int
-    """On the run's clock: when to give up."""
+    """The time on the run's clock to give up at."""
     result: str
-    """Path of the JSON file in which it says of which keys the last stable offset is the end."""
+    """The path of the JSON file that lists the keys whose last stable offset is the end."""
 
 
 def write_as(kind: type[T], path: Path, config: T) -> None:
@@ -78,5 +80,5 @@ def write_as(kind: type[T], path: Path, config: T) -> None:
 
 
 def read_as(kind: type[T], path: Path) -> T:
-    """A configuration of this kind."""
+    """Return a configuration of this kind."""
     return TypeAdapter(kind).validate_json(path.read_bytes())

@@ -17,24 +17,24 @@ _WAIT_S_MAX: Final = 0.1
 """The longest wait inside librdkafka: signals are seen after it."""
 _CLOSE_S_MAX: Final = 5.0
 _STUCK_S: Final = 2.0
-"""After its time-out, a call is taken for one that never ends."""
+"""The time after its time-out at which a call is taken for one that never ends."""
 _TIMED_OUT: Final = KafkaError._MSG_TIMED_OUT  # noqa: SLF001  # the constant's name
 
 
 class TransactionalProducer(Protocol):
-    """What is needed of librdkafka's producer."""
+    """The part of librdkafka's producer that is used."""
 
     def init_transactions(self, timeout: float) -> None:
-        """As confluent_kafka.Producer, and so the others."""
+        """Do as `confluent_kafka.Producer.init_transactions`; the other methods likewise."""
 
     def begin_transaction(self) -> None:
-        """As there."""
+        """Do as `Producer.begin_transaction`."""
 
     def commit_transaction(self, timeout: float) -> None:
-        """As there."""
+        """Do as `Producer.commit_transaction`."""
 
     def abort_transaction(self, timeout: float) -> None:
-        """As there."""
+        """Do as `Producer.abort_transaction`."""
 
     def produce(
         self,
@@ -44,21 +44,21 @@ class TransactionalProducer(Protocol):
         partition: int,
         on_delivery: Callable[[KafkaError | None, Message], None],
     ) -> None:
-        """As there."""
+        """Do as `Producer.produce`."""
 
     def send_offsets_to_transaction(
         self, positions: list[TopicPartition], group_metadata: object, timeout: float
     ) -> None:
-        """As there."""
+        """Do as `Producer.send_offsets_to_transaction`."""
 
     def poll(self, timeout: float) -> int:
-        """As there."""
+        """Do as `Producer.poll`."""
 
     def purge(self) -> None:
-        """As there."""
+        """Do as `Producer.purge`."""
 
     def close(self) -> object:
-        """As there: aborts what is open, and waits for that."""
+        """Do as `Producer.close`: abort an open transaction, and wait for that."""
 
 
 class LibrdkafkaTransactions:
@@ -161,13 +161,13 @@ class LibrdkafkaTransactions:
         self._again(self._producer.commit_transaction, timeout_s)
 
     def abort(self, timeout_s: float) -> None:
-        """Abort, and wait for the acknowledgement; records without an end get one by it."""
+        """Abort, and wait for the acknowledgement; the abort ends the records without an end."""
         self._again(self._producer.abort_transaction, timeout_s)
         while self._in_flight and self._producer.poll(0):
             pass
 
     def close(self) -> None:
-        """Disconnect; what has no end by now is given up, an abort after a while."""
+        """Disconnect; sends without an end by now are given up, an abort after a while."""
         closing = Thread(target=self._close, daemon=True)
         closing.start()
         closing.join(_CLOSE_S_MAX)
@@ -198,9 +198,10 @@ class LibrdkafkaTransactions:
 
 
 def _error(error: KafkaError) -> TransactionError:
-    """Anything that librdkafka does not sort leaves an abort: if even that is too late, it says so.
+    """Return the error; any that librdkafka does not sort leaves an abort, if it is not too late.
 
-    A produce call, for one, is refused with a plain _STATE after an error that it has not told.
+    If even an abort is too late, librdkafka says so. A produce call, for one, is refused with a
+    plain _STATE after an error that it has not told.
     """
     if error.fatal():
         severity = Severity.FATAL

@@ -1,13 +1,13 @@
-"""Asks, when every producer has ended, whether every transaction has.
+"""The watcher of stable offsets: waits for every transaction to end once every producer has.
 
 A reader at read_committed is given a key's records up to its last stable offset: the first record
-of a transaction that is open there. Once nobody writes, each transaction ends (its marker was on
+of a transaction that is open there. Once no client writes, each transaction ends (its marker was on
 its way, or the coordinator aborts it at its time-out) and the last stable offset becomes the end of
 the log. A key where it does not is held up for good.
 
 The high watermark is asked for first: if the last stable offset, asked for afterwards, is below it,
 there was an open transaction at that moment, whatever was written in between. Each observation that
-differs from the one before is recorded, and the last one of each key in any case.
+differs from the one before is recorded; the last one of each key always is.
 """
 
 import json
@@ -34,12 +34,12 @@ _END: Final = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it is what
 
 
 class AsksOffsets(Protocol):
-    """What is needed of an AdminClient."""
+    """The part of an AdminClient that is used."""
 
     def list_offsets(
         self, topic_partition_offsets: dict[TopicPartition, Any], **kwargs: Any
     ) -> Mapping[Any, Any]:
-        """As there: futures by topic and partition."""
+        """Do as `AdminClient.list_offsets`: return futures by topic and partition."""
 
 
 class OffsetsWatch:
@@ -62,7 +62,7 @@ class OffsetsWatch:
         self._last: dict[str, tuple[int, int]] = {}
 
     def run(self, stopped: Callable[[], bool]) -> tuple[str, ...]:
-        """Observe; the keys of which the last stable offset is the end of the log."""
+        """Observe; return the keys of which the last stable offset is the end of the log."""
         settled: list[str] = []
         while not stopped():
             over = self._clock.now_ns() >= self._config.due_ns
@@ -78,7 +78,7 @@ class OffsetsWatch:
         return tuple(key for key in self._config.keys if key in settled)
 
     def _look(self, keys: Sequence[str], *, due: bool) -> dict[str, tuple[int, int]]:
-        """The last stable offset and high watermark of the keys whose leader says both."""
+        """Return the last stable offset and high watermark of the keys whose leader says both."""
         time_ns = self._clock.now_ns()
         ends = self._ask(keys, IsolationLevel.READ_UNCOMMITTED)
         stables = self._ask(list(ends), IsolationLevel.READ_COMMITTED)
@@ -114,7 +114,7 @@ class OffsetsWatch:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Watch as the configuration says; 0 in any case."""
+    """Watch as the configuration says; always return 0."""
     config = read_as(OffsetsConfig, Path(argv[1]))
     admin = AdminClient({**config.settings, "client.id": config.client})
     with RowJournal(Path(config.raw), "stable_offsets") as journal:

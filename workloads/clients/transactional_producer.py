@@ -36,7 +36,7 @@ Connect = Callable[[dict[str, str]], Transacts]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run transactions as configured; 0 when told to stop, 1 when every instance failed."""
+    """Run transactions as configured; return 0 when told to stop, 1 when every instance failed."""
     config = read_as(TransactorConfig, Path(argv[1]))
     stopped = stop_on_sigterm()
     with ExitStack() as stack:
@@ -92,7 +92,7 @@ def _one(
     offsets: EventJournal,
     stopped: Callable[[], bool],
 ) -> Ending:
-    """One logical client, from its connection to its end."""
+    """Run one logical client, from its connection to its end."""
     common = config.common
     names = {
         "client.id": common.name(generation),
@@ -128,7 +128,7 @@ def _one(
 def _intake(
     config: TransactorConfig, generation: int, *, offsets: EventJournal, stack: ExitStack
 ) -> Intake | None:
-    """What one logical client takes in, if it does; closed with the stack."""
+    """Return the intake of one logical client, if it has one; closed with the stack."""
     common = config.common
     if config.intake is None:
         return None

@@ -5,9 +5,9 @@ the end of a transaction before it is asked for. The outcome of each send is tha
 transaction:
 
 - the commit was acknowledged: ok;
-- the commit was asked for, and nobody acknowledged either it or an abort: info;
+- the commit was asked for, and neither it nor an abort was acknowledged: info;
 - else fail. Once an abort is acknowledged the transaction can only be aborted; and one whose commit
-  was never asked for can only be aborted, too, by whoever does it in the end (the producer, its
+  was never asked for can only be aborted, too, by one party or another (the producer, its
   successor with the same id, or the coordinator at the transaction's time-out). So a send of it did
   not happen, whatever became of the abort.
 
@@ -46,7 +46,7 @@ _FLUSH_SLACK_S: Final = 2.0
 
 
 class Ending(Enum):
-    """Why a logical client ended."""
+    """The reason why a logical client ended."""
 
     STOPPED = auto()
     FATAL = auto()
@@ -113,12 +113,12 @@ class Transactor:
         return Ending.STOPPED
 
     def _is_done(self) -> bool:
-        """Whether this producer was to send so much and no more."""
+        """Return whether this producer has used up its transactions, or stops after a failure."""
         failed = self._config.stop_on_failure and self._failed
         return failed or self._intents.count == self._config.transaction_count_max
 
     def _transact(self, intent: Intent) -> bool:
-        """One transaction, recorded from begin to end. False if the instance cannot go on."""
+        """Run one transaction, recorded from begin to end; False if the instance cannot go on."""
         number = self._journal.begin(
             {
                 "process": self._process,
@@ -158,7 +158,7 @@ class Transactor:
             )
 
     def _send(self, transaction: _Open, count: int) -> None:
-        """Write so many records, and wait until each has an end."""
+        """Write `count` records, and wait until each has an end."""
         keys = self._keys.take(count)
         values = self._recorder.invoke(keys, time_ns=self._clock.now_ns())
         transaction.keys += keys.tolist()
@@ -173,7 +173,7 @@ class Transactor:
         self._client.flush(self._config.delivery_timeout_ms / 1000 + _FLUSH_SLACK_S)
 
     def _end(self, transaction: _Open, intent: Intent) -> bool:
-        """Commit or abort. A commit that leaves an abort is followed by one."""
+        """Commit or abort; a commit that leaves only an abort is followed by one."""
         if intent is Intent.ABORT:
             return self._abort(transaction, otherwise=Outcome.FAIL)
         self._calling(transaction, Intent.COMMIT)
@@ -189,7 +189,7 @@ class Transactor:
         return True
 
     def _abort(self, transaction: _Open, *, otherwise: Outcome) -> bool:
-        """Abort. `otherwise`: of the sends, if the abort is not acknowledged."""
+        """Abort. `otherwise`: the outcome of the sends, if the abort is not acknowledged."""
         # A commit that was asked for before stays what the row is about until the abort is sure.
         if otherwise is Outcome.FAIL:
             self._calling(transaction, Intent.ABORT)

@@ -1,1 +1,1 @@
-"""What comes next, decided from a seed and a clock that is handed in: no sockets, no sleeping."""
+"""The next act of a client, decided from a seed and a given clock: no sockets, no sleeping."""

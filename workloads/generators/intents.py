@@ -1,4 +1,4 @@
-"""How the next transaction is to end: a pattern, or a share of aborts drawn from the seed."""
+"""The intended end of the next transaction: a pattern, or a share of aborts drawn from the seed."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -9,7 +9,7 @@ __all__ = ["Intent", "Intents"]
 
 
 class Intent(StrEnum):
-    """What a producer sets out to do at the end of a transaction."""
+    """The end that a producer intends for a transaction."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -28,11 +28,11 @@ class Intents:
 
     @property
     def count(self) -> int:
-        """How many were handed out."""
+        """The number of intents handed out."""
         return self._count
 
     def next(self) -> Intent:
-        """The intent of the next transaction."""
+        """Return the intent of the next transaction."""
         number, self._count = self._count, self._count + 1
         if self._pattern:
             return self._pattern[number % len(self._pattern)]

@@ -1,4 +1,4 @@
-"""Which key comes next: every key equally often, in an order that only the seed knows."""
+"""The next keys: every key equally often, in an order that only the seed knows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -22,7 +22,7 @@ class KeyCycle:
         self._rest = self._keys[:0]
 
     def take(self, count: int) -> NDArray[np.int32]:
-        """The next `count` keys."""
+        """Return the next `count` keys."""
         missing = count - len(self._rest)
         if missing > 0:
             rounds = -(-missing // len(self._keys))
@@ -33,7 +33,7 @@ class KeyCycle:
 
 
 def by_key(keys: NDArray[np.int32]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Each key that occurs, with its positions in ascending order."""
+    """Yield each key that occurs, with its positions in ascending order."""
     order = np.argsort(keys, kind="stable")
     if len(keys):
         for positions in np.split(order, np.flatnonzero(np.diff(keys[order])) + 1):

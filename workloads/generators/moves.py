@@ -1,11 +1,11 @@
-"""Which partition moves next, to where, and whether that is called off: drawn from a seed.
+"""The next move of a partition: which one, to where, and whether it is called off, from a seed.
 
 A move adds a replica, removes one, or puts one on another broker; where that makes a different
 broker the first of them, the preferred leader changes, too. No move leaves fewer or more replicas
-than the bounds say, and after so many moves there are no more: the budget.
+than the bounds say, and the budget limits the number of moves.
 
 The generator knows no cluster. It is told where a partition is and names where it is to be, so that
-what it says is legal whatever became of the moves before.
+its moves are legal whatever became of the moves before.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ Replicas = tuple[int, ...]
 
 
 class Change(StrEnum):
-    """What a move does to the set of replicas."""
+    """The effect of a move on the set of replicas."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -39,7 +39,7 @@ class Move:
 
     change: Change
     replicas: Replicas
-    """What is to be."""
+    """The replicas after the move."""
     cancel_after_s: float | None
     """Call it off so long after it began, if it is not over by then; None: not by intent."""
 
@@ -80,15 +80,15 @@ class Moves:
 
     @property
     def is_over(self) -> bool:
-        """Whether the budget is used up."""
+        """Return whether the budget is used up."""
         return self._moves_left == 0
 
     def next_key(self) -> int:
-        """The key to move now: each equally often."""
+        """Return the key to move now: each equally often."""
         return int(self._keys.take(1)[0])
 
     def next(self, replicas: Replicas) -> Move:
-        """Where a partition that is there now is to go; counts against the budget."""
+        """Return the next move of a partition with these replicas; it counts against the budget."""
         assert not self.is_over, "a move beyond the budget"
         if self._moves_left is not None:
             self._moves_left -= 1
@@ -98,7 +98,7 @@ class Moves:
         )
 
     def _possible(self, replicas: Replicas) -> tuple[Change, ...]:
-        """Of a partition outside the bounds, what leads towards them."""
+        """Return the possible changes; outside the bounds, those that lead towards them."""
         count, spare = len(replicas), self._spare(replicas)
         if count > self._replicas_max:
             return (Change.REMOVE,)

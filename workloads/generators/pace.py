@@ -1,8 +1,8 @@
-"""How many records are due: an open-loop schedule.
+"""The number of records that are due: an open-loop schedule.
 
 A closed loop (send, wait, send) sends least just when the system is slow, and so hides exactly what
-it is there to find. Here record number i is due at i / rate, whatever the system answers. What is
-overdue is made up for, within a bound: beyond it the schedule is given up, so that a cluster that
+it is there to find. Here record number i is due at i / rate, whatever the system answers. Overdue
+records are made up for, within a bound: beyond it the schedule is given up, so that a cluster that
 was away for a minute is not drowned in that minute's records when it returns.
 """
 
@@ -26,12 +26,12 @@ class Pace:
     """Records are handed out at most once a tick: a wake-up costs the same for one or for ten."""
     start_ns: int
     forfeited_count: int = 0
-    """Records that were overdue beyond the bound, and are never made up for."""
+    """Records that were overdue beyond the bound, and are never sent."""
     _taken_count: int = 0
     _tick_at_ns: int = 0
 
     def due(self, now_ns: int) -> int:
-        """Records to send now; 0 before the tick. Take them with `take`, or fewer."""
+        """Return the number of records to send now; 0 before the tick. `take` them, or fewer."""
         if self.rate == 0:
             return self.backlog_max
         if now_ns < self._tick_at_ns:
@@ -43,12 +43,12 @@ class Pace:
         return overdue - excess
 
     def take(self, count: int, now_ns: int) -> None:
-        """`count` of the records that are due were sent."""
+        """Take note that `count` of the records that are due were sent."""
         self._taken_count += count
         self._tick_at_ns = now_ns + self.tick_ns
 
     def wait_ns(self, now_ns: int) -> int:
-        """Until a record is due, as seen from now; 0 if one is."""
+        """Return the time until a record is due, as seen from now; 0 if one is."""
         if self.rate == 0:
             return 0
         next_at_ns = self.start_ns + int(self._taken_count * _SECOND_NS / self.rate) + 1

@@ -1,7 +1,7 @@
-"""When a consumer assigns its keys anew, and from where: back over some of what it has read.
+"""The times at which a consumer assigns its keys anew, and the offsets: back over records it read.
 
 A log that was cut and written again below a reader's position looks whole to a reader that only
-goes forward. One that goes back sees that what it was shown did not stay.
+goes forward. One that goes back sees that records that it was shown did not stay.
 """
 
 from typing import Final
@@ -28,15 +28,15 @@ class Reassign:
         self._at_ns = now_ns + self._interval_ns()
 
     def read(self, keys: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
-        """These records were read."""
+        """Take note that these records were read."""
         np.maximum.at(self._next, keys, offsets + 1)
 
     def is_due(self, now_ns: int) -> bool:
-        """Whether it is time."""
+        """Return whether a new assignment is due."""
         return self._mean_s > 0 and now_ns >= self._at_ns
 
     def offsets(self, now_ns: int) -> list[int]:
-        """Where to start each key, as of now; the next time is a random while later."""
+        """Return the offset at which to start each key now; draw the next time."""
         self._at_ns = now_ns + self._interval_ns()
         back_max = _LOOK_BACK_MAX // len(self._next)
         back = self._rng.integers(0, back_max, size=len(self._next), endpoint=True)

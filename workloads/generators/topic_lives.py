@@ -1,11 +1,12 @@
-"""What is done to topics: created, altered, given partitions, deleted, and created again.
+"""The writes to topics: created, altered, given partitions, deleted, and created again.
 
 A slot holds one topic at a time. Its name lives several lives, each with a new topic id, and then
 another name takes its place. The first slot of several keeps its topic, and changes its setting all
 the time: a read that is minutes old then shows it, too. The number that a setting carries grows
 with every write to the name, over all its lives, so that each number says which write it is of.
 
-A write that may have happened or not (info) leaves nobody sure of its topic: the name is given up.
+After a write that may have happened or not (info) the state of its topic is uncertain: the name is
+given up.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ __all__ = ["MetadataF", "TopicLives", "TopicWrite"]
 
 
 class MetadataF(StrEnum):
-    """What a write of metadata does, as METADATA_WRITES and PARTITION_WRITES name it."""
+    """The effect of a write of metadata, as METADATA_WRITES and PARTITION_WRITES name it."""
 
     CREATE = "create-topic"
     ALTER = "alter-config"
@@ -37,9 +38,9 @@ class TopicWrite:
     config_value: int | None
     """The number to set; None: a write that sets none."""
     partition_count: int = 1
-    """Of a creation, and of a write that gives it partitions: how many it is to have."""
+    """The number of partitions that a creation, or a write that adds partitions, gives it."""
     replication_factor: int = 1
-    """Of a creation."""
+    """The replication factor of a creation."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,11 +91,11 @@ class TopicLives:
 
     @property
     def names(self) -> Sequence[str]:
-        """What is worth reading: the name in each slot, and the one that was there before."""
+        """The names worth reading: the name in each slot, and the one that was there before."""
         return [slot.name for slot in self._slots] + [name for name in self._retired if name]
 
     def next(self) -> TopicWrite:
-        """The write to do now; say how it `ended` before asking for another."""
+        """Return the write to do now; say how it `ended` before asking for another."""
         slot = self._slots[self._turn]
         if not slot.is_alive:
             factor = int(self._draw.integers(1, self._replication_factor_max + 1))
@@ -117,7 +118,7 @@ class TopicLives:
         return TopicWrite(f=MetadataF.DELETE, topic=slot.name, config_value=None)
 
     def ended(self, write: TopicWrite, outcome: Outcome) -> None:
-        """How the write went; the next one is for another topic."""
+        """Take the outcome of the write; the next write is for another topic."""
         slot = self._slots[self._turn]
         slot.writes_count += 1  # also after a failure: a number is never written twice
         if outcome is Outcome.OK:
@@ -128,7 +129,7 @@ class TopicLives:
         self._turn = (self._turn + 1) % len(self._slots)
 
     def _is_grown_now(self, slot: _Slot) -> bool:
-        """Each order of what is left to be done to a topic is equally likely."""
+        """Draw whether to add a partition; each order of the writes left is equally likely."""
         if not slot.grows_left:
             return False
         left = slot.grows_left + max(0, slot.alters_left)

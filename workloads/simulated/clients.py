@@ -17,14 +17,14 @@ class Client(Node, Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing of it is under way."""
+        """Return whether the client has nothing under way."""
 
     def give_up(self) -> None:
         """End its recording; what is open stays open."""
 
 
 class Clients:
-    """Those of one workload, by name."""
+    """The clients of one workload, by name."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
@@ -39,7 +39,7 @@ class Clients:
         self._hosts[name] = (host, client)
 
     def wait(self, clients: Sequence[Client], *, within_ns: int) -> bool:
-        """Let the world go on until these are idle; whether they are."""
+        """Let the world go on until these are idle; return whether they are."""
         end_ns = self._cluster.world.now_ns + within_ns
         while not all(client.idle for client in clients):
             if self._cluster.world.now_ns >= end_ns:
@@ -55,5 +55,5 @@ class Clients:
                 self._cluster.world.kill(host)
 
     def end_all(self) -> None:
-        """End whoever has not ended, with their recordings."""
+        """End the clients that have not ended, with their recordings."""
         self.end([client for _, client in self._hosts.values()])

@@ -30,7 +30,7 @@ _S: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerPlan:
-    """What one consumer does."""
+    """The plan of one consumer."""
 
     process: int
     places: Sequence[tuple[str, int]]
@@ -39,7 +39,7 @@ class ConsumerPlan:
     """Mean time until it assigns anew; 0: never."""
     seed: int = 0
     noted: bool = False
-    """Whether it notes what it read, for an oracle."""
+    """True if it notes what it read, for an oracle."""
 
 
 class SimulatedConsumer:
@@ -62,7 +62,7 @@ class SimulatedConsumer:
         self._reassign_ns: int | None = None
         self._stopping = False
         self.idle = False
-        """Whether it has ended."""
+        """True once it has ended."""
         self.poll_count = 0
         self.record_count = 0
 
@@ -102,7 +102,7 @@ class SimulatedConsumer:
         effects.append((WAKE, now + _POLL_NS))
 
     def _end_poll(self, now: int) -> int:
-        """End the poll that is open; how many records it returned."""
+        """End the poll that is open; return how many records it returned."""
         if self._poll is None:
             return 1
         returned, self._returned = self._returned, Returned()
@@ -141,7 +141,7 @@ class SimulatedConsumer:
         return due_ns is not None and now >= due_ns
 
     def _reassign(self) -> None:
-        """A new session of all keys, each from somewhere before where it was."""
+        """Begin a new session of all keys, each from somewhere before where it was."""
         back_max = _LOOK_BACK_MAX // len(self._positions)
         self._session += 1
         self._fetches.forget()

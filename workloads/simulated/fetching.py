@@ -22,7 +22,7 @@ _OUT_OF_RANGE: Final = int(Error.OFFSET_OUT_OF_RANGE)
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What came of one key: batches, or that its position is beyond its log."""
+    """The result for one key: batches, or that its position is beyond its log."""
 
     number: int
     """Its place in the routes."""
@@ -31,7 +31,7 @@ class Fetched:
 
 
 class Fetches:
-    """Of one client."""
+    """The fetches of one client."""
 
     __slots__ = ("_asked", "_by_leader", "_correlations", "_due_ns", "_routes")
 
@@ -39,13 +39,13 @@ class Fetches:
         self._routes = routes
         self._correlations = correlations
         self._asked: dict[int, tuple[int, int, dict[Any, int]]] = {}
-        """By correlation: when, whom, and the places of the keys."""
+        """By correlation: the time, the leader, and the places of the keys."""
         self._by_leader: dict[int, int] = {}
         self._due_ns: dict[int, int] = {}
-        """Leaders that are not to be asked before."""
+        """By leader, the time before which it is not to be asked."""
 
     def ask(self, now: int, positions: Mapping[int, int], effects: Effects) -> None:
-        """Fetch these keys, by their places, from where each is; whom nobody asks already."""
+        """Fetch these keys from their positions; skip leaders with a fetch under way."""
         self._give_up_late(now)
         routes = self._routes
         wanted: dict[int, list[int]] = {}
@@ -75,7 +75,7 @@ class Fetches:
             effects.append((SEND, leader, request))
 
     def take(self, now: int, response: FetchResponse) -> list[Fetched]:
-        """What an answer brings; nothing, if nobody waits for it any more."""
+        """Return what an answer brings; nothing, if the fetch was given up or forgotten."""
         asked = self._asked.pop(response.correlation, None)
         if asked is None:
             return []
@@ -98,14 +98,14 @@ class Fetches:
         return found
 
     def unreachable(self, now: int, correlation: int) -> None:
-        """A fetch came back."""
+        """Take note that a fetch came back."""
         asked = self._asked.pop(correlation, None)
         if asked is not None:
             del self._by_leader[asked[1]]
             self._refused(now, asked[1])
 
     def forget(self) -> None:
-        """What is under way is not wanted any more."""
+        """Forget the fetches that are under way: their answers will be ignored."""
         self._asked.clear()
         self._by_leader.clear()
 

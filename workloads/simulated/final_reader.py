@@ -25,7 +25,7 @@ __all__ = ["SimulatedReader"]
 
 _LOOK_NS: Final = 20_000_000
 _END_NS: Final = 3_000_000_000
-"""Of one question for the end of a log."""
+"""The time-out of one question for the end of a log."""
 _LATEST: Final = -1
 _TIMED_OUT: Final = -185
 """librdkafka's code for a request that got no answer in time."""

@@ -14,14 +14,14 @@ _MS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerPlan:
-    """What one producer does."""
+    """The plan of one producer."""
 
     process: int
     places: Sequence[tuple[str, int]]
     """Its keys, as (topic, partition)."""
     brokers: Sequence[int]
     rate: float
-    """Records a second; 0: as many as go."""
+    """Records a second; 0: as many as possible."""
     acks: str = "all"
     idempotence: bool = True
     message_timeout_ns: int = 15_000 * _MS
@@ -29,7 +29,7 @@ class ProducerPlan:
     in_flight_max: int = 20_000
     seed: int = 0
     noted: bool = False
-    """Whether it notes what was acknowledged, for an oracle."""
+    """True if it notes what was acknowledged, for an oracle."""
 
 
 class Lane:
@@ -62,7 +62,7 @@ class Lane:
         self.call_ns = 0
         self.sent_ns = 0
         self.correlation = 0
-        """Of the request that the batch is in; 0: it is to be sent (again)."""
+        """The correlation of the request that the batch is in; 0: it is to be sent (again)."""
         self.due_ns = 0
         self.alone = False
-        """After a failure: what it sends must not hold up other lanes."""
+        """True after a failure: its batches must not hold up other lanes."""

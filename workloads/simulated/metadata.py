@@ -54,17 +54,17 @@ class SimulatedMetadata:
 
     @property
     def promises(self) -> Promises:
-        """It sends no records."""
+        """Return the promises of records, of which it sends none."""
         return Promises(idempotent=False, acks="", consume="assign")
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """It writes to no key."""
+        """Return no keys: it writes to none."""
         return ()
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """None: they are all in this process."""
+        """Return no processes: the clients are all in this one."""
         return {}
 
     def start(self) -> None:
@@ -90,11 +90,11 @@ class SimulatedMetadata:
         self._reads.close()
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:  # noqa: ARG002  # the port's
-        """There is nothing to read."""
+        """Return no keys: there is nothing to read."""
         return ()
 
     def counts(self) -> Counts:
-        """How far the writers are."""
+        """Return the counts of the writers so far."""
         ok, fail, info = (
             sum(writer.counts[outcome] for writer in self._writers) for outcome in Outcome
         )
@@ -102,7 +102,7 @@ class SimulatedMetadata:
         return Counts(invoked=mine.invoked, ok=ok, fail=fail, info=info, by_client={_CLIENT: mine})
 
     def failures(self) -> tuple[str, ...]:
-        """None: a client that fails ends the world."""
+        """Return no failures: a client that fails ends the world."""
         return ()
 
     def _writer(self, number: int) -> SimulatedWriter:
@@ -144,7 +144,7 @@ class SimulatedMetadata:
 
 
 def build(spec: MetadataSpec, setup: SimulatedSetup) -> SimulatedMetadata:
-    """The workload of a run."""
+    """Return the workload of a run."""
     return SimulatedMetadata(
         spec,
         setup.cluster,

@@ -50,13 +50,13 @@ class SimulatedMetadataReader:
         self._timeout_ns = timeout_ns
         self._correlation = 0
         self._open: tuple[int, Sequence[str]] | None = None
-        """When a read was called, and of what."""
+        """The time at which the open read was called, and the names that it reads."""
         self._due_ns: int | None = None
         self._stopping = False
 
     @property
     def idle(self) -> bool:
-        """Whether it is told to stop, and has nothing open."""
+        """Return whether it is told to stop, and has nothing open."""
         return self._stopping and self._open is None
 
     def stop(self) -> None:
@@ -64,7 +64,7 @@ class SimulatedMetadataReader:
         self._stopping = True
 
     def give_up(self) -> None:
-        """A read that is open is left out."""
+        """Leave out a read that is open."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""
@@ -130,7 +130,7 @@ class SimulatedMetadataReader:
 def _settings_item(
     resource: tuple[int, str, int, Sequence[tuple[str, str, bool]]],
 ) -> dict[str, Any]:
-    """`config_value` is the counter that a topic's settings carry, if they do."""
+    """Return the item of a topic's settings; `config_value` is the counter, if they have one."""
     _, name, error, settings = resource
     item: dict[str, Any] = {"topic": name, "error": Error(error).name}
     for setting, value, _ in settings:

@@ -33,7 +33,7 @@ __all__ = ["COUNTER_BASE", "COUNTER_SETTING", "SimulatedWriter", "told"]
 COUNTER_SETTING: Final = "retention.ms"
 """A setting that can carry a number."""
 COUNTER_BASE: Final = 1_000_000_000_000
-"""Smaller values are the cluster's, not ours."""
+"""The smallest counter: smaller values of the setting are the cluster's, not ours."""
 
 _TOPIC: Final = 2
 _CERTAIN_NO: Final = frozenset(
@@ -46,7 +46,7 @@ _CERTAIN_NO: Final = frozenset(
         Error.UNSUPPORTED_VERSION,
     }
 )
-"""What is refused whatever happened before."""
+"""Errors that refuse a write, whatever happened before."""
 _ANSWERS: Final = frozenset(
     {
         CreateTopicsResponse.kind,
@@ -90,7 +90,7 @@ class SimulatedWriter:
 
     @property
     def idle(self) -> bool:
-        """Whether it is told to stop, and has nothing open."""
+        """Return whether it is told to stop, and has nothing open."""
         return self._stopping and self._open is None
 
     def stop(self) -> None:
@@ -98,7 +98,7 @@ class SimulatedWriter:
         self._stopping = True
 
     def give_up(self) -> None:
-        """What is open stays so: that is info."""
+        """Leave the open write open: that is info."""
 
     def handle(self, now: int, _source: int, kind: int, message: Any, effects: Effects) -> None:
         """Take an event of the world."""
@@ -182,14 +182,14 @@ class SimulatedWriter:
 
 
 def _written(write: TopicWrite) -> dict[str, object]:
-    """What a row says of the write beside its topic."""
+    """Return the fields of a write's row besides its topic."""
     if write.f is MetadataF.GROW:
         return {"partition_count": write.partition_count}
     return {"config_value": write.config_value}
 
 
 def told(message: Any) -> tuple[int, str | None]:
-    """The error of an answer about one topic, and the id of one that was created."""
+    """Return the error of an answer about one topic, and the id of one that was created."""
     if message.kind == AlterConfigsResponse.kind:
         return message.resources[0][2], None
     if message.kind == CreatePartitionsResponse.kind:
@@ -200,5 +200,5 @@ def told(message: Any) -> tuple[int, str | None]:
 
 
 def _may_be_done(message: Any, error: int) -> bool:
-    """That a topic has so many partitions already is what a second attempt finds."""
+    """Return whether the error is what a repeated attempt to add partitions finds."""
     return message.kind == CreatePartitionsResponse.kind and error == Error.INVALID_PARTITIONS

@@ -6,13 +6,13 @@ __all__ = ["Payload"]
 
 
 class Payload(tuple[int, ...]):  # noqa: SLOT001  # it has an attribute
-    """The values; a tuple like any other to nodes, with the producer's time beside."""
+    """The values, with the time at which the producer made them; nodes see a plain tuple."""
 
     made_ns: int
 
     @classmethod
     def of(cls, values: Iterable[int], made_ns: int) -> "Payload":
-        """These values, made at this time."""
+        """Return these values, made at this time."""
         found = cls(values)
         found.made_ns = made_ns
         return found

@@ -1,4 +1,4 @@
-"""Where a simulated consumer writes down its polls, and what they returned.
+"""The recorders of a simulated consumer's polls, and of what they returned.
 
 `RecordedPolls` are a run's; `CountedPolls` are for runs of which nothing is kept but the counts.
 """
@@ -20,7 +20,7 @@ __all__ = ["CountedPolls", "Polls", "RecordedPolls", "Returned"]
 _ROWS: Final = 1 << 14
 """Records that are written together."""
 _CALLS: Final = 1 << 10
-"""Operations that are, however little they returned."""
+"""Operations that are written together, however few records they returned."""
 _SLOT_COLUMNS: Final = ("call_ns", "return_ns", "key", "error", "outcome", "f")
 
 
@@ -38,12 +38,12 @@ class Returned:
         """The offset of the first record of each run."""
         self.sessions: list[int] = []
         self.values: list[tuple[int, ...]] = []
-        """Of all of its records."""
+        """The values of each run's records."""
         self.count = 0
         """Records of all runs."""
 
     def add(self, key: int, first: int, values: tuple[int, ...], session: int) -> None:
-        """A run more."""
+        """Add a run."""
         self.keys.append(key)
         self.firsts.append(first)
         self.sessions.append(session)
@@ -51,7 +51,7 @@ class Returned:
         self.count += len(values)
 
     def extend(self, other: "Returned") -> None:
-        """The runs of another one behind these."""
+        """Add the runs of another one behind these."""
         self.keys += other.keys
         self.firsts += other.firsts
         self.sessions += other.sessions
@@ -60,10 +60,10 @@ class Returned:
 
 
 class Polls(Protocol):
-    """What a consumer needs of its record. Times do not go back; one operation is open at most."""
+    """The record of a consumer. Times do not go back; one operation is open at most."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
-        """Record a call; its number."""
+        """Record a call; return its number."""
 
     def complete(
         self, number: int, returned: Returned, *, time_ns: int, outcome: Outcome, error: int = 0
@@ -71,26 +71,26 @@ class Polls(Protocol):
         """Record how it ended."""
 
     def close(self) -> None:
-        """No more is recorded."""
+        """End the record."""
 
 
 class RecordedPolls:
-    """In the segments of a run, many operations at a time: see `sends.RecordedSends`."""
+    """The record in the segments of a run, many operations at a time: see `sends.RecordedSends`."""
 
     def __init__(self, recorder: PollRecorder) -> None:
         self._recorder = recorder
         self._count = 0
         self._open: tuple[int, F, int] | None = None
-        """(when it was called, what it does, its key)."""
+        """(the time of its call, its `f`, its key); None: no operation is open."""
         self._slots: list[tuple[int, int, int, int, int, int]] = []
-        """Of operations that are not in the segments yet, the columns of `_SLOT_COLUMNS`."""
+        """The columns of `_SLOT_COLUMNS` for operations that are not in the segments yet."""
         self._returned = Returned()
-        """What these returned."""
+        """The records that these operations returned."""
         self._run_counts: list[int] = []
-        """How many runs of that are of each."""
+        """The number of runs in `_returned` for each operation."""
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:
-        """Keep the call."""
+        """Keep the call; return its number."""
         assert self._open is None, "an operation is open"
         self._open = (time_ns, f, key)
         self._count += 1
@@ -134,7 +134,7 @@ def _slots(stated: Sequence[tuple[int, ...]]) -> NDArray[np.void]:
 
 
 def _rows(returned: Returned, run_counts: Sequence[int]) -> NDArray[np.void]:
-    """What operations returned, so many runs each; `sequence` is the place of the operation."""
+    """Return the rows of operations by their run counts; `sequence` is the operation's place."""
     counts = np.fromiter(map(len, returned.values), np.int64, len(returned.values))
     places = np.repeat(np.arange(len(run_counts)), run_counts)
     found = np.zeros(returned.count, ROW)
@@ -148,13 +148,13 @@ def _rows(returned: Returned, run_counts: Sequence[int]) -> NDArray[np.void]:
 
 
 class CountedPolls:
-    """Nowhere."""
+    """The record of runs of which only the counts are kept."""
 
     def __init__(self) -> None:
         self._count = 0
 
     def invoke(self, *, time_ns: int, f: F = F.POLL, key: int = NO_KEY) -> int:  # noqa: ARG002
-        """Number the call."""
+        """Return the number of the call."""
         self._count += 1
         return self._count
 
@@ -164,4 +164,4 @@ class CountedPolls:
         """Forget it."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""

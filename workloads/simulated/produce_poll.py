@@ -32,7 +32,7 @@ T = TypeVar("T")
 _START_NS_MAX: Final = 30 * S
 _CONSUMER_STOP_NS: Final = 9 * S
 _SLOTS: Final = 1 << 14
-"""Of a segment: a simulated client's are many, and most runs are short."""
+"""The slots of a segment: a simulated client's are many, and most runs are short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Recorders:
 
 
 def recorded(raw: Path, keys: Sequence[str]) -> Recorders:
-    """Records in a run's raw directory."""
+    """Make recorders in a run's raw directory."""
 
     def sends(name: str, process: int) -> Sends:
         recorder = SendRecorder(raw, client=name, process=process, keys=keys, slot_count=_SLOTS)
@@ -65,7 +65,7 @@ def recorded(raw: Path, keys: Sequence[str]) -> Recorders:
 
 
 def counted() -> Recorders:
-    """No records: for runs of which nothing is kept."""
+    """Make recorders that keep only counts: for runs of which nothing else is kept."""
     return Recorders(lambda _, process: CountedSends(process), lambda _, __: CountedPolls())
 
 
@@ -99,17 +99,17 @@ class SimulatedProducePoll:
 
     @property
     def promises(self) -> Promises:
-        """What its clients are configured to be promised."""
+        """Return the promises to its clients, by their configuration."""
         return self._spec.promises
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What it writes to and reads."""
+        """Return the keys that it writes to and reads."""
         return self._keys
 
     @property
     def pids(self) -> Mapping[str, int]:
-        """None: they are all in this process."""
+        """Return no processes: the clients are all in this one."""
         return {}
 
     def start(self) -> None:
@@ -151,7 +151,7 @@ class SimulatedProducePoll:
         self._clients.end_all()
 
     def final_read(self, timeout_s: float) -> tuple[str, ...]:
-        """Read every key from its first to its last offset; the keys of which this was done."""
+        """Read every key from its first to its last offset; return the keys so read."""
         name = "final-reader-0"
         process = self._spec.producers + self._spec.consumers
         reader = SimulatedReader(
@@ -167,7 +167,7 @@ class SimulatedProducePoll:
         return tuple(key for number, key in enumerate(self._keys) if number in reader.done)
 
     def counts(self) -> Counts:
-        """How far the clients are; counted anew once something has happened."""
+        """Return the counts of the clients so far; counted anew once something has happened."""
         event_count = self._cluster.world.event_count
         if self._counts is None or self._counts[0] != event_count:
             self._counts = (event_count, self._counted())
@@ -185,7 +185,7 @@ class SimulatedProducePoll:
         )
 
     def failures(self) -> tuple[str, ...]:
-        """None: a client that fails ends the world."""
+        """Return no failures: a client that fails ends the world."""
         return ()
 
     def _producer(self, index: int, name: str) -> SimulatedProducer:
@@ -223,7 +223,7 @@ class SimulatedProducePoll:
 
 
 def build(spec: ProducePollSpec, setup: SimulatedSetup) -> SimulatedProducePoll:
-    """The workload of a recorded run."""
+    """Return the workload of a recorded run."""
     return SimulatedProducePoll(
         spec,
         setup.cluster,

@@ -1,10 +1,10 @@
 """A simulated producer: unique values to every key at a steady rate, as one node of the world.
 
-It gathers records for a while and then sends each partition's as a batch. Every key has a *lane*:
-a producer id, sequences and one batch under way of its own, so that a key without a leader holds up
+It gathers records for a while and then sends each partition's as a batch. Every key has a *lane*: a
+producer id, sequences and one batch under way of its own, so that a key without a leader holds up
 no other. A batch that gets no answer, or an error that may pass, is sent again under its sequence;
 one that is older than the message time-out is given up, and its lane goes on under a new id, since
-nobody knows what became of its sequence.
+the fate of its sequence is unknown.
 """
 
 from random import Random
@@ -33,8 +33,9 @@ __all__ = ["ProducerPlan", "SimulatedProducer"]
 
 _MS: Final = 1_000_000
 _TICK_NS: Final = 50 * _MS
-"""How long it gathers. A real producer waits 5 ms: a tenth of the events is worth ten times the
-time, and what is said of a batch holds for all of its records."""
+"""The time for which it gathers. A real producer waits 5 ms: a tenth of the events is worth ten
+times the time, and the outcome of a batch holds for all of its records.
+"""
 _REQUEST_NS: Final = 6_000 * _MS
 """An answer that did not come by then will not come."""
 _ACKS_NS: Final = 5_000 * _MS
@@ -43,7 +44,9 @@ _BACKLOG_S: Final = 1.0
 _ENDS: Final = 1024
 """Batches whose ends are recorded together."""
 _UNLIMITED_RATE: Final = 5_000.0
-"""Of a producer that is to send as fast as it can: in virtual time that has no other meaning."""
+"""The rate of a producer that is to send as fast as it can: in virtual time that has no other
+meaning.
+"""
 _ALL: Final = -1
 _TIMED_OUT: Final = -192
 """librdkafka's code for a message that got no answer in time."""
@@ -63,7 +66,7 @@ _PASSING: Final = _REFRESHING | {
     Error.BROKER_NOT_AVAILABLE,
     Error.COORDINATOR_LOAD_IN_PROGRESS,
 }
-"""What is answered by sending the batch again."""
+"""Errors after which the batch is sent again."""
 _DUPLICATE: Final = int(Error.DUPLICATE_SEQUENCE_NUMBER)
 
 
@@ -98,7 +101,7 @@ class SimulatedProducer:
 
     @property
     def idle(self) -> bool:
-        """Whether every send has ended, and is recorded."""
+        """Return whether every send has ended, and is recorded."""
         return not self.open_count and not self._ends
 
     def stop(self) -> None:
@@ -162,7 +165,7 @@ class SimulatedProducer:
             lane.queue.append((now, Payload.of(values, now)))
 
     def _send(self, now: int, effects: Effects) -> None:
-        """A request to each leader with what its lanes have; one of its own for a lane alone."""
+        """Send each leader a request with the lanes' batches; a lane that is alone gets its own."""
         leaders = self._routes.leaders
         together: dict[int, list[Lane]] = {}
         for lane in self._lanes:
@@ -179,7 +182,7 @@ class SimulatedProducer:
             self._request(now, leader, lanes, effects)
 
     def _is_loaded(self, lane: Lane, now: int, effects: Effects) -> bool:
-        """Whether the lane has a batch to send, made of what waits if there was none."""
+        """Return whether the lane has a batch to send, made of what waits if there was none."""
         if lane.sending is not None:
             return True
         if not lane.queue:
@@ -202,7 +205,7 @@ class SimulatedProducer:
         return True
 
     def _next_batch(self, lane: Lane) -> tuple[int, tuple[int, ...]]:
-        """What waits, up to the size of a batch: after a stall that is more than one tick's."""
+        """Return what waits, up to the size of a batch: after a stall, several ticks' values."""
         queue = lane.queue
         call_ns, values = queue.popleft()
         if not queue or len(values) + len(queue[0][1]) > self._plan.batch_max:
@@ -215,7 +218,7 @@ class SimulatedProducer:
     def _request(self, now: int, leader: int, lanes: list[Lane], effects: Effects) -> None:
         keys = self._routes.keys
         partitions = tuple((keys[lane.number], lane.sending) for lane in lanes)
-        # A request without acks has no answer: nobody is to wait for one.
+        # A request without acks has no answer to wait for.
         correlation = self._correlations.next() if self._acks else -1
         message = ProduceRequest(correlation, self._acks, _ACKS_NS, partitions)  # type: ignore[arg-type]  # a lane that is loaded has both
         effects.append((SEND, leader, message))

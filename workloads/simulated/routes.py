@@ -1,7 +1,7 @@
-"""What a simulated client knows of the cluster: the ids of its topics, and who leads what.
+"""The routes of a simulated client: the ids of its topics, and the leader of each partition.
 
-It asks one broker after the other, at most one at a time and not too often: when it starts, when
-somebody answers that he does not lead, and now and then in any case.
+It asks one broker after the other, at most one at a time and not too often: when it starts, when a
+broker answers that it does not lead, and regularly from time to time.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ class Correlations:
         self.last = 0
 
     def next(self) -> int:
-        """The next one."""
+        """Return the next correlation id."""
         self.last += 1
         return self.last
 
@@ -69,7 +69,7 @@ class Routes:
         self._asked_ns = 0
         self._due_ns = 0
         self.leaders = [-1] * len(places)
-        """-1: nobody, as far as it knows."""
+        """The leader of each partition; -1: none that it knows of."""
         self.epochs = [-1] * len(places)
         self.keys: list[PartitionKey | None] = [None] * len(places)
         self.changes_count = 0
@@ -89,17 +89,17 @@ class Routes:
             effects.append((SEND, broker, MetadataRequest(self._waits_for, self._topics)))
 
     def doubt(self, now: int) -> None:
-        """What is known seems to be wrong: ask soon."""
+        """Ask soon, since the known routes seem to be wrong."""
         self._due_ns = min(self._due_ns, max(now, self._asked_ns + _RETRY_NS))
 
     def unreachable(self, correlation: int) -> None:
-        """A request came back."""
+        """Take note that a request came back."""
         if correlation == self._waits_for:
             self._waits_for = 0
             self._due_ns = self._asked_ns + _RETRY_NS
 
     def take(self, response: MetadataResponse) -> bool:
-        """Believe an answer, unless it is older than what is known. Whether it is ours."""
+        """Believe an answer, unless it is older than what is known; return whether it is ours."""
         if response.correlation != self._waits_for:
             return False
         self._waits_for = 0

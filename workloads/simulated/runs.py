@@ -1,4 +1,4 @@
-"""Runs of numbers: what a batch has one of, and its records have one after the other."""
+"""Runs of numbers: a batch states one, and its records have one after the other."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ __all__ = ["runs"]
 
 
 def runs(firsts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """From each of `firsts` on so many numbers that follow each other, run behind run."""
+    """Return runs of consecutive numbers, run behind run: `counts` from each of `firsts` on."""
     begins = np.cumsum(counts) - counts
     found: NDArray[np.int64] = np.repeat(firsts - begins, counts)
     return found + np.arange(len(found))

@@ -1,4 +1,4 @@
-"""Where a simulated producer writes down what it sends, and how that ended.
+"""The recorders of a simulated producer's sends, and of their ends.
 
 `RecordedSends` are a run's; `CountedSends` are for runs of which nothing is kept but the counts.
 """
@@ -18,40 +18,40 @@ __all__ = ["CountedSends", "End", "RecordedSends", "Sends"]
 
 
 class End(NamedTuple):
-    """How the sends of a batch ended, all alike."""
+    """The end of the sends of a batch, the same for all."""
 
     values: tuple[int, ...]
     base_offset: int
-    """-1: not known."""
+    """The offset of the first record; -1: not known."""
     outcome: Outcome
     error: int
     time_ns: int
 
 
 class Sends(Protocol):
-    """What a producer needs of its record. Times do not go back."""
+    """The record of a producer. Times do not go back."""
 
     def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:
-        """Record so many sends to all keys in turn, from this one on.
+        """Record `count` sends to all keys in turn, from `first_key` on.
 
-        The value of the first of them; others follow it.
+        Returns the value of the first of them; the others follow it.
         """
 
     def complete(self, ends: Sequence[End]) -> None:
         """Record how sends ended."""
 
     def close(self) -> None:
-        """No more is recorded."""
+        """End the record."""
 
 
 _CODES: Final = {outcome: outcome.code for outcome in Outcome}
 
 
 class RecordedSends:
-    """In the segments of a run: calls with the ends that follow them, many at once.
+    """The record in the segments of a run: calls with the ends that follow them, many at once.
 
-    What a process that may be killed has to write down before it sends, a simulated one does all
-    again from its seed; and numpy costs as much for one as for a thousand.
+    A process that may be killed has to write a send down before it sends; a simulated one does
+    everything again from its seed, and numpy costs as much for one as for a thousand.
     """
 
     def __init__(self, recorder: SendRecorder, *, key_count: int) -> None:
@@ -62,14 +62,14 @@ class RecordedSends:
         """(first key, how many, when) of what is not in the segments yet."""
 
     def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:
-        """Keep the calls."""
+        """Keep the calls; return the value of the first."""
         first = self._next
         self._next += count
         self._calls.append((first_key, count, time_ns))
         return first
 
     def complete(self, ends: Sequence[End]) -> None:
-        """Record what was called, and how these ended."""
+        """Record the calls so far, then these ends."""
         self._record_calls()
         stated = [
             (len(end.values), end.base_offset, _CODES[end.outcome], end.error, end.time_ns)
@@ -87,7 +87,7 @@ class RecordedSends:
         )
 
     def close(self) -> None:
-        """Record what was called and did not end, and let the segments be sealed."""
+        """Record the calls that did not end, and let the segments be sealed."""
         self._record_calls()
         self._recorder.close()
 
@@ -102,13 +102,13 @@ class RecordedSends:
 
 
 class CountedSends:
-    """Nowhere; values are the same as those of a run that is recorded."""
+    """The record of runs of which only the counts are kept; values are those of a recorded run."""
 
     def __init__(self, process: int) -> None:
         self._next = process << PROCESS_SHIFT
 
     def invoke(self, first_key: int, count: int, *, time_ns: int) -> int:  # noqa: ARG002
-        """Give values away."""
+        """Hand out values; return the first."""
         first = self._next
         self._next += count
         return first
@@ -117,4 +117,4 @@ class CountedSends:
         """Forget them."""
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""

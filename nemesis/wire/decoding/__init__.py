@@ -1,1 +1,1 @@
-"""What frames say: kio's entities as columns of the table `wire`, by API."""
+"""The content of frames: kio's entities as columns of the table `wire`, by API."""

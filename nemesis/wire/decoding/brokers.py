@@ -1,4 +1,4 @@
-"""What brokers and their controller say to each other: registration, heartbeats, ISR changes."""
+"""The messages between brokers and their controller: registration, heartbeats, ISR changes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What administrators ask for: topics, reassignments, elections, features; and ApiVersions."""
+"""The requests of administrators: topics, reassignments, elections, features; and ApiVersions."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -106,7 +106,7 @@ def _features_response(response: Any) -> Parts:
 
 
 def _envelope_request(request: Any) -> Parts:
-    """What a broker forwards for a client; the request within has a header of its own."""
+    """Read the request that a broker forwards for a client; it has a header of its own."""
     key, version = (int.from_bytes(request.request_data[at : at + 2], signed=True) for at in (0, 2))
     return {"detail": f"carries {api_name(key)} v{version}"}, ()
 

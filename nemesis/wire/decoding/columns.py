@@ -26,12 +26,12 @@ METADATA_TOPIC_ID: Final = urlsafe_b64encode(UUID(int=1).bytes).decode().rstrip(
 
 
 def uuid_text(value: UUID | None) -> str | None:
-    """As Kafka writes it: 22 characters of URL-safe base 64. kio has None for the zero UUID."""
+    """Return the id as Kafka writes it: 22 characters of URL-safe base 64; None if None (zero)."""
     return None if value is None else urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
 def topic_columns(topic: Any) -> dict[str, Any]:
-    """The topic's name or id, whichever this version of its API states."""
+    """Return the topic's name or id, whichever this version of its API states."""
     columns: dict[str, Any] = {}
     for attribute in ("topic_name", "topic", "name"):
         if (name := getattr(topic, attribute, None)) is not None:
@@ -47,9 +47,9 @@ def topic_columns(topic: Any) -> dict[str, Any]:
 def partition_items(
     topics: Iterable[Any], *, field: str = "partitions"
 ) -> Iterator[tuple[dict[str, Any], Any]]:
-    """(columns of topic and partition, the partition) for each partition of these topics.
+    """Yield (columns of topic and partition, the partition) for each partition of these topics.
 
-    A partition is an entity or, in some APIs, merely its number.
+    A partition is an entity or, in some APIs, only its number.
     """
     for topic in topics:
         shared = topic_columns(topic)
@@ -58,7 +58,7 @@ def partition_items(
 
 
 def failed(response: Any) -> dict[str, Any]:
-    """The error of a response, or of an item of one."""
+    """Return the error of a response, or of an item of one."""
     return {"error": error_name(response.error_code)}
 
 

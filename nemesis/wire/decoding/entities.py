@@ -1,8 +1,8 @@
-"""What a frame says, as columns of the table `wire`: kio's entities, by API, in both directions.
+"""The content of a frame, as columns of the table `wire`: kio's entities, by API, both directions.
 
 A frame has columns that all of it shares, and items (a partition of an AlterPartition, a marker)
-that add to them or override them. What nobody can decode (an API or a version that kio does not
-know, a field of a later release, nonsense) has a header alone, and a `detail` that says so.
+that add to them or override them. A frame that cannot be decoded (an API or a version that kio does
+not know, a field of a later release, nonsense) has a header alone, and a `detail` that says so.
 """
 
 import struct
@@ -40,7 +40,7 @@ __all__ = [
 
 _LENGTH_BYTES: Final = 4
 _ERROR: Final = slice(8, 10)
-"""Of an ApiVersions response, whose header is version 0 always."""
+"""The error of an ApiVersions response, whose header is always version 0."""
 _UNSUPPORTED_VERSION: Final = struct.pack(">h", 35)
 
 
@@ -51,11 +51,11 @@ class Decoded:
     columns: Mapping[str, Any]
     items: tuple[Mapping[str, Any], ...] = ()
     entity: Any = None
-    """None: it could not be decoded."""
+    """The decoded entity; None: it could not be decoded."""
 
     @property
     def rows(self) -> tuple[Mapping[str, Any], ...]:
-        """One for each item, with the columns that it shares; one if there are no items."""
+        """Return a row for each item, with the columns that it shares; one row without items."""
         return tuple({**self.columns, **item} for item in self.items or ({},))
 
 
@@ -79,7 +79,7 @@ _BY_KEY: Final = {
 
 
 def is_read(api: str) -> bool:
-    """Whether more than the headers of its frames is read."""
+    """Return whether more than the headers of its frames is read."""
     return (api, Direction.REQUEST) in _EXTRACTORS
 
 
@@ -109,7 +109,7 @@ def _decoded_dialect(header: Header, direction: Direction, data: bytes) -> Decod
 
 
 def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
-    """The frame's message as a kio entity. Raises Unreadable."""
+    """Return the frame's message as a kio entity; raise Unreadable if it cannot be decoded."""
     try:
         read_header, read = _readers(header.api_key, header.api_version, direction)
         _, size = read_header(data, _LENGTH_BYTES)
@@ -123,7 +123,7 @@ def entity_of(header: Header, direction: Direction, data: bytes) -> Any:
 
 
 def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
-    """The class of a message. Raises UnknownAPIKey or UnknownEntity."""
+    """Return the class of a message; raise UnknownAPIKey or UnknownEntity."""
     if old := old_alter_partition.ENTITY_TYPES.get((api_key, api_version, direction)):
         return old
     if direction is Direction.REQUEST:
@@ -132,7 +132,7 @@ def entity_type(api_key: int, api_version: int, direction: Direction) -> Any:
 
 
 def is_version_0(header: Header, response: bytes) -> bool:
-    """Whether a target that is too old for the version answered ApiVersions as version 0."""
+    """Return whether a target too old for the version answered ApiVersions as version 0."""
     return header.api_key == API_VERSIONS and response[_ERROR] == _UNSUPPORTED_VERSION
 
 

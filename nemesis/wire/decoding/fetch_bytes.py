@@ -1,10 +1,10 @@
 """A follower's Fetch read where its bytes stand: who fetches, and which partitions it names.
 
-To decode a Fetch whole takes a hundred times as long as to pass it on, and of nearly all of them
-nobody wants to know more than whether they name the replica and the partitions that those before
-them did. Since version 15 the replica's id and epoch are a tagged field (KIP-903), the last one of
-the last structure: 15 bytes at the end of the frame. The partitions stand behind fields of fixed
-size. What was read is for comparing alone, and so is left as bytes.
+To decode a Fetch whole takes a hundred times as long as to pass it on. Of nearly all of them the
+tape only needs to know whether they name the same replica and partitions as those before them.
+Since version 15 the replica's id and epoch are a tagged field (KIP-903), the last one of the last
+structure: 15 bytes at the end of the frame. The partitions stand behind fields of fixed size. The
+values are only compared, and so are left as bytes.
 
 This runs for every Fetch between brokers, which are most frames of a busy cluster: hence the bytes
 that are looked at without a call where they are what they nearly always are.
@@ -18,12 +18,12 @@ from nemesis.wire.frames import Header
 __all__ = ["Said", "said_by"]
 
 _VERSIONS: Final = range(15, 19)
-"""Those whose layout this is: from the one that states epochs to the latest there is."""
+"""The versions with this layout: from the first that states epochs to the latest there is."""
 _STATE_BYTES: Final = 15
 _STATE_BEGIN: Final = b"\x01\x0d"
 """Tag 1, of 13 bytes: replica id (4), replica epoch (8), no tagged fields (1)."""
 _CLIENT_ID_AT: Final = 14
-"""Behind length, API key, version, correlation id and the length of the client id."""
+"""The place behind length, API key, version, correlation id and the length of the client id."""
 _NO_CLIENT_ID: Final = 0xFFFF
 _TOPICS_AFTER: Final = 21
 """Maximum wait, minimum and maximum bytes, isolation level, session id and session epoch."""
@@ -37,10 +37,10 @@ _DIRECTORY_BYTES: Final = 19
 
 
 class Said(NamedTuple):
-    """What a Fetch says, as it writes it."""
+    """The replica and the partitions of a Fetch, as it writes them."""
 
     replica: bytes
-    """Its id and epoch; empty if it names no epoch."""
+    """The replica's id and epoch; empty if the Fetch names no epoch."""
     partitions: list[bytes]
     """The topic id and index of each that it names; what cannot be read, as one of no bytes."""
 
@@ -49,7 +49,7 @@ _NOTHING: Final = Said(b"", [])
 
 
 def said_by(header: Header, frame: bytes) -> Said:
-    """Read it; of a version without epochs, or that is not known, nothing."""
+    """Read a Fetch; empty for a version without epochs, or one that is not known."""
     if header.api_version not in _VERSIONS:
         return _NOTHING
     state = frame[-_STATE_BYTES:]
@@ -85,7 +85,7 @@ def _named(frame: bytes, at: int) -> list[bytes]:
 
 
 def _behind_tags(frame: bytes, at: int) -> int:
-    """Where the tagged fields end that begin here."""
+    """Return the end of the tagged fields that begin here."""
     count, at = read_unsigned(frame, at)
     for _ in range(count):
         _, at = read_unsigned(frame, at)

@@ -181,4 +181,4 @@ ENTITY_TYPES: Final[Mapping[tuple[int, int, Direction], Any]] = {
     (_KEY, 1, Direction.REQUEST): _AlterPartitionRequest1,
     (_KEY, 1, Direction.RESPONSE): _AlterPartitionResponse1,
 }
-"""By API key, version and direction."""
+"""The entity types by API key, version and direction."""

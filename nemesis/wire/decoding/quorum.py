@@ -1,4 +1,4 @@
-"""What the quorum of controllers says, and Fetch: of the metadata log, and of data where asked."""
+"""The messages of the quorum of controllers; Fetch, of the metadata log and of data if asked."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -44,7 +44,7 @@ def _fetch_response(response: Any) -> Parts:
 
 
 def _leader(leader: Any) -> dict[str, Any]:
-    """Only a node that is not the leader states who is; else the fields have their defaults."""
+    """Return the leader as stated: only a node that is not the leader states one; else defaults."""
     if leader is None or leader.leader_epoch < 0:
         return {}
     return {"leader_id": leader.leader_id, "leader_epoch": leader.leader_epoch}

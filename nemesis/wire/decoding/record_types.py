@@ -1,4 +1,4 @@
-"""Which types of metadata records a Fetch response carries.
+"""The types of metadata records that a Fetch response carries.
 
 Only the types are read, from the front of each record's value (KIP-631: frame version, type and
 version, all varints), so that no release's definitions are needed.
@@ -46,7 +46,7 @@ RECORD_TYPES: Final[Mapping[int, str]] = {
 
 
 def record_types(response: Any) -> frozenset[str]:
-    """The names of the types in a decoded Fetch response; none of anything else."""
+    """Return the names of the types in a decoded Fetch response; none of anything else."""
     if isinstance(known := getattr(response, "record_types", None), frozenset):
         return known  # a simulated frame, which has no bytes, says itself what it carries
     partitions = [

@@ -34,14 +34,14 @@ _CODES: Final = {code.value: code for code in type(error_code("NONE"))}
 
 
 def meant(header: Header) -> Header:
-    """A request's header at a controller's door, by the API that it means."""
+    """Return a request's header at a controller's door, by the API that it means."""
     spoken = (header.api_key, header.api_version)
     key = _MEANINGS.get(spoken)
     return header if key is None else header._replace(api_key=key, spoken=spoken)
 
 
 def parts(header: Header, direction: Direction, frame: bytes) -> Parts:
-    """The columns of a frame of the dialect; it has no items. Raises Unreadable."""
+    """Return the columns of a frame of the dialect, without items; raise Unreadable."""
     assert header.spoken is not None
     if direction is Direction.REQUEST:
         begin = _REQUEST_HEAD_BYTES + len((header.client_id or "").encode()) + len(_NO_TAGS)
@@ -53,7 +53,7 @@ def parts(header: Header, direction: Direction, frame: bytes) -> Parts:
 
 
 def error_frame(header: Header, error: str) -> bytes:
-    """The response with this error to a request of the dialect, as a whole frame."""
+    """Return the response with this error to a request of the dialect, as a whole frame."""
     assert header.spoken is not None
     fields = {"errorCode": error_code(error).value}
     body = dialect.encoded_response(*header.spoken, fields)

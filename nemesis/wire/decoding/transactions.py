@@ -1,4 +1,4 @@
-"""What transactional clients, their coordinators and partition leaders say, and Produce."""
+"""The messages of transactional clients, their coordinators and partition leaders; and Produce."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
