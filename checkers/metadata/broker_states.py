@@ -1,4 +1,4 @@
-"""What the metadata log says of every broker: registrations, fencing, controlled shutdown.
+"""The state of every broker by the metadata log: registrations, fencing, controlled shutdown.
 
 A RegisterBrokerRecord replaces what was known of a broker; its broker epoch is the offset it was
 written at. BrokerRegistrationChangeRecords change what they name.
@@ -31,7 +31,7 @@ class BrokerVersion:
 
     @property
     def eligible(self) -> bool:
-        """Whether it may join an ISR (KIP-841)."""
+        """Return whether it may join an ISR (KIP-841)."""
         return self.registered and not self.fenced and not self.in_controlled_shutdown
 
 

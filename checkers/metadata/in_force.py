@@ -1,4 +1,4 @@
-"""Which of several versions was surely in force all through a time.
+"""The search for the one of several versions that was surely in force throughout a time.
 
 The timestamp of a version is a moment between two bounds (`Facts.earliest_ns`, `Facts.latest_ns`).
 Clocks of several controllers may differ: a version is in force after all earlier ones.

@@ -1,8 +1,8 @@
-"""AlterPartition requests beside the versions of their partitions: who asked for which version.
+"""AlterPartition requests matched with partition versions: who asked for which version.
 
 A request names the partition epoch that it expects, and can make the next one only. It made a
-version for certain if it was answered without an error by that version's epoch. Of requests whose
-answer nobody saw it can only be said that they may have.
+version for certain if it was answered without an error by that version's epoch. A request whose
+answer no client saw may have made a version or not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,7 +102,7 @@ def proposals(version: PartitionVersion, requests: Requests) -> Proposals:
 
 
 def made(rpc: Rpc) -> int | None:
-    """The partition epoch that a request surely made; None if it made none, or nobody knows."""
+    """Return the partition epoch that a request surely made; None if it made none or in doubt."""
     if not rpc.ok:
         return None
     epoch = rpc.answered("partition_epoch")

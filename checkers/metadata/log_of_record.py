@@ -35,7 +35,7 @@ __all__ = ["LogOfRecord", "log_of_record", "majority_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOfRecord:
-    """What the quorum decided, as far as it is known."""
+    """The decisions of the quorum, as far as they are known."""
 
     records: tuple[MetadataRecord, ...]
     """A snapshot's first, if it begins with one; then by offset. None if there is a doubt."""
@@ -46,16 +46,16 @@ class LogOfRecord:
     end_timestamp_ms: int = 0
     """Of the last record, those included that say nothing: the log tells of the time until here."""
     doubt: str = ""
-    """Why there is no log of record, or nothing."""
+    """The reason why there is no log of record; empty if there is one."""
 
     @property
     def begins_with_snapshot(self) -> bool:
-        """Whether what was before some offset is known only in sum."""
+        """Return whether the state before some offset is known only as a snapshot."""
         return bool(self.records) and self.records[0].snapshot
 
 
 def majority_of(facts: Facts) -> int:
-    """How many voters decide."""
+    """Return the number of voters that is a majority."""
     return len(facts.controllers) // 2 + 1
 
 
@@ -108,11 +108,11 @@ class _Copy:
 
     @property
     def last(self) -> tuple[int, int]:
-        """What elections compare."""
+        """Return the pair that elections compare: the epoch and the offset of the last record."""
         return (int(self.epoch[-1]), int(self.offset[-1])) if len(self.offset) else (-1, -1)
 
     def has(self, other: "_Copy") -> NDArray[Any]:
-        """Which records of the other one this one has, too."""
+        """Return a mask of the other copy's records that this copy has, too."""
         if not len(self.offset):
             return np.zeros(len(other.offset), dtype=np.bool_)
         place = np.minimum(np.searchsorted(self.offset, other.offset), len(self.offset) - 1)
@@ -126,7 +126,7 @@ class _Copy:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether it begins with one."""
+        """Return whether it begins with a snapshot."""
         return bool(self.rows.num_rows > len(self.offset))
 
 

@@ -1,4 +1,4 @@
-"""What the metadata log says of every partition, version by version.
+"""The state of every partition by the metadata log, version by version.
 
 A PartitionRecord states a partition whole. Each PartitionChangeRecord after it changes what it
 names and makes the next version: the partition epoch grows by one, and the leader epoch by one if
@@ -31,7 +31,7 @@ _RECOVERING: Final = 1
 
 
 class Cause(StrEnum):
-    """Which record made a version."""
+    """The kind of record that made a version."""
 
     SNAPSHOT = "snapshot"
     """None that is still there: what was before is known only in sum."""
@@ -75,7 +75,7 @@ class PartitionHistory:
     partition: int
     versions: list[PartitionVersion] = field(default_factory=list)
     deleted_ms: int | None = None
-    """When its topic was deleted."""
+    """The time when its topic was deleted."""
 
     @property
     def key(self) -> str:
@@ -84,7 +84,7 @@ class PartitionHistory:
 
     @property
     def deleted(self) -> bool:
-        """Whether its topic is gone in the end."""
+        """Return whether its topic had been deleted by the end."""
         return self.deleted_ms is not None
 
     @property
@@ -94,7 +94,7 @@ class PartitionHistory:
 
     @property
     def elected_uncleanly(self) -> bool:
-        """Whether some election was recorded as unclean, so that records may be lost."""
+        """Return whether some election was recorded as unclean, so that records may be lost."""
         return any(version.recovering for version in self.versions)
 
     def steps(self) -> Iterator[tuple[PartitionVersion, PartitionVersion]]:

@@ -29,7 +29,7 @@ _COLUMNS: Final = (
     *("isr", "isr_epochs", "fetch_offset", "incarnation_id", "fenced", "shutting_down"),
     *("lowest_acknowledged_offset", "metadata_version"),
 )
-"""What checks ask of a request or an answer."""
+"""The columns of requests and answers that checks read."""
 
 _Row = Mapping[str, Any]
 _Ids = tuple[str, int, int]
@@ -46,9 +46,9 @@ class Rpc:
     target: str
     connection: int
     asked_ns: int
-    """When the request had arrived at the proxy: it was sent no later."""
+    """The time when the request had arrived at the proxy: it was sent no later."""
     reached_ns: int | None
-    """When it was passed on; None: it never reached the target."""
+    """The time when it was passed on; None: it never reached the target."""
     request: _Row
     """The row of `wire`."""
     response: _Row | None
@@ -66,12 +66,12 @@ class Rpc:
 
     @property
     def answered_ns(self) -> int | None:
-        """When the response had arrived at the proxy: it was sent no later, so decided earlier."""
+        """The time when the response reached the proxy: sent no later, so decided earlier."""
         return None if self.response is None else int(self.response["time_ns"])
 
     @property
     def returned_ns(self) -> int | None:
-        """When the response was passed on to the one who asked; None: it never was."""
+        """The time when the response was passed on to the requesting node; None: it never was."""
         return None if self.response is None else self.response["forwarded_ns"]
 
     @property
@@ -84,7 +84,7 @@ class Rpc:
         return self.request[column]
 
     def answered(self, column: str) -> Any:
-        """A column of the response; None if there is none."""
+        """Return a column of the response; None without a response."""
         return None if self.response is None else self.response[column]
 
 
@@ -107,7 +107,7 @@ def rpcs(wire: pa.Table, *apis: str) -> Iterator[Rpc]:
 
 
 def _ids(row: _Row) -> _Ids:
-    """What a request and its response have in common."""
+    """Return the fields that a request and its response have in common."""
     return row["api"], row["connection"], row["correlation_id"]
 
 

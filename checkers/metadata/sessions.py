@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _SETTINGS: Final = ("broker.session.timeout.ms", "registration.lease.timeout.ms")
-"""Of Kafka, and of KIP-631 as it was first written; nobody sets both."""
+"""The settings of Kafka, and of KIP-631 as first written; a node sets at most one of them."""
 _DEFAULT_MS: Final = 9000
 """Of every release from 3.0 on."""
 _NS_A_MILLISECOND: Final = 1_000_000
@@ -53,9 +53,9 @@ class Term:
     node: str
     begin_offset: int
     begin_ns: int
-    """When it surely had begun."""
+    """The time when it surely had begun."""
     begin_earliest_ns: int
-    """When it surely had not begun yet."""
+    """The last time when it surely had not begun yet."""
     written_ms: NDArray[np.int64]
     """The timestamps of its records, in order: it lived then."""
 
@@ -76,7 +76,7 @@ class Contacts:
         return max(done, key=lambda rpc: rpc.reached_ns or 0, default=None)
 
     def asked(self, wish: str, *, from_ns: int, until_ns: int) -> bool:
-        """Whether one that asked for it (`fenced`, `shutting_down`) was under way between these."""
+        """Return whether a heartbeat that asked for `wish` was under way between these times."""
         return any(
             rpc.of(wish) and rpc.reached_ns is not None
             for rpc in self.heartbeats
@@ -117,7 +117,7 @@ class Silence:
 
     @property
     def length_ns(self) -> int:
-        """How long it lasted."""
+        """The length of the session in ns."""
         return self.end_ns - self.begin_ns
 
 

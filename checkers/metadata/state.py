@@ -33,7 +33,7 @@ class Broker:
 
     @property
     def active(self) -> bool:
-        """Whether it may be made a leader (KIP-841)."""
+        """Return whether it may be made a leader (KIP-841)."""
         return not self.fenced and not self.stopping
 
 
@@ -53,7 +53,7 @@ class Partition:
 
 @dataclass(slots=True, kw_only=True)
 class MetadataState:
-    """What the records so far add up to."""
+    """The state that the records so far add up to."""
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)

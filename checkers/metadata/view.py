@@ -1,4 +1,4 @@
-"""What the checks of the control plane start from: the log of record, replayed.
+"""The common basis of the control-plane checks: the log of record, replayed.
 
 A check of it judges nothing where there is no log of record: it answers with that doubt.
 
@@ -36,7 +36,7 @@ class View:
 
     facts: Facts
     metadata_log: pa.Table
-    """Replayed when it is first asked for; nobody changes it."""
+    """The table, replayed at the first use; callers must not change it."""
 
     @cached_property
     def log(self) -> LogOfRecord:
@@ -54,7 +54,7 @@ class View:
         return broker_histories(self.log.records)
 
     def doubt_at_the_end(self) -> str:
-        """Why the last versions may not be those of the end of the run, or nothing.
+        """Return why the last versions may not be those of the end of the run; empty without doubt.
 
         A living controller writes twice a second, so a log that ends before the run was not read
         to its end, or its controllers were down.
@@ -84,7 +84,7 @@ def doubtful(check: str, doubt: str) -> Iterable[tuple[str, Found]]:
 def by_partition(
     check: str, seen: View, judged: Callable[[PartitionHistory], Iterable[Proof | None]]
 ) -> Iterator[tuple[str, Found]]:
-    """What was found on each partition; the doubt, if there is no log of record.
+    """Yield the findings on each partition; the doubt instead if there is no log of record.
 
     `judged`: of each case on a partition the proof that it breaks the rule, or None if it holds.
     """
@@ -97,7 +97,7 @@ def by_partition(
 def counted(
     check: str, key: str, answers: Iterable[Proof | None], *, doubt: str = "", allowed: bool = False
 ) -> Found:
-    """What was found on a key: of each case the proof that it breaks the rule, or None.
+    """Return the findings on a key. An answer is the proof that a case breaks the rule, or None.
 
     `allowed`: whatever was found is legal.
     """
@@ -116,7 +116,7 @@ def spelled(
     doubt: str = "",
     allowed_count: int = 0,
 ) -> Found:
-    """What was found in the cases of a key, by its proofs: the last `allowed_count` are legal."""
+    """Return the findings on a key from its proofs: the last `allowed_count` are legal."""
     numbers = np.arange(len(proofs))
     cut = len(proofs) - allowed_count
     return found(
