@@ -127,7 +127,7 @@ def _store(uri: str, session: Callable[[], SparkSession]) -> tuple[_Store, bool]
 
 
 def _with_manifest(store: _Store, uri: str, results: Path) -> RunDirectory:
-    """Where the copy belongs, with the manifest in it."""
+    """Return the directory that the copy belongs in, with the manifest written to it."""
     results.mkdir(parents=True, exist_ok=True)
     draft = results / f".{_MANIFEST}.{_name_of(uri)}"
     try:

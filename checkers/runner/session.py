@@ -74,7 +74,7 @@ _OF_ANOTHER_SPARK: Final = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS
 
 
 def is_local(master: str) -> bool:
-    """Whether tasks run on this machine, beneath this process."""
+    """Return whether tasks run on this machine, beneath this process."""
     return _LOCAL_MASTER.fullmatch(master) is not None
 
 

@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 __all__ = ["PACKAGES", "code_archive"]
 
 PACKAGES: Final = ("checkers", "history")
-"""What a task may import: checkers import nothing else of ours."""
+"""The packages that a task may import: checkers import nothing else of ours."""
 
 _LEFT_BEHIND: Final = ("__pycache__",)
 _DIGEST_CHARACTERS: Final = 16

@@ -38,7 +38,7 @@ class SparkTasks:
 
     @property
     def cores(self) -> int:
-        """How many workers run at a time."""
+        """The number of workers that run at the same time."""
         return int(self.spark.sparkContext.defaultParallelism)
 
     def parcels(
@@ -109,7 +109,7 @@ def _row(number: int, content: bytes) -> pa.RecordBatch:
 
 
 def _reason(text: str) -> str:
-    """What went wrong, of an error message that goes on with stack traces."""
+    """Return the cause named in an error message that goes on with stack traces."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     found = next((line for line in lines if _DEAD_WORKER in line), lines[0] if lines else text)
     return found[:_REASON_LENGTH_MAX]

@@ -24,7 +24,7 @@ _ALSO_CALLED: Final = {"s3a": "s3", "s3n": "s3"}
 
 
 def is_uri(text: str) -> bool:
-    """Whether this names a place by scheme, and not by path."""
+    """Return whether the text names a place by scheme and not by path."""
     return "://" in text
 
 

@@ -1,4 +1,4 @@
-"""How sealed tables reach the kernels: the only place that reads them.
+"""The reader of sealed tables for the kernels: the only place that reads them.
 
 The unit of work is a file, which pyarrow reads inside the task, so that no record goes through a
 JVM. A file of `records` is handed on key by key, row group by row group: what is in memory is the
@@ -122,7 +122,7 @@ def byte_count(file: SealedFile) -> int:
 
 
 def row_count(file: SealedFile) -> int | None:
-    """How many rows a file says it has; None if it cannot be read."""
+    """Return the number of rows that a file's metadata states; None if it cannot be read."""
     try:
         with parquet_file(file.path, words=[]) as parquet:
             return int(parquet.metadata.num_rows)
