@@ -1,4 +1,4 @@
-"""What became of lost records, and how: `forensics.json`, beside the verdict.
+"""The fate of lost records and its causes: `forensics.json`, stored with the verdict.
 
 A *loss* is a stretch of offsets of one key that went together: the same fate, and the same election
 that did without them. Of each it says who acknowledged the records and under which ISR, how the
@@ -47,14 +47,14 @@ _FORMAT_VERSION: Final = 1
 
 
 class Fate(StrEnum):
-    """Where a lost value is."""
+    """The place of a lost value."""
 
     LOST = "lost"
     """On no replica's disk."""
     UNREACHABLE = "unreachable"
     """On the disk of a replica, but not in the log of the partition's leader."""
     UNREAD = "unread"
-    """In the leader's log: it is there, and nobody was given it."""
+    """The value is in the leader's log, but no reader was given it."""
     UNCERTAIN = "uncertain"
     """On no disk that could be read whole; some could not."""
 
@@ -87,7 +87,7 @@ class EarlyRead:
     metadata_offset: int
     """Of the version of the partition."""
     min_isr: int
-    """What the topic asks for."""
+    """The topic's `min.insync.replicas`."""
     count: int
     first_ns: int
     last_ns: int
@@ -95,7 +95,7 @@ class EarlyRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """How the broker that was elected had last come into the ISR."""
+    """The way in which the elected broker had last joined the ISR."""
 
     broker_id: int
     metadata_offset: int
@@ -183,7 +183,7 @@ class Loss:
     """Those that reported any of the values."""
     count: int
     first_offset: int | None
-    """None: nobody knows where they stood."""
+    """The first offset; None if the offsets of the values are not known."""
     last_offset: int | None
     values: tuple[int, ...]
     """The first few."""
@@ -196,8 +196,9 @@ class Loss:
     truncations: tuple[Truncation, ...] = ()
     replicas: tuple[ReplicaState, ...] = ()
     metadata: tuple[MetadataNote, ...] = ()
-    """What the log says of the partition and its brokers, from the last version under which the
-    records were acknowledged to the election."""
+    """The log's notes on the partition and its brokers, from the last version under which the
+    records were acknowledged to the election.
+    """
     faults: tuple[FaultAlive, ...] = ()
     sentence: str = ""
 
@@ -212,7 +213,7 @@ class Forensics:
     losses: tuple[Loss, ...] = ()
     """By key and offset."""
     troubles: tuple[str, ...] = ()
-    """Why some key could not be looked into."""
+    """The reasons why some keys could not be examined."""
 
 
 def write_forensics(path: Path, forensics: Forensics) -> None:

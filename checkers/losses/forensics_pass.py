@@ -29,7 +29,7 @@ _TABLES: Final = (*_NEEDED, "wire", "records", "faults", "node_settings")
 def loss_forensics(
     question: Question, verdict: Verdict, anomalies: Mapping[str, pa.Table]
 ) -> Forensics | None:
-    """What became of the values that the verdict's anomalies name as lost; None if there are none.
+    """Return the fate of the values that the anomalies name as lost; None without a lost value.
 
     `anomalies`: ANOMALIES by check.
     """

@@ -1,4 +1,4 @@
-"""What the metadata log says of a partition and of the brokers of its replicas, in words."""
+"""The metadata log's statements on a partition and on the brokers of its replicas, in words."""
 
 from collections.abc import Iterator
 from typing import Final

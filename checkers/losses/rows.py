@@ -1,7 +1,7 @@
 """The lost values of a key as arrays: where each stood, and what became of it.
 
 - The version under which a value was acknowledged is the one in force when its send returned: the
-  likeliest, by the clocks as they are. Forensics accuse nobody.
+  likeliest, by the clocks as they are. Forensics are no verdict.
 - A leader starts its epoch at the end of its own log, and every log keeps where each epoch starts
   (leader-epoch-checkpoint). So of the epochs after that of the acknowledgement, the first one that
   starts at or below the value's offset, on the disk of the last leader, did without the value.
@@ -41,12 +41,12 @@ class LostValues:
     checks: Mapping[int, tuple[str, ...]]
     """Those that miss it, by value."""
     offsets: Mapping[int, int]
-    """Where a check says that a value stood."""
+    """The offset of each value, as told by a check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What is known of a key."""
+    """The evidence on one key."""
 
     lost: LostValues
     tables: Tables

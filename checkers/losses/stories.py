@@ -1,4 +1,4 @@
-"""How the lost records of one key were lost, out of the tables of its cluster.
+"""The stories of one key's lost records, told from the tables of its cluster.
 
 Values that share fate, election and neighbourhood are one loss: a thousand records that one
 truncation took are one story, with a range of offsets. `losses.rows` says how the election is
@@ -42,7 +42,7 @@ __all__ = ["losses"]
 
 _VALUES_MAX: Final = 10
 _GAP_MAX: Final = 1000
-"""Offsets in between that are markers, or records of others that nobody misses."""
+"""The largest gap of offsets inside one loss: markers, or records of others that are not lost."""
 
 
 def losses(lost: LostValues, tables: Tables, facts: Facts) -> tuple[Loss, ...]:
@@ -137,7 +137,7 @@ def _acknowledgements(
 
 
 def _early_reads(rows: Rows, case: Case, history: PartitionHistory) -> Iterator[EarlyRead]:
-    """What of it consumers had read while too few replicas held it."""
+    """Yield the lost values that consumers had read while too few replicas held them."""
     reads = first_reads(case.lost.key, case.tables["records"])
     mine = reads.take(np.isin(reads.value, rows.value))
     wanted = min_isr(history.topic, case.tables["node_settings"], case.seen)
@@ -233,7 +233,7 @@ def _truncations(
     election: Election | None,
     case: Case,
 ) -> Iterator[Truncation]:
-    """Who had records by the ISRs under which they were acknowledged, and has them no more."""
+    """Yield the brokers that acknowledged records as ISR members and no longer have them."""
     nodes = case.seen.facts.nodes()
     for replica in loss.replicas:
         mine = [one for one in acknowledged if replica.node in map(nodes.get, one.isr)]
