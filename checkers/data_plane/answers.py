@@ -1,4 +1,4 @@
-"""What checks answer of the rows of a key, and how the answers on parts of a key add up.
+"""The answers of checks on the rows of a key, and the sum of the answers on parts of a key.
 
 A check finds every anomaly in one part and no other, so counts add up; the first proofs of the key
 are among the first of each part. A check that crashed on a part is unknown for the key.
@@ -35,7 +35,7 @@ class Answer:
 
 
 def answer_of(log: KeyLog, check: KeyCheck) -> Answer:
-    """What one check answers; a crash of it must not silence the others."""
+    """Return the answer of one check; a crash of it must not silence the others."""
     started = perf_counter()
     try:
         found = check.kernel(log)
@@ -45,7 +45,7 @@ def answer_of(log: KeyLog, check: KeyCheck) -> Answer:
 
 
 def answers_of(log: KeyLog, checks: Mapping[str, KeyCheck]) -> dict[str, Answer]:
-    """What each of these checks answers."""
+    """Return the answer of each of these checks, by name."""
     return {name: answer_of(log, check) for name, check in checks.items()}
 
 
@@ -93,7 +93,7 @@ def added_up(check: KeyCheck, key: str, parts: Iterable[Answer]) -> Answer:
 
 
 def crash(key: str, error: Exception) -> str:
-    """Why a check does not answer on a key."""
+    """Return the reason why a check does not answer on a key."""
     if isinstance(error, MemoryError):
         return f"the check did not answer on {key}: {out_of_memory(error)}"
     return f"the check crashed on {key}: {type(error).__name__}: {error}"

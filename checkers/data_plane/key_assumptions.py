@@ -1,4 +1,4 @@
-"""What the checks of a key take for granted about the history, checked first on the same rows.
+"""The assumptions of the checks of a key about the history, checked first on the same rows.
 
 - `unique-values`: no two sends of the key carry one value. The checks tell records apart by value,
   so a key that breaks it is not judged by those that do.
@@ -58,7 +58,7 @@ def unique_values(log: KeyLog) -> Found:
 
 
 def sent_values(log: KeyLog) -> Found:
-    """Values that were read and that nobody sent; one anomaly a value."""
+    """Find values that were read but never sent; one anomaly per value."""
     stray = rows_at(log, ~log.entry_sent, among=log.sends.value, absent=True)
     _, first = np.unique(log.reads.value[stray], return_index=True)
     row = np.sort(stray[first])

@@ -63,7 +63,7 @@ class KeyLog:
     reads: Rows
     """Polled records, of final reads too."""
     final: NDArray[np.bool_]
-    """Which of the reads are of final reads."""
+    """A mask of the reads that belong to final reads."""
     unlocated: bool
     """Some read does not know its offset."""
     log: Log

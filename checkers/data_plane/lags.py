@@ -1,11 +1,11 @@
-"""D15 real-time-lag: how long after a record was known a consumer still had not been given it.
+"""D15 real-time-lag: the time for which a consumer still had not been given a known record.
 
 A record is *known* from the first acknowledgement or ok read of it, or of any record after it in
 the log: whoever is given that one should have been given this one before. A consumer that goes on
 polling is given the record after its last one next. So for each ok poll of a key, but the first of
 its session (which may begin anywhere), the *lag* is its call minus the time from which its first
 record was known, or 0: when it was called, no poll of that process that had ended had returned the
-record. What a crashed poll took along is nobody's lag: the next ok poll begins after it.
+record. Records that a crashed poll consumed have no lag: the next ok poll begins after them.
 
 It says nothing of records that a consumer was never given: those are lost-write's and
 skipped-poll's.
@@ -60,7 +60,7 @@ class Lags:
 
     @property
     def poll_count(self) -> int:
-        """How many polls were measured."""
+        """The number of polls that were measured."""
         return self.counts.total()
 
 
@@ -94,7 +94,7 @@ class _Known:
     row_count: int = 0
 
     def learn(self, piece: pa.Table) -> bool:
-        """What the piece tells. False if the offsets are too far apart."""
+        """Take in the piece's known records; return False if the offsets are too far apart."""
         ok = piece.select(["offset", "return_ns"]).filter(pa.array(_located(piece)))
         self.row_count += piece.num_rows
         if ok.num_rows:
@@ -132,7 +132,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Pollers:
-    """Where each process stands between two pieces."""
+    """The last position of each process between two pieces."""
 
     operation: int = -1
     """The last one of which a record was seen."""
@@ -162,7 +162,7 @@ class _Pollers:
 
 
 def _located(piece: pa.Table) -> NDArray[np.bool_]:
-    """Which rows are of ok operations, and know their offsets."""
+    """Return a mask of the rows that belong to ok operations and know their offsets."""
     located: NDArray[np.bool_] = codes(piece["outcome"], tuple(Outcome)) == tuple(Outcome).index(
         Outcome.OK
     )

@@ -37,7 +37,7 @@ class Log:
 
     @property
     def held_count(self) -> int:
-        """How many offsets hold records."""
+        """The number of offsets that hold records."""
         return int(self.position[-1]) + 1 if len(self) else 0
 
     def positions(self, offset: NDArray[np.int64]) -> NDArray[np.int64]:

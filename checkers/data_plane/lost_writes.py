@@ -8,7 +8,7 @@ Sound because
 - only values that must have happened are required, so that a crashed send is never missed;
 - the place compared is the position in the log, not a time: whatever was concurrent with what, a
   reader that was returned a later record has passed this one;
-- absence proves something only where somebody looked. Where no ok read went over the value's place
+- absence proves something only where a client looked. Where no ok read went over the value's place
   and no complete final read was called after its acknowledgement, the value is unread, perhaps not
   lost (a consumer that resumed behind it after a crash). It is then a doubt, not an anomaly, and
   the key cannot be called valid.
@@ -19,8 +19,8 @@ missing anything. So an acknowledged value is also lost if an ok read returned i
 final read that was called after both the acknowledgement and that read did not (compare D18, which
 asks for no acknowledgement).
 
-It does not see a value whose offset nobody knows, nor one above the bound (D13). Records must not
-be removed by retention or compaction.
+It does not see a value whose offset is unknown, nor one above the bound (D13). Records must not be
+removed by retention or compaction.
 
 Source: Jepsen's Kafka workload (`lost-write`).
 """
@@ -45,7 +45,7 @@ from checkers.setting import FinalRead
 __all__ = ["CHECKS", "lost_writes", "unread_below_doubt"]
 
 _AFTERWARDS: Final = 1 << 62
-"""What was read once comes after what never was."""
+"""The key by which values that were read once sort after values that were never read."""
 
 
 def lost_writes(log: KeyLog) -> Found:
@@ -87,7 +87,7 @@ def lost_writes(log: KeyLog) -> Found:
 
 
 def unread_below_doubt(key: str, count: int) -> str:
-    """Why a key is unknown where so many values were neither read nor looked for."""
+    """Return why a key with `count` values neither read nor looked for is unknown; empty for 0."""
     if not count:
         return ""
     return (

@@ -31,7 +31,7 @@ class Missing:
     send: NDArray[np.int64]
     """Its row in `KeyLog.sends`."""
     offset: NDArray[np.int64]
-    """Its lowest known one; `UNKNOWN_OFFSET` if nobody knows where it stands."""
+    """Its lowest known offset; `UNKNOWN_OFFSET` without a known one."""
 
     def where(self, kept: NDArray[np.bool_]) -> "Missing":
         """Those that are kept."""
@@ -49,7 +49,7 @@ def missing(log: KeyLog) -> Missing:
 
 
 def acknowledged_before(log: KeyLog, send: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these sends had been acknowledged when the last complete final read was called.
+    """Return which of these sends were acknowledged when the last complete final read was called.
 
     At equal times they were concurrent, so the final read owes nothing.
     """
@@ -60,7 +60,7 @@ def acknowledged_before(log: KeyLog, send: NDArray[np.int64]) -> NDArray[np.bool
 
 
 def looked_over(log: KeyLog, offset: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of these offsets some ok read went over or stood on, as this module's head says."""
+    """Return which of these offsets some ok read went over or stood on (module docstring)."""
     if not len(offset):
         return np.zeros(0, dtype=np.bool_)
     spans = log.around.spans if log.around else _spans(log)

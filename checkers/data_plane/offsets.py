@@ -121,7 +121,7 @@ def _told_twice(log: KeyLog) -> int:
 
 
 def _protected_count(log: KeyLog, value_count: int) -> int:
-    """How many of the values of the log nobody may have appended twice.
+    """Return the number of values of the log that no client may have appended twice.
 
     `value_count`: of the distinct values of the log.
     """
@@ -134,18 +134,18 @@ def _protected_count(log: KeyLog, value_count: int) -> int:
 
 
 def _unprotected(log: KeyLog, values: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which values were sent by a process that gave up on a send, of these or others of the key."""
+    """Return a mask of the values sent by a process that gave up on any send of the key."""
     return np.isin(values, log.sends.value[_of_those_who_gave_up(log)])
 
 
 def _of_those_who_gave_up(log: KeyLog) -> NDArray[np.bool_]:
-    """Which sends are of a process that gave up on one of them."""
+    """Return a mask of the sends of processes that gave up on one of their sends."""
     gave_up = log.around.gave_up if log.around else processes_that_gave_up(log.sends)
     return np.isin(log.sends.process, gave_up)
 
 
 def _groups(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each run of equal numbers starts, and how long it is."""
+    """Return the start and the length of each run of equal numbers."""
     first = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     return first, np.diff(first, append=len(ordered))
 
@@ -166,7 +166,7 @@ class _Witnesses:
         )
 
     def operations(self, entries: list[int]) -> tuple[int, ...]:
-        """Who was promised or given the first few of these entries."""
+        """Return the operations that were promised or given the first few of these entries."""
         few = entries[:_ENTRIES_MAX]
         sends = [self.log.sends.operation[row] for row in self.send[few] if row >= 0]
         reads = [self.log.reads.operation[row] for row in self.read[few] if row >= 0]

@@ -27,18 +27,18 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsPass:
-    """What the pass over the records found."""
+    """The findings of the pass over the records."""
 
     findings: pa.Table
     """FINDINGS, a row a key and check and a row a file."""
     died: Mapping[str, str]
-    """Why a check did not answer at all, by check."""
+    """The reason why a check did not answer at all, by check."""
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """What is the same of every pass."""
+    """The parameters that all passes share."""
 
     session: Session
     small: tuple[SealedFile, ...]
@@ -81,7 +81,7 @@ def records_pass(
 
 
 def _is_large(file: SealedFile, limits: Limits) -> bool:
-    """Whether some key of it may be; a file that cannot be read says so as a small one."""
+    """Return whether some key may be large; a file that cannot be read counts as a small one."""
     return (row_count(file) or 0) > limits.key_rows
 
 

@@ -7,7 +7,7 @@ next one resumes at the committed offset: that is reported, and allowed. Under a
 is a new assignment, which forgets where the old one stood.
 
 Sound because
-- a poll that is not ok may have consumed records that nobody wrote down, so that a step over one
+- a poll that is not ok may have consumed records that were not recorded, so that a step over one
   proves nothing (`checkers.data_plane.steps`);
 - a process has one poll open at a time, so that its polls have an order: an assumption that is
   checked first;
@@ -72,7 +72,7 @@ def step_proof(steps: Steps, number: int) -> Proof:
 
 
 def is_unmeasured(proof: Proof) -> bool:
-    """Whether it is of a step from one segment of a key to another, whose delta is not known."""
+    """Return whether it is about a step between two segments of a key, whose delta is not known."""
     return proof.rule == _STEP
 
 

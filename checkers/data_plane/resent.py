@@ -2,10 +2,10 @@
 
 A broker tells what is sent again from what is new by producer id, producer epoch and sequence
 number. A client that begins another epoch, or gets another id, starts its sequences anew, and what
-it then sends again of what it had in flight is new to every broker: whether the first copy was
-appended, nobody can know from the second. So a value that stands twice in one epoch is the
-brokers' doing, and one whose copies all stand in epochs of their own is the client's. The logs
-say which: every batch carries both.
+it then sends again of what it had in flight is new to every broker: the second copy does not show
+whether the first was appended. So the brokers caused a value that stands twice in one epoch, and
+the client caused one whose copies all stand in epochs of their own. The logs say which: every batch
+carries both.
 
 librdkafka begins an epoch, for all its partitions at once, when a batch of one partition is out of
 sequence because the one before it was refused (NOT_ENOUGH_REPLICAS), so the copies may be of

@@ -1,9 +1,9 @@
-"""From one record that a process was returned, or sent, to its next: what D5 to D8 are made of.
+"""Steps from one record that a process was returned, or sent, to its next: the base of D5 to D8.
 
 A *step* leads from one record that a process was returned to the next one. Its *delta* is the
 difference of their positions in the version order, and 1 is as it should be; a step from or to a
 record whose offset is not known counts as 1 (= fine). Only ok reads make steps: a crashed poll may
-have consumed records that nobody wrote down, so a step that leads over one is *broken*, and so is
+have consumed records that were not recorded, so a step that leads over one is *broken*, and so is
 one between two sessions (the key was given up and taken again in between). A broken step proves
 nothing about the log.
 
@@ -80,7 +80,7 @@ class Carried:
 
     @staticmethod
     def nothing() -> "Carried":
-        """What comes before the first piece."""
+        """Return the rows carried into the first piece: none."""
         return Carried(polls=no_rows(), finals=no_rows(), sends=no_rows())
 
 
@@ -101,7 +101,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCounts:
-    """How many steps are judged, those whose delta is 1 included."""
+    """The counts of judged steps, those whose delta is 1 included."""
 
     inside: int
     across: int
@@ -224,7 +224,7 @@ def steps_with(
 
 
 def by_process(process: NDArray[np.int32]) -> NDArray[np.int64]:
-    """How to sort rows by process and leave them in their order otherwise."""
+    """Return indices that sort rows by process and keep their order otherwise."""
     small = len(process) and process.min() >= 0 and process.max() <= np.iinfo(np.int16).max
     # numpy sorts sixteen bits by radix, which is many times quicker.
     return np.argsort(process.astype(np.int16) if small else process, kind="stable")
@@ -252,7 +252,7 @@ def _together(some: Pairs, others: Pairs) -> Pairs:
 def _judged_count(
     pairs: Pairs, *, info_polls: Mapping[int, NDArray[np.int64]], counted: Range | None
 ) -> int:
-    """How many of the steps prove something: those that are unbroken, between known offsets."""
+    """Return how many of the steps prove something: the unbroken ones between known offsets."""
     start, end = pairs.before.offset, pairs.after.offset
     known = (start != UNKNOWN_OFFSET) & (end != UNKNOWN_OFFSET)
     return _count(known & _unbroken(pairs, info_polls), to=end, counted=counted)

@@ -72,7 +72,7 @@ def unseen(log: KeyLog) -> Found:
 
 
 def unread_doubt(key: str, count: int) -> str:
-    """Why a key with so many acknowledged sends and no complete final read is unknown."""
+    """Return why a key with `count` acknowledged sends and no complete final read is unknown."""
     return f"{key} has {count} acknowledged sends and no complete final read" if count else ""
 
 

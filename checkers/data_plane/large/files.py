@@ -1,4 +1,4 @@
-"""Files with large keys: their keys are judged in segments, and what is beside them as ever.
+"""Files with large keys: these keys are judged in segments, the other keys as usual.
 
 A file is verified once, by a task of its own, while others survey its keys; until it is, nothing
 that was found in it counts. Its other keys, which are small, share one more task.
@@ -31,7 +31,7 @@ KEY_ROWS_MAX: Final = 1 << 23
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a task may hold."""
+    """The most that a task may hold."""
 
     key_rows: int = KEY_ROWS_MAX
     grain: Grain = field(default_factory=Grain)
@@ -39,7 +39,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outline:
-    """Where the rows of each key lie in a file."""
+    """The task that finds where the rows of each key lie in a file."""
 
     file: SealedFile
 
@@ -50,7 +50,7 @@ class _Outline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Verified:
-    """That a file is the one that was sealed."""
+    """The task that verifies that a file is the one that was sealed."""
 
     file: SealedFile
 

@@ -1,9 +1,9 @@
-"""Large keys, judged in segments by many tasks: what the driver decides between them.
+"""Large keys, judged in segments by many tasks: the driver's decisions between the tasks.
 
 First every piece is surveyed, and its file verified; then the key is cut (`data_plane.large.plan`)
-and every segment judged (`data_plane.large.segment`). In nearly every history that is all. Where
-values are shared between segments, these are judged again without them, and the shared values by
-themselves. Where a proof tells of a step between segments, their positions are asked for.
+and every segment judged (`data_plane.large.segment`). That is mostly all. Where values are shared
+between segments, these are judged again without them, and the shared values separately. Where a
+proof tells of a step between segments, their positions are asked for.
 
 What comes to the driver are summaries: a few rows a piece and process, a count a block of offsets,
 some thousand ranges a segment, and proofs. A task holds one segment and one piece of its key.
@@ -57,7 +57,7 @@ class LargeKey:
     pieces: tuple[Piece, ...]
     """In the order of its rows."""
     failure: str = ""
-    """Why it cannot be judged, once something said so."""
+    """The reason why it cannot be judged; empty until a task reports one."""
     surveys: Sequence[PieceSurvey] = ()
     returned: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """The values of undecided sends that ok reads returned."""
@@ -265,7 +265,7 @@ def _dealt(keys: Sequence[LargeKey], answers: Sequence[Result]) -> list[list[Res
 
 
 def _kept(key: LargeKey, answers: Sequence[TaskAnswer[Any, Result]]) -> list[Result]:
-    """What the tasks that did not fail answered; the key keeps the first failure."""
+    """Return the results of the tasks that did not fail; the key keeps the first failure."""
     for answer in answers:
         if answer.failure and not key.failure:
             key.failure = f"{key.name}: {answer.failure}"

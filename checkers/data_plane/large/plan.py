@@ -44,7 +44,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPlan:
-    """How a key is judged."""
+    """The plan by which a key is judged."""
 
     around: Surroundings
     carried: tuple[Carried, ...]
@@ -53,7 +53,7 @@ class KeyPlan:
 
 
 def disorder_of(surveys: Sequence[PieceSurvey]) -> str:
-    """Where the rows of the pieces are not in the order of the history; empty if they are."""
+    """Return where rows of the pieces are out of the history's order; empty if nowhere."""
     for number, piece in enumerate(surveys):
         if piece.disorder or (number and piece.first <= surveys[number - 1].last):
             return (
@@ -63,7 +63,7 @@ def disorder_of(surveys: Sequence[PieceSurvey]) -> str:
 
 
 def carried_into(surveys: Sequence[PieceSurvey]) -> tuple[Carried, ...]:
-    """What is carried into each piece."""
+    """Return the rows that are carried into each piece."""
     now, into = Carried.nothing(), []
     for piece in surveys:
         into.append(now)

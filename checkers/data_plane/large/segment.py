@@ -85,7 +85,7 @@ class SegmentRows:
 
 
 def segment_rows(pieces: Iterator[PieceRows], segment: Segment, setting: Setting) -> SegmentRows:
-    """What these pieces hold of a segment; one of them is in memory at a time."""
+    """Return the rows of a segment in these pieces; one piece is in memory at a time."""
     parts = [_part(piece, segment, setting) for piece in pieces]
     return SegmentRows(
         sends=joined([part.sends for part in parts]),

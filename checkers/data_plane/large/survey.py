@@ -38,7 +38,7 @@ _ROW_BITS: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grain:
-    """How finely a key is cut."""
+    """The granularity at which a key is cut."""
 
     block_offsets: int = 1 << 12
     segment_rows: int = 1 << 22
@@ -57,7 +57,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceSurvey:
-    """What one piece says."""
+    """The summary of one piece."""
 
     row_count: int
     first: tuple[int, int]
@@ -68,7 +68,7 @@ class PieceSurvey:
     """The rows are not in the order of the history."""
     blocks: Blocks
     homeless: Mapping[int, int]
-    """How many sends have their home with a send before this piece, by process."""
+    """The number of sends whose home is with a send before this piece, by process."""
     carried: Carried
     """The last rows of its chains."""
     bound: int
@@ -87,7 +87,7 @@ def survey(
     info_polls: Mapping[int, NDArray[np.int64]],
     grain: Grain,
 ) -> PieceSurvey:
-    """What a piece says: `rows.COLUMNS` of RECORDS, at least one row, from row `first_row` on."""
+    """Survey a piece: `rows.COLUMNS` of RECORDS, at least one row, from row `first_row` on."""
     operation = records.column("operation").to_numpy()
     place = records.column("position").to_numpy()
     step = np.diff(operation)

@@ -1,4 +1,4 @@
-"""What tasks do of a large key: each reads some of its rows, and answers in little.
+"""The tasks on a large key: each reads some of its rows and returns a small answer.
 
 A task that fails leaves its key unknown, and the job goes on.
 """
@@ -65,12 +65,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentAnswer:
-    """What a segment answers, or the rows of some shared values."""
+    """The answer on a segment, or on the rows of some shared values."""
 
     answers: Mapping[str, Answer]
     """By check."""
     held: int = 0
-    """How many of its offsets hold records."""
+    """The number of its offsets that hold records."""
     ranges: Spans | None = None
     """Of its values; None of shared values."""
     seconds: float
@@ -96,7 +96,7 @@ class SurveyPiece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnedValues:
-    """Which of some values the ok reads of a piece returned."""
+    """The task that finds which of some values the ok reads of a piece returned."""
 
     piece: Piece
     values: NDArray[np.int64]
@@ -137,7 +137,7 @@ class SegmentSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSegment:
-    """What a segment answers if no other has its values."""
+    """The task that judges a segment whose values stand in no other segment."""
 
     source: SegmentSource
     checks: Mapping[str, KeyCheck]
@@ -156,7 +156,7 @@ class JudgeSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSegmentAgain:
-    """What a segment answers without its shared values, and the rows of these, for others."""
+    """The task that judges a segment without its shared values and deals out the rows of these."""
 
     source: SegmentSource
     checks: Mapping[str, KeyCheck]
@@ -182,7 +182,7 @@ class JudgeSegmentAgain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeShared:
-    """What checks by value answer of all rows of shared values; of several keys."""
+    """The task that runs the checks by value on all rows of shared values, of several keys."""
 
     keys: tuple[str, ...]
     setting: Setting
