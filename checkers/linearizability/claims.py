@@ -1,4 +1,4 @@
-"""What operations on a versioned register or a log claim, as arrays: both models in one form.
+"""The claims of operations on a versioned register or a log, as arrays: both models in one form.
 
 A *version* counts the changes of an object, and version k appears at the moment t_k. Version 0 is
 there from the beginning. Of a register it is the version that clients see; the append that gets
@@ -39,13 +39,13 @@ __all__ = [
 NEVER: Final = int(np.iinfo(np.int64).max)
 """The moment of what does not happen."""
 ENDLESS: Final = NEVER - 1
-"""The return of what happened at some time after its call, and nobody knows when."""
+"""The return of an operation that took effect at some unknown time after its call."""
 ALWAYS: Final = int(np.iinfo(np.int64).min)
 """The moment of what has been there from the beginning."""
 NOTHING: Final = ALWAYS
 """Stands for null: no value, no version."""
 UNTOLD: Final = ALWAYS + 1
-"""The value of a version that nobody showed."""
+"""The value of a version that no operation showed."""
 
 COLUMNS: Final = ("f", "call_ns", "return_ns", "outcome", "error", "expected", "version", "value")
 """Of MODEL_OPERATIONS: what the claims are made of."""
@@ -75,7 +75,7 @@ class ModelRows:
         return len(self.kind)
 
     def slice(self, first: int, count: int) -> "ModelRows":
-        """So many of them from this place on, or as many as there are; nothing is copied."""
+        """Return up to `count` of the rows from this place on; nothing is copied."""
         part = slice(first, first + count)
         return ModelRows(
             kind=self.kind[part],
@@ -112,7 +112,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What operations say; of those that crashed, what they may have done."""
+    """The claims of operations; for those that crashed, what they may have done."""
 
     made: tuple[Changes, ...]
     """By operations that are ok."""
@@ -129,13 +129,13 @@ class Claims:
     crashed_writes: Changes
     """`version` is 0: they can have made any. They have no end."""
     jumps: tuple[Int64s, Int64s]
-    """What an ok `cas` made, and what it expected: not one less."""
+    """The versions that an ok `cas` made, and those it expected, where these are not one less."""
     doubt: str
-    """Why some operations could not be understood, or nothing."""
+    """The reason why some operations could not be understood; empty without one."""
 
 
 def model_rows(rows: pa.Table, model: Model) -> ModelRows:
-    """The operations of one key, of whatever part of it, of `COLUMNS` of MODEL_OPERATIONS.
+    """Return the operations of any part of one key, from `COLUMNS` of MODEL_OPERATIONS.
 
     Words may be dictionary-encoded. Raises ValueError for a word that is none of the model's.
     """
@@ -153,7 +153,7 @@ def model_rows(rows: pa.Table, model: Model) -> ModelRows:
 
 
 def claims_of(rows: ModelRows, model: Model) -> Claims:
-    """What these operations claim."""
+    """Return the claims of these operations."""
     return _of_log(rows) if model is Model.LOG else _of_register(rows)
 
 

@@ -22,7 +22,7 @@ __all__ = ["Conclusion", "Run", "concluded", "entries"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """What is wrong with a key."""
+    """The faults of a key."""
 
     faults: tuple[Fault, ...]
     """Not all, if there are many."""
@@ -34,7 +34,7 @@ class Conclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a slab answered."""
+    """The answer of a slab."""
 
     summary: Summary
     entry: Entry = NO_ENTRY
@@ -42,7 +42,7 @@ class Run:
     steady_from: int
     """With an entry from then on, nothing changes: of its first run."""
     again_count: int = 0
-    """How often it was asked again."""
+    """The number of times it was asked again."""
 
     @staticmethod
     def first(summary: Summary) -> "Run":
@@ -74,7 +74,7 @@ def entries(runs: Sequence[Run]) -> Mapping[int, Entry]:
 
 
 def concluded(summaries: Sequence[Summary]) -> Conclusion:
-    """What is wrong with the key of these slabs, which are all that it has, by version."""
+    """Return the faults of the key, by version, from the summaries of all its slabs."""
     across = list(_across(summaries))
     nobody, nobody_count = _nobody(summaries)
     faults = [fault for summary in summaries for fault in summary.faults]
@@ -103,7 +103,7 @@ def _across(summaries: Sequence[Summary]) -> Iterator[Fault]:
 
 
 def _nobody(summaries: Sequence[Summary]) -> tuple[list[Fault], int]:
-    """Versions that were there, and that nobody can have made."""
+    """Return the faults of versions that existed but that no operation can have made."""
     unmade = _unmade(summaries)
     unmade = unmade.take((unmade.latest < NEVER) & (unmade.swap > unmade.latest))
     if not len(unmade.first):

@@ -73,7 +73,7 @@ def counter_of(columns: Columns) -> Counter:
 
 
 def are_alike(whole: Counter) -> bool:
-    """Whether all adds are the same number, or there are none."""
+    """Return whether all adds are the same number; True without adds."""
     return not len(whole.delta) or bool(np.all(whole.delta == whole.delta[0]))
 
 

@@ -68,7 +68,7 @@ def overdue(whole: Counter) -> Proofs | None:
 
 
 def _first_missed(release: Numbers, deadline: Numbers, last: int) -> int | None:
-    """The deadline of a job that gets no slot in time; one above `last` is none."""
+    """Return the deadline, up to `last`, of a job that gets no slot in time; None without one."""
     jobs = list(zip(*(column.tolist() for column in _by(release, deadline)), strict=True))
     waiting: list[int] = []
     position = 0

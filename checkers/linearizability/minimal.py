@@ -54,7 +54,7 @@ def _without_a_piece(
     is_wrong: Callable[[pa.Table], bool],
     meter: Meter,
 ) -> NDArray[np.int64] | None:
-    """What is kept without the last of these pieces that can be spared, or None."""
+    """Return the rest without the last of these pieces that can be spared; None if none can."""
     for piece in reversed(np.array_split(kept, piece_count)):
         meter.check()
         rest = np.setdiff1d(kept, piece, assume_unique=True)

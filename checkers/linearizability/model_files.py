@@ -1,4 +1,4 @@
-"""How the rows of open histories reach the kernels: which row groups hold which keys, and reading.
+"""The reader of open histories for the kernels: which row groups hold which keys, and their rows.
 
 A large key has row groups of its own and is read by many tasks; its file is verified by one of
 them, and the others are not to be believed before it is. What the driver looks at is Parquet's
@@ -37,7 +37,7 @@ class KeyGroups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """What a file has, by its statistics."""
+    """The content of a file by its statistics."""
 
     file: SealedFile
     keys: tuple[KeyGroups, ...]
@@ -54,7 +54,7 @@ def verify(file: SealedFile) -> None:
 
 
 def outline(file: SealedFile) -> Outline:
-    """What the file has. Raises HarnessError, naming the file, if it cannot be read."""
+    """Return the content of the file. Raises HarnessError, naming it, if it cannot be read."""
     with opened(_unverified(file), _TABLE) as parquet:
         groups = [_Group(parquet, number) for number in range(parquet.num_row_groups)]
         keys: list[KeyGroups] = []

@@ -28,7 +28,7 @@ Int64s = NDArray[np.int64]
 def unsettled(
     latest: Int64s, earliest: Int64s, *, expected: Int64s, call: Int64s, end: Int64s
 ) -> NDArray[np.bool_]:
-    """Which refusals may still lower a moment.
+    """Return a mask of the refusals that may still lower a moment.
 
     `latest`, `earliest`: bounds of the moments of the versions from 0 on, ascending; refusals as
     parallel arrays, `expected` from 0 to the last version but one.
@@ -90,10 +90,10 @@ def _next_nodes(
 def _first_to_return(
     group: Int64s, call: Int64s, end: Int64s, *, place: Int64s, moment: Int64s
 ) -> Int64s:
-    """Of the refusals of the same group that were called after a moment, the first to return.
+    """Return, of the refusals of a group that were called after a moment, the first to return.
 
     `group`, `call`, `end`: of each refusal; `place`, `moment`: the group and moment of each
-    question. -1 where there is none.
+    question. The answer is -1 without such a refusal.
     """
     count = len(group)
     by_end = np.argsort(end, kind="stable")

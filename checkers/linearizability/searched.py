@@ -1,6 +1,6 @@
 """The kernel of any model: search; where nothing fits, the smallest part that still fits no order.
 
-How a part of a history can prove anything of the whole. What is left out is not taken for undone:
+A part of a history can prove something about the whole: what is left out is not taken for undone.
 
 - what comes first and had returned is summed up as a state of which nothing is known
   (`checkers.linearizability.sequential.UNKNOWN`);
@@ -51,7 +51,7 @@ _WINDOW_FIRST: Final = 4
 _PROOF_SECONDS: Final = 20.0
 """For making a proof small; what is wrong is known by then."""
 _TRIAL_SHARE: Final = 20
-"""What one trial may cost: this part of the time for the proof."""
+"""The divisor of the proof's time that gives the budget of one trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class _Part:
 
 
 def searched(key: str, columns: Columns, *, model: Model, budget: Budget) -> Found:
-    """What a search finds of the operations of one key: one contradiction, or none, or a doubt."""
+    """Search the operations of one key: the answer is one contradiction, none, or a doubt."""
     if len(columns) * _OPERATION_BYTES > budget.bytes:
         doubt = f"a search of the {len(columns)} operations of {key} needs more than "
         doubt += f"{budget.bytes >> 20} MiB"
@@ -135,7 +135,7 @@ def _trial(budget: Budget) -> Budget:
 
 
 def _until(operations: Sequence[Operation], latest: int) -> list[Operation]:
-    """What was called by then; what was open then may or may not have taken effect."""
+    """Return the operations called by then; those open then may or may not have taken effect."""
     called = [one for one in operations if one.call <= latest]
     over = [one for one in called if one.end <= latest or one.effect is Effect.MAY]
     is_open = [one for one in called if one.end > latest and one.effect is Effect.MUST]
@@ -206,7 +206,7 @@ def _states(why: Stuck, model: Model) -> str:
 
 
 def _wanted(operation: Operation, model: Model) -> str:
-    """What must have been there for its answer."""
+    """Return in words the state that the answer requires."""
     if operation.effect is Effect.REFUSED:
         return "anything else"
     if model is Model.REGISTER:
@@ -215,7 +215,7 @@ def _wanted(operation: Operation, model: Model) -> str:
 
 
 def _numbers(wrong: Operation, why: Stuck, model: Model) -> Iterator[int]:
-    """What was answered or expected, and what there can have been instead."""
+    """Yield what was answered or expected, and then the values possible instead."""
     answered = wrong.expected if wrong.f == "cas" else wrong.value
     if answered is not None:
         yield answered

@@ -1,4 +1,4 @@
-"""What each object does when nobody disturbs it: one operation after the other.
+"""The sequential behaviour of each object: one operation after the other.
 
 A state is a hashable value, never None. `step` takes an operation as having taken effect and gives
 the state after it, or None where the object would have answered otherwise. Which operations there

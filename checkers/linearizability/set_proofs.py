@@ -1,4 +1,4 @@
-"""What is wrong with the operations of a set, spelled out."""
+"""The proofs of what is wrong with the operations of a set."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ __all__ = ["Story", "of_apart", "of_strange"]
 
 
 def of_strange(columns: Columns, place: int, value: int) -> Proof:
-    """The read at this place returned a value that nobody can have added."""
+    """Return the proof that the read at this place returned a value that was never added."""
     (read,) = _operations(columns, place)
     return Proof.of(
         "{cited} returned {value}, which no operation can have added",

@@ -38,14 +38,14 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elements:
-    """What can be in the set, as parallel arrays, by value."""
+    """The possible elements of the set, as parallel arrays, by value."""
 
     value: Numbers
     call: Numbers
     """The earliest of its adds."""
     called_by: Places
     end: Numbers
-    """The earliest return of an add that must have happened; OPEN_NS if there is none."""
+    """The earliest return of an add that must have happened; OPEN_NS without one."""
     ended_by: Places
     size: Numbers
     """Of the smallest set that was read with it; `UNREAD` if none was."""
@@ -60,12 +60,12 @@ class Reads:
     place: Places
     size: Numbers
     start: Numbers
-    """Where what it found begins in `found`; one more at the end."""
+    """The start of each read's elements in `found`; one more entry at the end."""
     found: Numbers
     """Elements, by number, in no order."""
 
     def elements(self, number: int) -> Numbers:
-        """What one read found."""
+        """Return the elements that one read found."""
         return self.found[self.start[number] : self.start[number + 1]]
 
 
@@ -93,7 +93,7 @@ def values_read(columns: Columns) -> tuple[Numbers, Numbers]:
 
 
 def added_of(columns: Columns) -> Elements:
-    """What can have been added, as yet unread."""
+    """Return the elements that can have been added, not yet matched with reads."""
     adds = np.flatnonzero(columns.f != _READ)
     value, number = np.unique(columns.value[adds], return_inverse=True)
     must = columns.effect[adds] == Effect.MUST
@@ -111,7 +111,7 @@ def added_of(columns: Columns) -> Elements:
 
 
 def _least(number: Numbers, figure: Numbers, by: Numbers, count: int) -> tuple[Numbers, Numbers]:
-    """The least figure of each number, and whose it is; OPEN_NS and -1 where there is none."""
+    """Return the least figure of each number and its row in `by`; OPEN_NS and -1 without one."""
     least = np.full(count, OPEN_NS)
     np.minimum.at(least, number, figure)
     whose = np.full(count, -1)

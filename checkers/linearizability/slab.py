@@ -1,4 +1,4 @@
-"""What the operations on a range of versions say, summed up so that ranges can be put together.
+"""The claims of operations on a range of versions, summed up so that ranges can be put together.
 
 A slab takes the operations piece by piece, in any order, and keeps an array a bound: memory grows
 with its versions, and with the refusals that are not settled yet, not with the operations. Its
@@ -39,7 +39,7 @@ FAULTS_MAX: Final = 100
 _LINKS_MAX: Final = 50
 """Of a chain of refusals: how many are told."""
 _REFUSALS_MAX: Final = 1 << 22
-"""That wait before they are settled as far as they can be."""
+"""The most refusals that wait before they are settled as far as they can be."""
 _ONE: Final = np.int32(1)
 """Of the type that it is added to: numpy's loop for a plain number takes fifty times as long."""
 
@@ -48,7 +48,7 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a slab says. Bounds are of its own operations, NEVER and ALWAYS where there are none."""
+    """The summary of a slab. Bounds are of its own operations; NEVER and ALWAYS without any."""
 
     first: int
     """Its versions: from this one …"""
@@ -116,7 +116,7 @@ class Slab:
             self._own(claims)
 
     def summary(self, entry: Entry = NO_ENTRY) -> Summary:
-        """What all that was taken says, in the light of `entry`. More can be taken afterwards."""
+        """Return the summary of all that was taken, given `entry`. More can be taken afterwards."""
         earliest = np.maximum.accumulate(self._lower)
         bounds = np.minimum.accumulate(self._upper[::-1])[::-1].copy()
         upper = int(bounds[0])
@@ -274,7 +274,7 @@ class Slab:
     def _chain(
         self, place: int, latest: Int64s, bounds: Int64s, entry: Entry
     ) -> tuple[Witness, ...]:
-        """Why the moment of a version is no later: the refusals that lowered it, then a bound."""
+        """Return why a version's moment is no later: the refusals that lowered it, then a bound."""
         links: list[Witness] = []
         while place > 0 and latest[place] < bounds[place] and len(links) < _LINKS_MAX:
             links.append(

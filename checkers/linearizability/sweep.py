@@ -33,8 +33,9 @@ _KEY_SECONDS_MAX: Final = 60.0
 _KEY_SHARE: Final = 0.25
 """Of the budget of a job, for a key that is searched: others of its task want to be judged, too."""
 _TASKS_A_CORE: Final = 4
-"""Where a kernel's time follows from its rows. A task costs a tenth of a second, as much as judging
-a million operations; a few a core are enough for cores that are not equally fast."""
+"""The tasks per core where a kernel's time follows from its rows. A task costs a tenth of a second,
+as much as judging a million operations; a few a core suit cores that are not equally fast.
+"""
 
 
 _Answer = Answer[Piece, Any]
@@ -52,7 +53,7 @@ class Sweep:
     slab_rows: int = SLAB_ROWS
     kernels: Mapping[Model, KeyKernel] = field(default_factory=lambda: KERNELS)
     unreadable: dict[str, None] = field(default_factory=dict)
-    """Why some files could not be read, or are not what was sealed."""
+    """The reasons why some files could not be read, or are not what was sealed."""
 
     def findings(self) -> pa.Table:
         """FINDINGS, a row a key; `unreadable` is complete afterwards."""

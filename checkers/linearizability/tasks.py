@@ -1,4 +1,4 @@
-"""What the tasks of a judgement of open histories do: one piece of work at a time, each by itself.
+"""The tasks that judge open histories: each does one piece of work at a time, independently.
 
 A piece is a file to verify, keys to judge whole, a slab of a large key to sum up, or row groups to
 look through for witnesses. Memory holds one key where a kernel wants its rows together; else a row
@@ -92,7 +92,7 @@ Piece = Verify | Keys | Sum | Search
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is done of each piece."""
+    """The work that is done on each piece."""
 
     model: Model
     seconds: float

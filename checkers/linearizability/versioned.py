@@ -6,32 +6,32 @@ operation is a condition on these moments:
 
 - an ok read of version k in [call, end]: t_k ≤ end and t_{k+1} ≥ call, and k has the value it read;
 - an ok read of a log that found version k: t_k ≤ end, and the value; one that did not: t_k ≥ call;
-- an ok write, `cas` or append that made version k: call ≤ t_k ≤ end, the value, and nobody else
-  made k; an ok `cas` made the version after the one it expected;
+- an ok write, `cas` or append that made version k: call ≤ t_k ≤ end, the value, and no other
+  operation made k; an ok `cas` made the version after the one it expected;
 - a `cas` that was refused, expecting e: t_e ≥ call or t_{e+1} ≤ end, for e did not hold at some
   moment in between (of an e that never appears, that holds);
 - a crashed `cas` expecting e may have made e + 1, at its call or later; a crashed write or append
   may have made any one version, at its call or later; crashed reads and failures with an error say
   nothing;
 - a version that appeared was made: by an ok operation, or by one that crashed and wrote its value.
-  Version 0 was made by nobody and has no value.
+  Version 0 has no maker and no value.
 
 **Why one schedule is enough.** All conditions but the last are closed under taking the later of two
 schedules, moment by moment: bounds are, and if of two schedules that keep a refusal one has t_e ≥
 call, so has the later one; if neither has, both have t_{e+1} ≤ end, and so does the later one. So
 if there are any schedules that keep the upper bounds and the refusals there is a latest one
-(`schedule` finds it), and every lower bound can be kept exactly if the latest schedule keeps it.
-A crashed operation that made version k is one more lower bound of t_k. So the last condition
-can be met exactly if crashed operations can be found for the versions that need them such that each
-was called by the latest moment of its version (`makers`). A version after the last one that
-anybody saw needs a maker only if its latest moment is a moment at all: if a refusal is not
-explained without it. Hence: the operations are linearizable exactly if no value or maker
-contradicts another, the latest schedule keeps all lower bounds, and there is such a matching.
+(`schedule` finds it), and every lower bound can be kept exactly if the latest schedule keeps it. A
+crashed operation that made version k is one more lower bound of t_k. So the last condition can be
+met exactly if crashed operations can be found for the versions that need them such that each was
+called by the latest moment of its version (`makers`). A version after the last one that a client
+saw needs a maker only if its latest moment is a moment at all: if a refusal is not explained
+without it. Hence: the operations are linearizable exactly if no value or maker contradicts another,
+the latest schedule keeps all lower bounds, and there is such a matching.
 
 **Price.** O(n) for n operations, with a sort of those refusals and crashed operations that nothing
 simpler settles. Memory is that of the versions. A key can be cut into ranges of versions, which
 exchange a few numbers (`slab`, `conclusion`). The order of two operations of one process is that of
-their intervals, as everybody's.
+their intervals, as for different processes.
 
 Source: linearizability, Herlihy and Wing 1990; the reduction to one moment a version, and the
 latest schedule, are ours, and are tested against trying all orders.
@@ -74,7 +74,7 @@ VERSIONED: Final = frozenset((Model.VERSIONED_REGISTER, Model.LOG))
 
 
 def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
-    """What is wrong with the operations of one key, MODEL_OPERATIONS in any order, in memory.
+    """Find what is wrong with the operations of one key, MODEL_OPERATIONS in any order, in memory.
 
     Raises ValueError if a word is none of the model's.
     """
@@ -85,7 +85,7 @@ def nonlinearizable(key: str, rows: pa.Table, model: Model) -> Found:
 
 
 def conclusion_of(rows: pa.Table, model: Model) -> Conclusion:
-    """What is wrong with the operations of one key, without saying whose fault it is."""
+    """Return the faults of the operations of one key, without the operations that prove them."""
     slab = Slab(0, extent(_highest_in(rows), rows.num_rows), limit=rows.num_rows)
     taken(slab, rows, model)
     return concluded([slab.summary()])

@@ -21,7 +21,7 @@ def cited(operation: Operation, model: Model) -> str:
 
 
 def in_words(operation: Operation, model: Model) -> str:
-    """What was called, and what it answered, if anybody knows."""
+    """Return the call in words, with its answer if that is known."""
     answer = _answer(operation, model)
     call = f"{operation.f}({_arguments(operation, model)})"
     return f"{call} -> {answer}" if answer else call
