@@ -78,7 +78,7 @@ class _Summed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """What the passes over the operations and the records say."""
+    """The answers of the passes over the operations and the records."""
 
     results: tuple[CheckResult, ...]
     setting: Setting
@@ -268,7 +268,7 @@ def _write(
     anomalies: Mapping[str, pa.Table],
     forensics: Forensics | None,
 ) -> None:
-    """Anomalies first, the verdict last: a verdict that is there has its anomalies beside it."""
+    """Write the anomalies first and the verdict last: a stored verdict always has its anomalies."""
     building = run.root / ".anomalies.building"
     try:
         run.verdict_path.unlink(missing_ok=True)

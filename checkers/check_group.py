@@ -1,4 +1,4 @@
-"""Groups of checks beside the data plane's: what one is, is asked, and answers.
+"""Groups of checks outside the data plane: what a group is, its question and its answers.
 
 A group answers its checks from the sealed tables of a run, in whatever way suits it; most are
 kernels of tables of the cluster (`checkers.table_pass`). It is asked for those of its checks
@@ -28,14 +28,14 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a group is asked."""
+    """The question put to a group: the run and its tables."""
 
     run: RunDirectory
     manifest: Manifest
     checks: tuple[str, ...]
     """By name, in the order of the catalogue; never empty."""
     setting: Setting
-    """What the operations say beside their records: promises, complete final reads."""
+    """The setting that the operations tell: promises, complete final reads."""
     session: Session
     budget_s: float
     """Of one job."""
@@ -65,7 +65,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAnswers:
-    """What a group answers."""
+    """The answers of a group to its checks."""
 
     results: tuple[CheckResult, ...]
     """One a check that was asked; a check without one counts as not run."""

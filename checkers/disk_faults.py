@@ -19,7 +19,7 @@ DISK_REFUSALS: Final = frozenset({"fill_disk", "stall_disk", "slow_disk"})
 
 
 def last_disk_fault_ns(faults: pa.Table, node: str) -> int:
-    """When the last fault began that changed this node's disk; -1 if none did."""
+    """Return when the last fault began that changed this node's disk (ns); -1 if none did."""
     return max(
         (
             row["begin_ns"]

@@ -1,4 +1,4 @@
-"""What a kernel of tables of the cluster knows of the run beside them."""
+"""The facts of a run that a kernel needs in addition to the tables of the cluster."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Tables = Mapping[str, pa.Table]
 """By the names of `history.schema.TABLES`; one that was not recorded is empty."""
 
 Judged = Iterable[tuple[str, Found]]
-"""What a check found, by key: a topic-partition, or what else the check is about ("broker-2")."""
+"""The findings of a check by key: a topic-partition or another subject, such as "broker-2"."""
 
 _NS_A_SECOND: Final = 1_000_000_000
 _NS_A_MILLISECOND: Final = 1_000_000
@@ -36,7 +36,7 @@ class Facts:
     end_ns: int | None = None
     stuck_isr_limit_ns: int = 0
     metadata_settle_ns: int = 0
-    """How long nothing has to have been broken before a read of the ISR is held to an age."""
+    """The time without faults that must pass before a read of the ISR is held to an age."""
     metadata_age_max_ns: int = 0
     """The greatest age of such a read."""
     acks: str = "all"
@@ -71,7 +71,7 @@ class Facts:
         return max((timestamp_ms, *(last for _, last in self._others_ms(timestamp_ms))))
 
     def is_dubious(self, from_ns: int, until_ns: int) -> bool:
-        """Whether a wrong clock may have taken timestamps of that time, or others in that time."""
+        """Return whether a wrong clock may have moved timestamps out of that time, or into it."""
         return any(
             skew.from_ns + min(0, skew.ahead_min_ns) <= until_ns
             and skew.until_ns + max(0, skew.ahead_max_ns) >= from_ns
@@ -91,7 +91,7 @@ class Facts:
                 )
 
     def _slack_ns(self, timestamp_ms: int) -> int:
-        """How far wall clock and run clock may be apart: a step, and twice the drift of NTP."""
+        """Return how far wall and run clock may be apart: a step, and twice the drift of NTP."""
         return _CLOCK_STEP_NS + abs(self.time_ns(timestamp_ms)) // _DRIFT_SHARE
 
     @property

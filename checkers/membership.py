@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 __all__ = ["has_repeats", "is_among"]
 
 _SMALL: Final = 50
-"""How many times smaller one side must be, for a search in it to beat a sort of both."""
+"""The factor by which one side must be smaller for a search in it to beat a sort of both."""
 
 
 def is_among(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -23,7 +23,7 @@ def is_among(values: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np
 
 
 def has_repeats(values: NDArray[np.int64]) -> bool:
-    """Whether any value comes twice; a plain sort, several times quicker than one with order."""
+    """Return whether any value occurs twice; a plain sort is several times quicker than argsort."""
     ordered = np.sort(values)
     return bool(np.any(ordered[1:] == ordered[:-1]))
 

@@ -22,7 +22,7 @@ Cited = Mapping[str, int] | Iterable[int]
 
 
 class FactKind(StrEnum):
-    """What the value of a fact is."""
+    """The kind of a fact's value."""
 
     OPERATION = "operation"
     """The index of an operation of the history."""
@@ -54,7 +54,7 @@ class Fact:
     """In the rule; of what the rule does not name, the kind."""
     value: int | str
     source: str = ""
-    """Where it is from, if not from the fact's own kind: "operation 7", "frame 3"."""
+    """The source of the fact if its kind does not imply it: "operation 7", "frame 3"."""
 
     @property
     def words(self) -> str:
@@ -66,7 +66,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Why one anomaly is one: what a reader looks up in the history to agree."""
+    """The proof of one anomaly: what a reader looks up in the history to agree."""
 
     rule: str
     """A sentence with the names of facts in braces."""
@@ -139,7 +139,7 @@ class Proof:
         return self._numbers(FactKind.FRAME)
 
     def fact(self, name: str) -> int | str:
-        """The value of the first fact of this name. Raises KeyError if there is none."""
+        """Return the value of the first fact of this name. Raises KeyError without such a fact."""
         for fact in self.facts:
             if fact.name == name:
                 return fact.value

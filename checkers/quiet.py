@@ -1,4 +1,4 @@
-"""When nothing was broken, by the journal of faults.
+"""The times without a fault, by the journal of faults.
 
 A fault lasts from before it was begun until its heal was seen to work, or to the end of the run.
 The beginning of the run counts as the end of one: the cluster has just been started. A fault whose

@@ -23,11 +23,11 @@ _REASONS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAnswers:
-    """What the files of records said of themselves."""
+    """The answers of the files of records about themselves."""
 
     record_count: int
     unreadable: tuple[str, ...]
-    """Why some could not be read, or did not answer."""
+    """The reasons why some files could not be read or did not answer."""
     seconds: float
 
 

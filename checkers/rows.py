@@ -105,7 +105,7 @@ class Rows:
 
     @property
     def ok(self) -> NDArray[np.bool_]:
-        """Which rows are of operations that are ok."""
+        """Return a mask of the rows that belong to ok operations."""
         mask: NDArray[np.bool_] = self.outcome == OK
         return mask
 
@@ -168,7 +168,7 @@ def codes(column: pa.ChunkedArray, names: tuple[str, ...]) -> NDArray[np.int8]:
 
 
 def _order(operation: NDArray[np.int64], position: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """How to sort by operation and position; None if they are (as sealed files are)."""
+    """Return indices that sort by operation and position; None if sorted (sealed files are)."""
     step = np.diff(operation)
     if not np.any((step < 0) | ((step == 0) & (np.diff(position) < 0))):
         return None

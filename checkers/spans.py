@@ -22,7 +22,7 @@ class Span:
 
     @property
     def length_ns(self) -> int:
-        """How long it is."""
+        """The length of the span in ns."""
         return self.until_ns - self.from_ns
 
 

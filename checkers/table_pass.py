@@ -42,7 +42,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
-    """What makes the calls: what it has read and replayed serves all of them."""
+    """The caller of the checks; the tables it has read and replayed serve all calls."""
 
     facts: Facts
     shelf: dict[SealedFile, pa.Table] = field(default_factory=dict)

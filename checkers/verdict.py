@@ -62,7 +62,7 @@ def worst(validities: Iterable[Validity]) -> Validity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What one check answered."""
+    """The answer of one check."""
 
     check: str
     """Its name in the catalogue, e.g. "lost-write"."""
@@ -77,7 +77,7 @@ class CheckResult:
     reason: str = ""
     """One sentence: why invalid, unknown or not judged. Empty when valid."""
     figures: Mapping[str, float] = field(default_factory=dict)
-    """What was measured on the way; units are suffixes."""
+    """The figures measured on the way; units are suffixes."""
     seconds: float = 0.0
     """Of one core."""
     examples: tuple[Anomaly, ...] = ()

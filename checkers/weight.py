@@ -1,4 +1,4 @@
-"""Whether an answer is worth anything: how much it judged, and whether it could have failed.
+"""The weight of an answer: how much a check judged, and whether it could have failed.
 
 A check that finds nothing among no cases has proven nothing, so it is *not judged*; one that could
 not have failed is a *figure*. This is decided here alone, for every check there is.
