@@ -16,7 +16,7 @@ class Breach:
     key: str
     """The topic-partition or broker ("broker 2") it concerns; "" for neither."""
     words: str
-    """What is wrong, to follow "at metadata offset 7 "."""
+    """The description of the breach, to follow "at metadata offset 7 "."""
     values: tuple[int, ...] = ()
 
 

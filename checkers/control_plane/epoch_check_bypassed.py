@@ -11,7 +11,7 @@ compares each with the state before the change, and answers with an error if one
 
 So a request that was answered without an error by a version later than the one that it expects has
 to agree with the version before that one, and with the last registrations before its metadata
-offset. An answer without a new version is not judged: nobody knows at which offset it was given.
+offset. An answer without a new version is not judged: the offset at which it was given is unknown.
 
 Source: KIP-497, KIP-631, KIP-903; `ReplicationControlManager.validateAlterPartitionData` and
 `ineligibleReplicasForIsr`, `ClusterControlManager.checkBrokerEpoch`.

@@ -16,7 +16,7 @@ taken so that it speaks for the controller:
   no silence is told of until an answered one follows. It must have accepted one before: a broker
   whose heartbeats are not on the tape is not judged. A case is a silence that may have been longer
   than the time-out, by the clocks' bounds; one that was, while the controller cannot be shown to
-  have written, is none.
+  have written, does not count.
 
 The time-out is the controller's own setting. That a broker goes on serving its clients after its
 session has ended is no breach: brokers of Apache Kafka do not fence themselves, they learn it from
@@ -61,7 +61,7 @@ _ALIVE_GAP_NS: Final = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sessions:
-    """What both checks start from."""
+    """The sessions that both checks start from."""
 
     seen: View
     terms: Sequence[Term]
@@ -157,7 +157,7 @@ class _Stay:
     from_ns: int
     until_ns: int
     until_latest_ns: int
-    """When it was surely over; all the others speak for the controller."""
+    """The moment when it was surely over; all the others speak for the controller."""
 
 
 def _late(broker: BrokerHistory, sessions: _Sessions) -> Iterator[Proof | None]:
@@ -215,7 +215,7 @@ def _silences(
 
 
 def _wrote(term: Term, facts: Facts, *, from_ns: int, until_ns: int) -> bool:
-    """Whether the controller wrote all the time between these, as far as its clock can say."""
+    """Return whether the controller wrote all the time in between, as far as its clock can tell."""
     if facts.is_dubious(from_ns, until_ns):
         return False
     times_ns = term.written_ms * 1_000_000 - facts.origin_utc_ns

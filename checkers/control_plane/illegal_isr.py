@@ -1,10 +1,10 @@
 """C9: ISRs and ELRs that no version of a partition may have.
 
 - empty-isr: without eligible leader replicas (KIP-966) an ISR keeps its last member whatever
-  happens to it. With them it may be empty, while nobody leads and until one of the ELR, or the last
-  known leader, is back. From when on a cluster has them is told by its feature level, or by the
-  first ELR in its log. A cluster that gives them up again may still have an ISR that was emptied
-  while it had them: nothing is accused after that.
+  happens to it. With them it may be empty, while the partition has no leader and until one of the
+  ELR, or the last known leader, is back. From when on a cluster has them is told by its feature
+  level, or by the first ELR in its log. A cluster that gives them up again may still have an ISR
+  that was emptied while it had them: nothing is accused after that.
 - isr-not-in-replicas: every member of the ISR is one of the partition's replicas.
 - elr-overlaps-isr: a replica is in the ISR or in the ELR.
 

@@ -62,7 +62,7 @@ def metadata_divergences(tables: Tables, seen: View) -> Judged:
 
 
 def _shared_count(metadata_log: pa.Table) -> int:
-    """How many metadata offsets two nodes or more have a record at."""
+    """Return the number of metadata offsets at which two or more nodes have a record."""
     logged = metadata_log.filter(pc.invert(metadata_log["snapshot"]))
     holders = logged.group_by("metadata_offset").aggregate([("node", "count_distinct")])
     return len(holders.filter(pc.greater(pc.field("node_count_distinct"), 1)))
@@ -99,7 +99,7 @@ def _named(row: _Row) -> str:
 
 
 def _applied(tables: Tables) -> Iterator[_Row]:
-    """What brokers said in heartbeats that they had applied."""
+    """Yield the offsets that brokers said in heartbeats they had applied."""
     offsets = tables["metadata_offsets"]
     kept = offsets.filter(
         pc.and_(

@@ -13,12 +13,12 @@ log of record. The register's operations (`control_plane.versioned_register`):
 - a describe is a read, but of a broker's cache, which is allowed to be behind: so it only says that
   its version existed when it returned. (How far behind is a matter of visibility.)
 
-Beside the times, the values: a change that was acknowledged stands in the log with the ISR that the
+The values are compared, too: a change that was acknowledged stands in the log with the ISR that the
 answer told; one version is made once; a describe shows what some version was. What the log does not
 cover (it may end before the answer) is not compared.
 
-A version in which a replica joins under an unchanged leader was made by somebody: the controller
-adds no replica by itself.
+A version in which a replica joins under an unchanged leader was made by a request: the controller
+adds no replica on its own.
 
 The cases are the AlterPartitions, since they are what an ISR is changed by. Describes and the
 controller's own changes only bear witness: without a tape they could still contradict each other,
@@ -88,7 +88,7 @@ def nonlinearizable_isrs(tables: Tables, seen: View) -> Judged:
 
 
 def _judged_count(history: PartitionHistory, requests: Requests, *, until_ns: int) -> int:
-    """How many requests say anything that another one, or the log, could contradict."""
+    """Return how many requests say anything that another one, or the log, could contradict."""
     places = history.by_epoch()
     return sum(
         made(rpc) is not None or _operation(rpc, places, until_ns=until_ns) is not None
@@ -155,7 +155,7 @@ def _asked(history: PartitionHistory, requests: Requests, *, until_ns: int) -> I
 
 
 def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operation | None:
-    """What this request says of the register; None if it says nothing.
+    """Return what this request says of the register; None if it says nothing.
 
     A refusal after the end of the log may be due to a version that the log does not have.
     """
@@ -177,7 +177,7 @@ def _operation(rpc: Rpc, places: Mapping[int, int], *, until_ns: int) -> Operati
 
 
 def _called(history: PartitionHistory, requests: Requests) -> frozenset[int]:
-    """Versions that a request made, though it may be that nobody saw the answer."""
+    """Return the versions that some request made, even if its answer may not have been seen."""
     if any(rpc.of("action") == "duplicated" for rpc in requests):
         return frozenset()
     return frozenset(
@@ -200,7 +200,7 @@ def _reads(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Row]]:
 
 
 class _Shown:
-    """Which version a describe may have shown."""
+    """The version that a describe may have shown."""
 
     def __init__(self, history: PartitionHistory) -> None:
         self._places: dict[tuple[int, frozenset[int]], list[tuple[int, int]]] = {}

@@ -2,7 +2,7 @@
 
 A leader of the quorum that is cut off from the other voters cannot know that they have elected
 another. It commits nothing any more, so nothing is lost; but brokers that still reach it get
-metadata that stands still, for as long as the cut lasts. Since Kafka 3.7 it resigns by itself
+metadata that stands still, for as long as the cut lasts. Since Kafka 3.7 it resigns on its own
 within a few seconds (one and a half times its fetch time-out, 2 s by default). So a claim of the
 office in an epoch, `GRACE_NS` or more after another controller claimed it in a later one, is an
 anomaly. A shorter overlap is normal.
@@ -45,7 +45,7 @@ def stale_controllers(tables: Tables, seen: View) -> Judged:
 
 
 def _deposed_count(claims: Sequence[Mapping[str, Any]]) -> int:
-    """How many controllers and epochs of theirs were followed by another one, long enough ago."""
+    """Return how many claimed (controller epoch, node) pairs were superseded long enough ago."""
     end_ns = claims[-1]["time_ns"] if claims else 0
     offices = {(row["controller_epoch"], row["node"]) for row in claims}
     old = {

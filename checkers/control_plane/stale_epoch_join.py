@@ -79,7 +79,7 @@ class StaleJoin:
     registration: BrokerVersion
     """The one in force when it joined."""
     registered_ns: int
-    """When it was answered, or else appended."""
+    """The time when it was answered, or else appended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class JudgedJoins:
     judged_count: int
     """Replicas that joined, stale or not, by a request that is on the tape."""
     doubt: str
-    """Why others cannot be judged, or nothing."""
+    """The reason why others cannot be judged; empty without one."""
 
 
 def stale_epoch_joins(tables: Tables, seen: View) -> Judged:
@@ -177,20 +177,20 @@ def _stale(
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What the tape says of registrations and of fetches."""
+    """The tape's account of registrations and fetches."""
 
     answers: _Answers
     fetches: FollowerFetches
 
     def registered_ns(self, first: BrokerVersion, broker_id: int, seen: View) -> int:
-        """When an incarnation was answered its first registration, or the earliest it can be."""
+        """Return when an incarnation's first registration was answered, or its earliest time."""
         answer = self.answers.get((broker_id, first.broker_epoch))
         if answer is None or answer.answered_ns is None:
             return seen.facts.earliest_ns(first.timestamp_ms)
         return answer.answered_ns
 
     def word(self, request: Rpc, link: tuple[str, str], registered_ns: int) -> Word | None:
-        """Why a request that names no epoch goes by fetches of an earlier incarnation, if so."""
+        """Return why a request without an epoch goes by an older incarnation's fetches, or None."""
         if registered_ns > request.asked_ns:
             return Word.SENT_BEFORE
         if link not in self.fetches.links:

@@ -94,7 +94,7 @@ def _out(history: PartitionHistory, absence: Absence) -> str:
 
 
 def _log_ends(history: PartitionHistory, absence: Absence, rows: _Rows, facts: Facts) -> str:
-    """Where the logs ended on the disks, in words; nothing if that says nothing of that time."""
+    """Return in words where the logs ended on the disks; "" if that says nothing of that time."""
     nodes = facts.nodes()
     mine, leaders = (
         rows.get((history.key, nodes.get(one, "")))

@@ -44,7 +44,7 @@ class _Claim:
     epoch: int
     leader: int
     source: str
-    """Who says so: two words of one source do not confirm each other."""
+    """The source of the statement: two statements of one source do not confirm each other."""
     words: str
     offsets: tuple[int, ...] = ()
     frames: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ def two_leaders(tables: Tables, seen: View) -> Judged:
 
 @dataclass(slots=True, kw_only=True)
 class _Epoch:
-    """Who leads in an epoch, as far as it is told."""
+    """The leader in an epoch, as far as it is told."""
 
     first: _Claim
     sources: set[str]
@@ -149,7 +149,7 @@ def _shown(tables: Tables, seen: View) -> Mapping[tuple[str, int], list[_Claim]]
 
 
 def _places(history: PartitionHistory) -> Iterator[Proof | None]:
-    """Whether each leader is one of those who may lead."""
+    """Yield for each leader a proof that it may not lead, or None if it may."""
     for version in history.versions:
         stranger = version.leader not in version.replicas
         behind = version.leader not in version.isr and not version.recovering

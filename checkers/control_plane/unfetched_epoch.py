@@ -57,7 +57,7 @@ class ProposedJoin:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether it had fetched under the epoch that the request names."""
+        """Return whether it had fetched under the epoch that the request names."""
         return any(one.broker_epoch == self.broker_epoch for one in self.before)
 
     @property
