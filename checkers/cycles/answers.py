@@ -20,7 +20,7 @@ _REASONS_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What was found of one check, under what was promised."""
+    """The findings of one check, under a given promise."""
 
     never: Sequence[Oddity] = ()
     allowed: Sequence[Oddity] = ()
@@ -33,7 +33,7 @@ class Counted:
 
 @dataclass(slots=True)
 class Tally:
-    """What was found of one check."""
+    """The findings of one check."""
 
     spelled: list[Oddity] = field(default_factory=list)
     unspelled: dict[Isolation, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Tally:
         self.forbidden_by = kind.forbidden_by
 
     def counted(self, promise: Isolation) -> Counted:
-        """What this promise forbids, and what it allows."""
+        """Return the findings that this promise forbids and those that it allows."""
         never = [one for one in self.spelled if is_forbidden(one.level, promise=promise)]
         allowed = [one for one in self.spelled if not is_forbidden(one.level, promise=promise)]
         more = sum(self.unspelled.values())

@@ -1,4 +1,4 @@
-"""Which transactions depend on which: ww, wr and rw edges from the order of each list.
+"""The dependencies of transactions: ww, wr and rw edges from the order of each list.
 
 Let e1, e2, … be the elements of a key's longest read that transactions appended which did not fail.
 - ww: the transaction of an element precedes that of the next one.
@@ -8,7 +8,7 @@ Let e1, e2, … be the elements of a key's longest read that transactions append
   elements after, by ww).
 - What ok transactions appended and the longest read does not hold, comes after all that it holds:
   for the list is only appended to. So the transaction of the last element precedes theirs (ww), and
-  so does everybody who read the list up to there (rw). Among themselves nothing is known.
+  so does every reader of the list up to there (rw). Among themselves nothing is known.
 
 These are all: an order of the transactions that keeps every edge explains every external read,
 however the unread elements are put at the end. Hence, where lists have no oddity (`oddities`),
@@ -165,11 +165,11 @@ def _unread(steps: Steps, order: _Order, readers: Ints) -> tuple[list[Edges], In
 
 
 class _Fans:
-    """From everybody who read a list to its end, to everybody else who appended to it later.
+    """The edges from each reader of a list's end to the other transactions that append later.
 
     Of a key with writers w1, w2, … (by transaction), node S_i leads to w_i and S_i+1, node P_i to
-    w_i and P_i-1. A reader that is none of the writers leads to S_1; one that is w_i itself leads
-    to P_i-1 and S_i+1, so that no way leads from it back to itself.
+    w_i and P_i-1. A reader that is not a writer leads to S_1; one that is w_i itself leads to P_i-1
+    and S_i+1, so that no way leads from it back to itself.
     """
 
     def __init__(self, steps: Steps, writers: Ints, readers: Ints, before: Ints) -> None:
@@ -184,7 +184,7 @@ class _Fans:
         self._own = self._found()
 
     def _found(self) -> Ints:
-        """Of each reader, its place among the writers; -1 if it is none."""
+        """The place of each reader among the writers; -1 if it is not a writer."""
         steps = self._steps
         code = steps.key[self._writers] * _span(steps) + steps.transaction[self._writers]
         wanted = steps.key[self._readers] * _span(steps) + steps.transaction[self._readers]
@@ -204,7 +204,7 @@ class _Fans:
         ]
 
     def spans(self) -> Ints:
-        """Where a reader comes after a writer that is somebody else: from that one to it."""
+        """Return the spans from a writer to a later reader that is another transaction."""
         transaction = self._steps.transaction[self._writers]
         first = self._low + (self._own == self._low)
         some = np.flatnonzero(first < self._high)

@@ -59,7 +59,7 @@ class Ends:
 
 
 class Kind(IntEnum):
-    """Why the source comes before the target."""
+    """The reason why the source comes before the target."""
 
     WW = 0
     """It appended the element before the one that the target appended."""
@@ -101,7 +101,7 @@ def edges_of(
 
 
 def spans_backwards(edges: Edges) -> Ints:
-    """What edges to an earlier transaction span: first, last; merged, one row each."""
+    """Return the spans of edges to an earlier transaction: first, last; merged, one row each."""
     back = edges[(edges["target"] >= 0) & (edges["target"] < edges["source"])]
     return merged([np.stack([back["target"], back["source"]], axis=1)])
 
@@ -155,7 +155,7 @@ def joined(parts: Iterable[Ends]) -> Ends:
 
 
 def segments_of(transactions: Ints, segments: Ints) -> Ints:
-    """Which of the disjoint, ascending segments each of these lies in; -1: in none."""
+    """Return which of the disjoint, ascending segments each of these lies in; -1: in none."""
     if not len(segments):
         return np.full(len(transactions), -1, np.int64)
     place = np.searchsorted(segments[:, 0], transactions, side="right") - 1

@@ -76,7 +76,7 @@ class Component:
     graph: Graph
     """Its edges in that graph; nodes are numbered as in the whole."""
     transactions: int
-    """How many it has."""
+    """The number of its transactions."""
 
 
 def graph_of(nodes: Nodes, ends: Ends, *, timed: bool = True) -> Graph:

@@ -1,4 +1,4 @@
-"""What is wrong inside one transaction, or among those that updated one version (`oddities`)."""
+"""The faults inside one transaction, or among those that updated one version (`oddities`)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ def _as_before(lists: Lists, row: int) -> bool:
 
 
 def _lost_own(lists: Lists, row: int) -> bool:
-    """Whether something is missing that the visit appended before."""
+    """Return whether the read lacks something that the visit appended before."""
     visits = lists.visits
     first = visits.appended[visits.first[visits.visit[row]]]
     own = visits.appends[first : visits.appended[row]]

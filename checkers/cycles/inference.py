@@ -1,4 +1,4 @@
-"""What the lists of whole keys say: of their transactions, of their order, and what is odd.
+"""The inference from the lists of whole keys: their transactions, their order, and what is odd.
 
 The unit is a table of whole keys: a row group of a sealed file, which holds about a million steps.
 Keys share nothing here; what crosses them are edges (`edges`) and the transactions that were seen
@@ -57,19 +57,19 @@ class Inferred:
     """Info transactions that an ok one read of."""
     edges: Edges
     spans: Ints
-    """What edges and fans span backwards."""
+    """The spans of edges and fans that lead backwards."""
     doubts: tuple[str, ...]
-    """Why keys of it cannot be judged."""
+    """The reasons why keys of it cannot be judged."""
     lists: Lists = field(repr=False)
 
     @property
     def oddities(self) -> tuple[Oddities, ...]:
-        """What is wrong with the lists; looked for whenever it is asked for."""
+        """Return what is wrong with the lists; computed at each call."""
         return tuple(oddities(self.lists))
 
 
 def inferred(table: pa.Table) -> Inferred:
-    """What these rows of MICRO_OPERATIONS (`steps.COLUMNS`) say.
+    """Return what these rows of MICRO_OPERATIONS (`steps.COLUMNS`) say.
 
     Raises ValueError for rows that make no sense (`steps.steps_of`).
     """

@@ -47,7 +47,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why one edge holds."""
+    """The reason why one edge holds."""
 
     key: str
     before: int
@@ -79,7 +79,7 @@ def cycles_in(parts: Sequence[Inferred], *, promise: Isolation) -> Cycles:
 
 
 def reasons_in(edges: Edges, names: Sequence[str], links: Iterable[Link]) -> dict[Link, Reason]:
-    """Why these hold, as far as these edges of one part tell; `names`: of its keys."""
+    """Return why these links hold, as far as one part's edges tell; `names`: of its keys."""
     found: dict[Link, Reason] = {}
     for link in links:
         if link.kind > Kind.RW:

@@ -1,8 +1,8 @@
 """The check of cycles among Kafka's transactions, as a group of the checker (`moments`).
 
 One pass over the files of records: a task sends, of each key, the runs of its log and which reads
-saw which transaction. What is gathered is small beside the records: transactions and reads have
-many of them each.
+saw which transaction. The gathered data is small compared with the records: each transaction and
+each read has many records.
 """
 
 from collections.abc import Iterator

@@ -78,7 +78,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTransactions:
-    """What one partition says. Transactions by place in `Committed`."""
+    """The account of one partition. Transactions by place in `Committed`."""
 
     key: str
     run: Ints

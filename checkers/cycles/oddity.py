@@ -1,4 +1,4 @@
-"""What one anomaly of a list is, and what the kernels that look for them share."""
+"""The definition of one anomaly of a list, and the code that the kernels looking for them share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ class Oddities:
     check: str
     spelled: tuple[Oddity, ...]
     unspelled: dict[Isolation, int]
-    """How many more there are, by the weakest level that forbids them."""
+    """The number of further ones, by the weakest level that forbids them."""
     cases: int
-    """How many could have been one, these included …"""
+    """The number of those that could have been one, these included …"""
     forbidden_by: Isolation
     """… under a promise of this level or a stronger one."""
 

@@ -43,11 +43,11 @@ class Barriers:
     count: int
     """Of barriers."""
     entries: int
-    """The first so many edges lead from events into barriers."""
+    """The number of leading edges that lead from events into barriers."""
 
 
 def events_of(nodes: Nodes) -> Events:
-    """When these transactions were called, and when those of them that are ok had ended."""
+    """Return when these transactions were called, and when the ok ones among them had ended."""
     ended = np.where(nodes["outcome"] == OK, nodes["return_ns"], OPEN_NS)
     return Events(called_ns=nodes["call_ns"], ended_ns=ended)
 

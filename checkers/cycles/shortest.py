@@ -55,7 +55,7 @@ class Cycle:
     links: tuple[Link, ...]
     """From the earliest transaction round to it."""
     transactions: int
-    """How many the component has."""
+    """The number of transactions in the component."""
     shortest: bool
     """No shorter one of its class is in the component; else the budget was spent before."""
 

@@ -55,9 +55,9 @@ class Steps:
     known: Mask
     """Reads of ok transactions whose list is known: only they are evidence."""
     start: Ints
-    """Where in `elements` the list that was read begins …"""
+    """The start in `elements` of the list that was read."""
     end: Ints
-    """… and ends."""
+    """The end in `elements` of the list that was read."""
     elements: Ints
 
     def __len__(self) -> int:
@@ -65,11 +65,11 @@ class Steps:
 
     @property
     def length(self) -> Ints:
-        """How many elements were read."""
+        """The number of elements that were read."""
         return self.end - self.start
 
     def list_of(self, row: int) -> Ints:
-        """What was read."""
+        """Return the list that was read."""
         return self.elements[self.start[row] : self.end[row]]
 
 

@@ -6,7 +6,7 @@ other read must be a prefix of it. What was appended and is not in the longest r
 never: of the order among these nothing is known.
 
 Elements are told apart by their values, unique a key. An element whose transaction failed, or that
-nobody appended, has no transaction in the graph; the order of the others stands without it.
+no transaction appended, has no transaction in the graph; the order of the others stands without it.
 
 Source: Kingsbury and Alvaro, Elle, VLDB 2020, sections 4.1 and 4.2.
 """
@@ -40,7 +40,7 @@ class Versions:
     """Of `key`, from `bounds[key]` up to `bounds[key + 1]`, are its elements."""
     value: Ints
     writer: Ints
-    """The row that appended each element; -1 if there is none."""
+    """The row that appended each element; -1 without one."""
     place: Ints
     """Of each row that appends: which element it became; -1 if no longest read has it."""
     again: Ints
@@ -54,7 +54,7 @@ class Versions:
     codes: "_Codes"
 
     def writers_of(self, key: Ints, values: Ints) -> Ints:
-        """The rows that appended these; -1 where nobody did."""
+        """Return the rows that appended these; -1 for values that no row appended."""
         return self.codes.rows_of(key, values)
 
 
@@ -153,7 +153,7 @@ def _within(bounds: Ints) -> Ints:
 
 
 def _again(key: Ints, value: Ints, writer: Ints, place: Ints) -> Ints:
-    """Places of elements that stand in the list before; those that nobody appended, too."""
+    """Return places of elements that occur earlier in the list, those never appended included."""
     known = writer >= 0
     again = known.copy()
     again[known] = place[writer[known]] != np.flatnonzero(known)

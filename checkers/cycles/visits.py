@@ -25,7 +25,7 @@ class Visits:
     appends: Ints
     """The rows that append, of all visits."""
     appended: Ints
-    """How many rows append, of all visits, before this row."""
+    """The number of appending rows, of all visits, before this row."""
     first: Ints
     """Of each visit, its first row."""
     last_append: Ints
