@@ -1,6 +1,6 @@
-"""What came of each kind of fault that a run was asked for, and who was served meanwhile.
+"""The effects of each kind of fault that a run was asked for, and the clients served meanwhile.
 
-The ground `fault-effects` carries it as figures, so that a verdict has it, and whoever shows the
+The ground `fault-effects` carries it as figures, so that a verdict has it; code that shows the
 verdict reads it back from there (`kinds_in`).
 """
 

@@ -1,4 +1,4 @@
-"""G4 healthy-processes, G5 fatal-fault, G6 unreadable-disk: what the logs of nodes say of them.
+"""G4 healthy-processes, G5 fatal-fault, G6 unreadable-disk: three checks of the nodes' logs.
 
 A log is prose; what was recorded of it are the few lines that nothing else writes
 (`history.cluster_schema.LOG_FINDINGS`).
@@ -11,7 +11,7 @@ A log is prose; what was recorded of it are the few lines that nothing else writ
 - *unreadable-disk*: a node says at its start that its bootstrap metadata or its `meta.properties`
   are not there, or not readable. A loss of power leaves what was synced, and a wiped disk was
   formatted: neither may bring that about. Every other change of its disk may.
-- *healthy-processes*: a JVM ran out of memory, or crashed by itself. That says more of the heap it
+- *healthy-processes*: a JVM ran out of memory, or crashed on its own. That says more of the heap it
   was given and of the machine than of Kafka, so what the run shows is not to be trusted: it is
   unknown.
 
