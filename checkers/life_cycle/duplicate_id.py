@@ -82,7 +82,7 @@ def _successions(broker: BrokerHistory) -> Iterator[tuple[BrokerVersion, BrokerV
 
 
 def _replaced(before: BrokerVersion, version: BrokerVersion) -> bool:
-    """Whether another incarnation took the place of an unfenced one."""
+    """Return whether another incarnation took the place of an unfenced one."""
     registered = version.registration_offset == version.metadata_offset
     other = version.incarnation_id != before.incarnation_id
     return registered and other and before.eligible and not version.snapshot

@@ -49,7 +49,7 @@ _DRIFT_SHARE: Final = 100
 """Of a lease, by how much a broker's clock may run behind."""
 _HEARTBEAT: Final = "BrokerHeartbeat"
 _ANSWERS: Final = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION", "LEADER_NOT_AVAILABLE")
-"""What a broker shows of its metadata; other errors may be the client's own, of no answer."""
+"""The answers by which a broker shows its metadata; other errors may be the client's own."""
 
 
 class _Read(NamedTuple):
@@ -97,7 +97,7 @@ def _reads(describes: pa.Table) -> Mapping[str, list[_Read]]:
 
 
 def _contacts(wire: pa.Table) -> Mapping[str, list[Rpc]]:
-    """What each broker was answered without an error, in the order in which it was passed on."""
+    """Return each broker's answers without an error, in the order in which they were passed on."""
     found: dict[str, list[Rpc]] = {}
     for rpc in rpcs(wire, _HEARTBEAT, "BrokerRegistration"):
         if rpc.ok and rpc.returned_ns is not None:
@@ -126,11 +126,11 @@ class _Leases:
         self._newest_beats = list(accumulate(beats, _newer_of_any))
 
     def is_known(self, read: _Read) -> bool:
-        """Whether anything had been answered to the broker before the read returned."""
+        """Return whether anything had been answered to the broker before the read returned."""
         return bool(bisect_left(self._returned_ns, read.return_ns))
 
     def end_for(self, read: _Read) -> _End | None:
-        """When the right to serve had surely ended, if that was before the read was called."""
+        """Return when the right to serve had surely ended before the read was called, or None."""
         known = bisect_left(self._returned_ns, read.return_ns)
         if not known:
             return None

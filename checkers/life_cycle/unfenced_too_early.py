@@ -91,7 +91,7 @@ def _proof(broker_id: int, version: BrokerVersion, told: Sequence[Rpc], seen: Vi
 
 
 def _told_so_ns(told: Sequence[Rpc]) -> int:
-    """When a controller first called this registration unfenced; OPEN_NS if none did."""
+    """Return when a controller first called this registration unfenced; OPEN_NS if none did."""
     answers = (one.answered_ns for one in told if one.ok and one.answered("fenced") is False)
     return min((time_ns for time_ns in answers if time_ns is not None), default=OPEN_NS)
 

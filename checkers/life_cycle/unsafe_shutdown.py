@@ -8,7 +8,7 @@ log count as they are bounded (`Facts`), so that a leadership which began or end
 is not told of; and a log that ends before the answer says nothing of its time.
 
 A registration that was never unfenced is left out: it may stand for partitions that the incarnation
-before it led, until the controller comes to fence that one.
+before it led, until the controller fences that one.
 
 Source: KIP-631, "Controlled shutdown"; `BrokerHeartbeatManager.calculateNextBrokerState`.
 """
@@ -50,7 +50,7 @@ def unsafe_shutdowns(tables: Tables, seen: View) -> Judged:
 
 
 def _may_go(rpc: Rpc, log_end_ns: int) -> bool:
-    """Whether the broker was told that it may, at a time that the log tells of."""
+    """Return whether the broker was told that it may go, at a time that the log covers."""
     if not rpc.ok or not rpc.answered("shutting_down") or rpc.reached_ns is None:
         return False
     return rpc.answered_ns is not None and rpc.answered_ns <= log_end_ns
